@@ -1,3 +1,37 @@
 """The Apache YuniKorn scheduler core as actors."""
 
+from yunikorn_actors import si
+from yunikorn_actors.errors import (
+    ConfigError,
+    CoreError,
+    CoreFailed,
+    CoreStopped,
+    InvalidRequest,
+    NoReply,
+    Refused,
+    UnknownResourceManager,
+    WouldBlock,
+)
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.runtime.logs import enable_logs
+from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.si import ResourceManagerCallback
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ConfigError",
+    "CoreError",
+    "CoreFailed",
+    "CoreStopped",
+    "InvalidRequest",
+    "NoReply",
+    "Refused",
+    "ResourceManagerCallback",
+    "SchedulerCore",
+    "Settings",
+    "UnknownResourceManager",
+    "WouldBlock",
+    "enable_logs",
+    "si",
+]

@@ -1,0 +1,71 @@
+"""Worked examples: quantities."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yunikorn_actors.domain.quantity import QuantityError, parse_quantity
+
+INT64_MAX = 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("vcore", "10", 10_000),
+        ("vcore", "500m", 500),
+        ("vcore", "1k", 1_000_000),
+        ("vcore", "2 k", 2_000_000),
+        ("vcore", "9P", 9 * 10**18),
+        ("vcore", "1Ki", 1_024_000),
+        ("vcore", "0", 0),
+        ("memory", "10", 10),
+        ("memory", " 5M ", 5_000_000),
+        ("memory", "5 M", 5_000_000),
+        ("memory", "5 Mi", 5_242_880),
+        ("memory", "1Ki", 1024),
+        ("memory", "7Ei", 8_070_450_532_247_928_832),
+        ("memory", "9E", 9 * 10**18),
+        ("memory", "007", 7),
+        ("memory", "0" * 5000 + "7", 7),
+        ("memory", str(INT64_MAX), INT64_MAX),
+        ("pods", "3G", 3 * 10**9),
+        ("gpu", "2T", 2 * 10**12),
+    ],
+)
+def test_quantity_is_read_in_base_units(kind: str, text: str, expected: int) -> None:
+    assert expected == parse_quantity(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        ("vcore", "1.5", "invalid quantity"),
+        ("vcore", "-1", "invalid quantity"),
+        ("vcore", "+1", "invalid quantity"),
+        ("vcore", "", "invalid quantity"),
+        ("vcore", "1e3", "invalid quantity"),
+        ("vcore", "m", "invalid quantity"),
+        ("vcore", "1 0", "invalid quantity"),
+        ("vcore", "\u0661", "invalid quantity"),
+        ("vcore", "2mi", "invalid suffix"),
+        ("vcore", "10P", "invalid quantity: overflow"),
+        ("vcore", "9E", "invalid quantity: overflow"),
+        ("memory", "10m", "invalid suffix"),
+        ("memory", "5K", "invalid suffix"),
+        ("memory", "8Ei", "invalid quantity: overflow"),
+        ("memory", "10E", "invalid quantity: overflow"),
+        ("memory", str(INT64_MAX + 1), "invalid quantity: overflow"),
+        ("memory", "9" * 5000, "invalid quantity: overflow"),
+        ("memory", "5Mib", "invalid quantity"),
+        ("memory", "5\n5", "invalid quantity"),
+    ],
+)
+def test_other_texts_are_refused(kind: str, text: str, words: str) -> None:
+    with pytest.raises(QuantityError, match=words):
+        parse_quantity(kind, text)
+
+
+@given(st.integers(min_value=0, max_value=INT64_MAX))
+def test_integers_stand_for_themselves(number: int) -> None:
+    assert number == parse_quantity("memory", str(number))

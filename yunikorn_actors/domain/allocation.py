@@ -1,0 +1,62 @@
+"""Asks and the allocations they turn into.
+
+An ask may stand for several allocations (`max_allocations`): `remaining` counts the repeats that
+still wait, and the ask is forgotten when none waits and none of its allocations lives. Identity of
+an allocation is its UUID; the key is shared by all repeats of one ask.
+"""
+
+from msgspec import Struct, field
+
+from yunikorn_actors.domain.resource import Resource
+
+
+class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What the resource manager asked for, or what it reported as running."""
+
+    application_id: str
+    key: str
+    resource: Resource
+    max_allocations: int = 1
+    priority: int = 0
+    task_group: str = ""
+    placeholder: bool = False
+    originator: bool = False
+    required_node: str = ""
+    allow_preempt_self: bool = True
+    allow_preempt_other: bool = False
+    timeout_ms: int = 0
+    created_ns: int | None = None
+    """From the creation time tag; without one the ask is as old as its arrival."""
+    tags: dict[str, str] = field(default_factory=dict)
+    later_form: bool = False
+    """It came in `allocations`, and is answered in that form."""
+
+
+class Ask(Struct, kw_only=True, gc=False):
+    """An ask as it stands now; nothing in it leads back to it, so the collector need not look."""
+
+    spec: AskSpec
+    created_ns: int
+    sequence: int
+    remaining: int
+    uuids: tuple[str, ...] = ()
+
+    def order(self) -> tuple[int, int, int]:
+        """Priority first, then age; arrival decides between equals."""
+        return (-self.spec.priority, self.created_ns, self.sequence)
+
+
+class Allocation(Struct, kw_only=True, gc=False):
+    uuid: str
+    spec: AskSpec
+    node_id: str
+    resource: Resource
+    allocated_ns: int
+
+
+class ForeignAllocation(Struct, frozen=True, kw_only=True):
+    """What another scheduler runs on a node: it takes room there and is nobody's usage."""
+
+    key: str
+    node_id: str
+    resource: Resource

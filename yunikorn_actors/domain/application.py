@@ -1,0 +1,182 @@
+"""Applications and their life.
+
+The two tables are the state machine: what is not in them is not a transition. A leaf whose sort
+policy is `stateaware` lets an application take two steps from Accepted to Running, by way of
+Starting; its table holds only the rows that differ.
+
+`serial` tells one life of an application id from the next (an id may be submitted again), and
+`generation` tells one stay in a state from the next; timers carry both.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct, field
+
+from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.user import Usage
+
+
+class ApplicationState(StrEnum):
+    NEW = "New"
+    ACCEPTED = "Accepted"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    REJECTED = "Rejected"
+    COMPLETING = "Completing"
+    COMPLETED = "Completed"
+    FAILING = "Failing"
+    FAILED = "Failed"
+    EXPIRED = "Expired"
+    RESUMING = "Resuming"
+
+
+class ApplicationEvent(StrEnum):
+    """What drives a transition; the texts are what the resource manager is told."""
+
+    REJECT = "rejectApplication"
+    RUN = "runApplication"
+    COMPLETE = "completeApplication"
+    FAIL = "failApplication"
+    EXPIRE = "expireApplication"
+    RESUME = "resumeApplication"
+
+
+_S, _E = ApplicationState, ApplicationEvent
+
+TRANSITIONS: dict[tuple[ApplicationState, ApplicationEvent], ApplicationState] = {
+    (_S.NEW, _E.REJECT): _S.REJECTED,
+    (_S.NEW, _E.RUN): _S.ACCEPTED,
+    (_S.RESUMING, _E.RUN): _S.ACCEPTED,
+    (_S.ACCEPTED, _E.RUN): _S.RUNNING,
+    (_S.STARTING, _E.RUN): _S.RUNNING,
+    (_S.COMPLETING, _E.RUN): _S.RUNNING,
+    (_S.ACCEPTED, _E.COMPLETE): _S.COMPLETING,
+    (_S.STARTING, _E.COMPLETE): _S.COMPLETING,
+    (_S.RUNNING, _E.COMPLETE): _S.COMPLETING,
+    (_S.COMPLETING, _E.COMPLETE): _S.COMPLETED,
+    (_S.NEW, _E.FAIL): _S.FAILING,
+    (_S.ACCEPTED, _E.FAIL): _S.FAILING,
+    (_S.STARTING, _E.FAIL): _S.FAILING,
+    (_S.RUNNING, _E.FAIL): _S.FAILING,
+    (_S.FAILING, _E.FAIL): _S.FAILED,
+    (_S.NEW, _E.RESUME): _S.RESUMING,
+    (_S.ACCEPTED, _E.RESUME): _S.RESUMING,
+    (_S.COMPLETED, _E.EXPIRE): _S.EXPIRED,
+    (_S.FAILED, _E.EXPIRE): _S.EXPIRED,
+    (_S.REJECTED, _E.EXPIRE): _S.EXPIRED,
+}
+"""(Running, RUN) is absent on purpose: it is no transition, nothing is told."""
+
+STATEAWARE_TRANSITIONS = {(_S.ACCEPTED, _E.RUN): _S.STARTING}
+
+COUNTS_AS_RUNNING = frozenset({_S.STARTING, _S.RUNNING})
+SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING, _S.RESUMING})
+FINISHED = frozenset({_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED})
+TAKES_NO_ASKS = FINISHED | {_S.FAILING}
+LEAVES_USER_COUNT = frozenset({_S.COMPLETING, _S.FAILING}) | FINISHED
+
+
+def next_state(
+    state: ApplicationState, event: ApplicationEvent, *, stateaware: bool
+) -> ApplicationState | None:
+    """Return the state that follows, or None where the event is no transition."""
+    key = (state, event)
+    if stateaware and key in STATEAWARE_TRANSITIONS:
+        return STATEAWARE_TRANSITIONS[key]
+    return TRANSITIONS.get(key)
+
+
+class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the resource manager said when it submitted the application."""
+
+    application_id: str
+    queue_name: str = ""
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    tags: dict[str, str] = field(default_factory=dict)
+    timeout_ms: int = 0
+    placeholder_ask: Resource = field(default_factory=dict)
+    gang_style: str = ""
+
+
+class Timer(Struct, frozen=True, kw_only=True):
+    """An armed timer of an application; a firing with another generation is stale."""
+
+    generation: int
+    due_ns: int
+
+
+class Application:
+    """One life of an application in one partition; changed by facts alone."""
+
+    __slots__ = (
+        "allocated",
+        "allocated_books",
+        "allocations",
+        "asks",
+        "generation",
+        "pending",
+        "pending_books",
+        "placeholder_books",
+        "placeholders",
+        "queue",
+        "serial",
+        "spec",
+        "started_ns",
+        "state",
+        "state_log",
+        "submitted_ns",
+        "timers",
+        "usages",
+    )
+
+    def __init__(
+        self,
+        spec: ApplicationSpec,
+        *,
+        serial: int,
+        queue: Queue,
+        usages: tuple[Usage, ...],
+        now_ns: int,
+    ) -> None:
+        self.spec = spec
+        self.serial = serial
+        self.queue = queue
+        self.usages = usages
+        self.state = ApplicationState.NEW
+        self.generation = 0
+        self.submitted_ns = now_ns
+        self.started_ns = 0
+        self.state_log: list[tuple[int, ApplicationState]] = [(now_ns, ApplicationState.NEW)]
+        self.timers: dict[str, Timer] = {}
+        self.asks: dict[str, Ask] = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.pending: Resource = {}
+        self.allocated: Resource = {}
+        self.placeholders: Resource = {}
+        # Every book that one allocation is written into, gathered once: the books are changed in
+        # place and never replaced, so the hot path touches no attribute at all.
+        shared = (
+            *(level.allocated for level in queue.lineage),
+            *(usage.amounts for usage in usages),
+        )
+        self.allocated_books: tuple[Resource, ...] = (self.allocated, *shared)
+        self.placeholder_books: tuple[Resource, ...] = (self.placeholders, *shared)
+        self.pending_books: tuple[Resource, ...] = (
+            self.pending,
+            *(level.pending for level in queue.lineage),
+        )
+
+    @property
+    def id(self) -> str:
+        return self.spec.application_id
+
+    def is_idle(self) -> bool:
+        """Nothing waits and nothing is allocated, placeholders included."""
+        return not self.allocations and not any(ask.remaining for ask in self.asks.values())
+
+    def waiting_asks(self) -> list[Ask]:
+        """Return the asks that wait, in the order in which they are tried."""
+        return sorted((ask for ask in self.asks.values() if ask.remaining), key=Ask.order)

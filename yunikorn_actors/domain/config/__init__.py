@@ -1,0 +1,112 @@
+"""The configuration: from text to values that the core can rely on.
+
+Reading goes through four forms, each in its own module: the text, a strict YAML tree (`document`),
+what was written with the line of everything (`schema`, `written`), and, once `validate` has found
+nothing, the values of `model`. A text that fails anywhere is refused as a whole with `ConfigError`.
+"""
+
+import hashlib
+import re
+from typing import Final
+
+from yunikorn_actors.domain.config.acl import Acl, AclError
+from yunikorn_actors.domain.config.build import partition_config
+from yunikorn_actors.domain.config.fault import ConfigError, Fault
+from yunikorn_actors.domain.config.model import (
+    FilterConfig,
+    LimitConfig,
+    NodeSortConfig,
+    PartitionConfig,
+    QueueConfig,
+    RuleConfig,
+    SchedulerConfig,
+    TemplateConfig,
+)
+from yunikorn_actors.domain.config.properties import (
+    ApplicationSortPolicy,
+    GangAdmission,
+    PreemptionPolicy,
+    QueueProperties,
+    QueueSortPolicy,
+    effective_properties,
+    parse_duration,
+)
+from yunikorn_actors.domain.config.schema import read_document
+from yunikorn_actors.domain.config.validate import validated
+
+__all__ = [
+    "Acl",
+    "AclError",
+    "ApplicationSortPolicy",
+    "ConfigError",
+    "DEFAULT_TEXT",
+    "Fault",
+    "FilterConfig",
+    "GangAdmission",
+    "LimitConfig",
+    "NodeSortConfig",
+    "PartitionConfig",
+    "PreemptionPolicy",
+    "QueueConfig",
+    "QueueProperties",
+    "QueueSortPolicy",
+    "RuleConfig",
+    "SchedulerConfig",
+    "TemplateConfig",
+    "checksum_of",
+    "effective_properties",
+    "name_warnings",
+    "parse_config",
+    "parse_duration",
+]
+
+DEFAULT_TEXT: Final = """\
+partitions:
+  - name: default
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+    queues:
+      - name: root
+        submitacl: "*"
+"""
+"""What an empty text stands for: a queue for each namespace, open to everybody."""
+
+_CHECKSUM: Final = re.compile("checksum: [0-9A-Fa-f]{64}")
+
+
+def parse_config(text: str) -> SchedulerConfig:
+    """Read and check a configuration; a blank text stands for the built-in default."""
+    if not text.strip():
+        return parse_config(DEFAULT_TEXT)
+    partitions = validated(read_document(text))
+    return SchedulerConfig(
+        partitions=tuple(partition_config(partition) for partition in partitions),
+        checksum=checksum_of(text),
+    )
+
+
+def checksum_of(text: str) -> str:
+    """Return the checksum of a configuration text, which may itself carry one."""
+    bare = _CHECKSUM.sub("", text.rstrip("\n"))
+    return hashlib.sha256(bare.encode()).hexdigest().upper()
+
+
+def name_warnings(config: SchedulerConfig) -> tuple[str, ...]:
+    """Point out queue names that stand in several places of one partition: legal, but confusing."""
+    return tuple(
+        f"partition {partition.name}: queue name {name!r} stands for {', '.join(paths)}"
+        for partition in config.partitions
+        for name, paths in _paths_by_name(partition.root, "").items()
+        if len(paths) > 1
+    )
+
+
+def _paths_by_name(queue: QueueConfig, prefix: str) -> dict[str, list[str]]:
+    path = f"{prefix}{queue.name}"
+    paths = {queue.name: [path]}
+    for child in queue.children:
+        for name, below in _paths_by_name(child, f"{path}.").items():
+            paths.setdefault(name, []).extend(below)
+    return paths

@@ -1,0 +1,32 @@
+"""Written resources, still text by type, read into quantities when their turn has come.
+
+Faulty quantities are found in the order of the checks, not while the document is read; so whoever
+needs a resource earlier than its own check asks `amount_faults` first.
+"""
+
+from collections.abc import Iterable
+
+from yunikorn_actors.domain.config.fault import Fault
+from yunikorn_actors.domain.config.written import Entry
+from yunikorn_actors.domain.quantity import QuantityError, parse_quantity
+from yunikorn_actors.domain.resource import Resource
+
+
+def amount_faults(path: str, amounts: Iterable[Entry[str]] | None) -> list[Fault]:
+    """Return one fault for each text that is no quantity."""
+    found = []
+    for amount in amounts or ():
+        try:
+            parse_quantity(amount.key, amount.value)
+        except QuantityError as error:
+            what = f"{error} of resource {amount.key!r}"
+            remedy = (
+                "write digits and perhaps one of k M G T P E Ki Mi Gi Ti Pi Ei, m for vcore only"
+            )
+            found.append(Fault(line=amount.line, path=path, what=what, remedy=remedy))
+    return found
+
+
+def resource_of(amounts: Iterable[Entry[str]] | None) -> Resource | None:
+    """Read amounts without faults; None when there are none."""
+    return {item.key: parse_quantity(item.key, item.value) for item in amounts or ()} or None

@@ -1,0 +1,39 @@
+"""What is wrong with a configuration, told to the person who wrote it.
+
+A fault names the line, the place (a path of keys or of queues), what is wrong there and what to do.
+Faults come in the order in which the configuration is checked; the first one is the reason.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final
+
+from msgspec import Struct
+
+FAULTS_MAX: Final = 100
+"""More than anyone reads at once; a text of nothing but faults must not become a huge answer."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    line: int
+    path: str
+    what: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.path}: {self.what} ({self.remedy})"
+
+
+class ConfigError(ValueError):
+    """A configuration that is refused, with at least one fault."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.faults: tuple[Fault, ...] = tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+def refuse_any(faults: Iterable[Fault]) -> None:
+    """Raise what was found, if something was."""
+    found = tuple(islice(faults, FAULTS_MAX))
+    if found:
+        raise ConfigError(found)

@@ -1,0 +1,253 @@
+"""The keys a configuration may have, and the type of each, as tables.
+
+One table per kind of mapping: key to the function that reads its value. A mapping is read into the
+class named after it, whose defaults stand for the keys that are missing or null. Every fault of the
+document is collected: whoever mistypes one key has often mistyped another.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from yunikorn_actors.domain.config.document import BOOL_TAG, NULL_TAG, compose, line_of
+from yunikorn_actors.domain.config.fault import Fault, refuse_any
+from yunikorn_actors.domain.config.written import (
+    Entry,
+    Word,
+    Written,
+    WrittenConfig,
+    WrittenFilter,
+    WrittenLimit,
+    WrittenNodeSort,
+    WrittenPartition,
+    WrittenPreemption,
+    WrittenQueue,
+    WrittenResolver,
+    WrittenResources,
+    WrittenRule,
+    WrittenTemplate,
+)
+from yunikorn_actors.domain.quantity import UINT64_MAX
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Written)
+
+_TRUE: Final = ("true", "yes", "on")
+_COUNT: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+_NUMBER: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_KINDS: Final = {MappingNode: "a mapping", SequenceNode: "a list", ScalarNode: "a single value"}
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """Where in the document a value stands, and where its faults go."""
+
+    path: str
+    faults: list[Fault]
+
+    def key(self, key: str) -> "Place":
+        return Place(path=f"{self.path}.{key}" if self.path else key, faults=self.faults)
+
+    def item(self, index: int) -> "Place":
+        return Place(path=f"{self.path}[{index}]", faults=self.faults)
+
+    def fault(self, node: Node, what: str, remedy: str) -> None:
+        path = self.path or "document"
+        self.faults.append(Fault(line=line_of(node), path=path, what=what, remedy=remedy))
+
+
+Reader: TypeAlias = Callable[[Node, Place], T]
+
+
+def read_document(text: str) -> WrittenConfig:
+    """Read a text whose keys and types are all as they should be, or refuse it."""
+    node = compose(text)
+    if node is None or node.tag == NULL_TAG:
+        return WrittenConfig()
+    place = Place(path="", faults=[])
+    config = _record(WrittenConfig, CONFIG, node, place)
+    refuse_any(place.faults)
+    return config
+
+
+# --- single values --------------------------------------------------------------------------------
+
+
+def _wrong(node: Node, place: Place, wanted: str) -> None:
+    found = repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]
+    place.fault(node, f"{found} where {wanted} is expected", f"write {wanted}")
+
+
+def _text(node: Node, place: Place) -> str:
+    """Take any single value as its text, as it was written."""
+    if not isinstance(node, ScalarNode):
+        _wrong(node, place, "a text")
+        return ""
+    return "" if node.tag == NULL_TAG else node.value
+
+
+def _word(node: Node, place: Place) -> Word:
+    return Word(text=_text(node, place), line=line_of(node))
+
+
+def _unquoted(node: Node) -> str:
+    return node.value if isinstance(node, ScalarNode) and node.style is None else ""
+
+
+def _flag(node: Node, place: Place) -> bool:
+    if node.tag != BOOL_TAG or not isinstance(node, ScalarNode):
+        _wrong(node, place, "true or false")
+        return False
+    return node.value.lower() in _TRUE
+
+
+def _count(node: Node, place: Place) -> int:
+    text = _unquoted(node)
+    if not _COUNT.fullmatch(text) or int(text) > UINT64_MAX:
+        _wrong(node, place, "a whole number from 0 to 2^64-1")
+        return 0
+    return int(text)
+
+
+def _number(node: Node, place: Place) -> float:
+    text = _unquoted(node)
+    if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
+        _wrong(node, place, "a number")
+        return 0.0
+    return float(text)
+
+
+# --- lists and mappings ---------------------------------------------------------------------------
+
+
+def _many(read: Reader[T]) -> Reader[tuple[T, ...]]:
+    def read_many(node: Node, place: Place) -> tuple[T, ...]:
+        if not isinstance(node, SequenceNode):
+            _wrong(node, place, "a list")
+            return ()
+        return tuple(read(item, place.item(index)) for index, item in enumerate(node.value))
+
+    return read_many
+
+
+def _members(node: Node, place: Place) -> dict[str, tuple[Node, Node]]:
+    """Return key and value nodes of a mapping by the text of the key."""
+    members: dict[str, tuple[Node, Node]] = {}
+    if not isinstance(node, MappingNode):
+        _wrong(node, place, "a mapping")
+        return members
+    for key, value in node.value:
+        if not isinstance(key, ScalarNode):
+            _wrong(key, place, "a single text as the key")
+        elif key.value in members:
+            place.fault(key, f"duplicate key {key.value!r}", "keep one of the two")
+        else:
+            members[key.value] = (key, value)
+    return members
+
+
+def _entries(read: Reader[T]) -> Reader[tuple[Entry[T], ...]]:
+    def read_entries(node: Node, place: Place) -> tuple[Entry[T], ...]:
+        return tuple(
+            Entry(key=name, value=read(value, place.key(name)), line=line_of(key))
+            for name, (key, value) in _members(node, place).items()
+        )
+
+    return read_entries
+
+
+def _record(kind: type[W], keys: dict[str, Reader[object]], node: Node, place: Place) -> W:
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for name, (key, value) in _members(node, place).items():
+        if name not in keys:
+            allowed = ", ".join(sorted(keys))
+            place.fault(key, f"unknown key {name!r}", f"allowed here: {allowed}")
+        elif value.tag != NULL_TAG:
+            values[name] = keys[name](value, place.key(name))
+            lines[name] = line_of(key)
+    return kind(line=line_of(node), lines=lines, **values)
+
+
+# --- the tables -----------------------------------------------------------------------------------
+
+
+def _queue(node: Node, place: Place) -> WrittenQueue:
+    return _record(WrittenQueue, QUEUE, node, place)
+
+
+def _rule(node: Node, place: Place) -> WrittenRule:
+    return _record(WrittenRule, RULE, node, place)
+
+
+def _of(kind: type[W], keys: dict[str, Reader[object]]) -> Reader[W]:
+    return lambda node, place: _record(kind, keys, node, place)
+
+
+RESOURCES: Final[dict[str, Reader[object]]] = {
+    "guaranteed": _entries(_text),
+    "max": _entries(_text),
+}
+TEMPLATE: Final[dict[str, Reader[object]]] = {
+    "maxapplications": _count,
+    "properties": _entries(_text),
+    "resources": _of(WrittenResources, RESOURCES),
+}
+LIMIT: Final[dict[str, Reader[object]]] = {
+    "limit": _text,
+    "users": _many(_word),
+    "groups": _many(_word),
+    "maxresources": _entries(_text),
+    "maxapplications": _count,
+}
+QUEUE: Final[dict[str, Reader[object]]] = {
+    "name": _text,
+    "parent": _flag,
+    "queues": _many(_queue),
+    "resources": _of(WrittenResources, RESOURCES),
+    "maxapplications": _count,
+    "properties": _entries(_text),
+    "adminacl": _text,
+    "submitacl": _text,
+    "limits": _many(_of(WrittenLimit, LIMIT)),
+    "childtemplate": _of(WrittenTemplate, TEMPLATE),
+}
+FILTER: Final[dict[str, Reader[object]]] = {
+    "type": _text,
+    "users": _many(_word),
+    "groups": _many(_word),
+}
+RULE: Final[dict[str, Reader[object]]] = {
+    "name": _text,
+    "create": _flag,
+    "filter": _of(WrittenFilter, FILTER),
+    "parent": _rule,
+    "value": _text,
+}
+NODE_SORT: Final[dict[str, Reader[object]]] = {
+    "type": _text,
+    "resourceweights": _entries(_number),
+}
+PREEMPTION: Final[dict[str, Reader[object]]] = {
+    "enabled": _flag,
+    "quotapreemptionenabled": _flag,
+}
+RESOLVER: Final[dict[str, Reader[object]]] = {
+    "type": _text,
+}
+PARTITION: Final[dict[str, Reader[object]]] = {
+    "name": _text,
+    "queues": _many(_queue),
+    "placementrules": _many(_rule),
+    "limits": _many(_of(WrittenLimit, LIMIT)),
+    "preemption": _of(WrittenPreemption, PREEMPTION),
+    "nodesortpolicy": _of(WrittenNodeSort, NODE_SORT),
+    "usergroupresolver": _of(WrittenResolver, RESOLVER),
+}
+CONFIG: Final[dict[str, Reader[object]]] = {
+    "partitions": _many(_of(WrittenPartition, PARTITION)),
+    "checksum": _text,
+}

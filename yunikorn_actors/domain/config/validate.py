@@ -1,0 +1,147 @@
+"""What must hold of a configuration, in the order in which it is checked.
+
+`CHECKS` is that order. A check that finds something ends the work: the later ones rely on it, and
+their findings would only repeat its own. Each returns all that it finds.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from yunikorn_actors.domain.config.acl import Acl, AclError
+from yunikorn_actors.domain.config.fault import Fault, refuse_any
+from yunikorn_actors.domain.config.hierarchy import hierarchy_faults
+from yunikorn_actors.domain.config.limits import (
+    application_hierarchy_faults,
+    list_faults,
+    resource_hierarchy_faults,
+)
+from yunikorn_actors.domain.config.names import QUEUE_CHARACTERS, RECOVERY_QUEUE, is_queue_name
+from yunikorn_actors.domain.config.resources import resource_faults
+from yunikorn_actors.domain.config.rules import rule_faults
+from yunikorn_actors.domain.config.site import PartitionSite, Site, meaning, site_of
+from yunikorn_actors.domain.config.written import WrittenConfig
+
+NODE_SORT_POLICIES: Final = ("fair", "binpacking")
+
+
+def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:
+    """Return the partitions of a configuration in which everything holds, or refuse it."""
+    partitions = tuple(site_of(partition) for partition in config.partitions)
+    taken: set[str] = set()
+    for partition in partitions:
+        refuse_any(_name_faults(partition, taken))
+        taken.add(partition.name.lower())
+        for check in CHECKS:
+            refuse_any(check(partition))
+    refuse_any(hierarchy_faults(partitions))
+    return partitions
+
+
+def _name_faults(partition: PartitionSite, taken: set[str]) -> Iterator[Fault]:
+    name, line = partition.name, partition.written.line_of("name")
+    if name.lower() in taken:
+        what = f"duplicate partition name found with name {name}"
+        yield partition.fault(line, what, "rename one of them; case does not count")
+    # The core puts the resource manager in brackets before the name.
+    if "[" in name or "]" in name:
+        yield partition.fault(line, f"invalid partition name {name!r}", "leave out the brackets")
+
+
+def _structure_faults(partition: PartitionSite) -> Iterator[Fault]:
+    if partition.written.queues is None:
+        what = "queue config is not set"
+        yield partition.fault(partition.written.line, what, "add queues, an empty list will do")
+    resources = partition.root.written.resources
+    if resources.guaranteed is not None or resources.max is not None:
+        what = "root queue must not have resource limits set"
+        line = partition.root.written.line_of("resources")
+        yield partition.root.fault(line, what, "set them on the queues below root")
+
+
+def _limits_faults(partition: PartitionSite) -> Iterator[Fault]:
+    ours, roots = partition.written.limits, partition.root.written.limits
+    if ours and [meaning(limit) for limit in ours] != [meaning(limit) for limit in roots]:
+        what = "partition limits and root queue limits are not equivalent"
+        yield partition.fault(partition.written.line_of("limits"), what, "keep one of the two")
+
+
+# --- queue by queue -------------------------------------------------------------------------------
+
+
+def _queue_faults(partition: PartitionSite) -> Iterator[Fault]:
+    for site in partition.root.walk():
+        yield from _acl_faults(site, "adminacl", site.written.adminacl)
+        yield from _acl_faults(site, "submitacl", site.written.submitacl)
+        yield from list_faults(site)
+        yield from _child_name_faults(site)
+
+
+def _acl_faults(site: Site, key: str, text: str) -> Iterator[Fault]:
+    try:
+        Acl.parse(text)
+    except AclError as error:
+        remedy = "write users, one blank, groups; commas without blanks inside the lists"
+        yield site.fault(site.written.line_of(key), f"{key}: {error}", remedy)
+
+
+def _child_name_faults(site: Site) -> Iterator[Fault]:
+    seen: dict[str, Site] = {}
+    for child in site.children:
+        name, line = child.written.name, child.written.line_of("name")
+        if not is_queue_name(name):
+            yield site.fault(line, f"invalid name {name!r} of a queue", f"use {QUEUE_CHARACTERS}")
+        elif child.name == RECOVERY_QUEUE:
+            yield site.fault(line, f"queue name {name!r} belongs to the core", "choose another")
+        elif child.name in seen:
+            what = f"duplicate queue name {name!r}, also on line {seen[child.name].written.line}"
+            yield site.fault(line, what, "rename one of them; case does not count")
+        seen.setdefault(child.name, child)
+
+
+# --- the rest of a partition ----------------------------------------------------------------------
+
+
+def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
+    written = partition.written.nodesortpolicy
+    if written.type not in ("", *NODE_SORT_POLICIES):
+        what = f"undefined policy: {written.type}"
+        remedy = f"use {' or '.join(NODE_SORT_POLICIES)}, in lower case"
+        yield partition.fault(written.line_of("type"), what, remedy)
+    for weight in written.resourceweights:
+        if weight.value < 0:
+            what = f"negative weight {weight.value} of resource {weight.key!r}"
+            yield partition.fault(weight.line, what, "use 0 or more")
+
+
+def _application_faults(partition: PartitionSite) -> Iterator[Fault]:
+    for site in partition.root.walk():
+        most = site.written.maxapplications
+        for child in site.children if most else ():
+            yield from _child_application_faults(child, most)
+
+
+def _child_application_faults(child: Site, most: int) -> Iterator[Fault]:
+    own, line = child.written.maxapplications, child.written.line_of("maxapplications")
+    remedy = f"set maxapplications from 1 to {most}"
+    if not own:
+        what = (
+            "maxApplications is either undefined or zero, "
+            "which is not allowed when parent queue's maxApplications is defined"
+        )
+        yield child.fault(line, what, remedy)
+    elif own > most:
+        what = f"maxApplications {own} is larger than maxApplications {most} of the parent queue"
+        yield child.fault(line, what, remedy)
+
+
+CHECKS: Final[tuple[Callable[[PartitionSite], Iterator[Fault] | list[Fault]], ...]] = (
+    _structure_faults,
+    _limits_faults,
+    _queue_faults,
+    resource_faults,
+    rule_faults,
+    _node_sort_faults,
+    _application_faults,
+    lambda partition: resource_hierarchy_faults(partition.root),
+    lambda partition: application_hierarchy_faults(partition.root),
+)

@@ -1,0 +1,29 @@
+"""Names of things and how they are written.
+
+A partition of the core belongs to one resource manager, so its full name carries that manager:
+`[rm-1]default`. The full form is used everywhere inside the core; the edge translates. A proposal
+id is one integer that holds the number of the scheduler that made it, so that several schedulers
+can work on one partition without ever meeting.
+"""
+
+DEFAULT_PARTITION = "default"
+NO_PROPOSAL = 0
+
+_SCHEDULER_SHIFT = 48
+
+
+def partition_name(rm_id: str, name: str) -> str:
+    """Return the full name of a resource manager's partition; a full name is kept."""
+    if name.startswith("["):
+        return name
+    return f"[{rm_id}]{name or DEFAULT_PARTITION}"
+
+
+def short_partition_name(full_name: str) -> str:
+    """Return the name by which the resource manager knows the partition."""
+    return full_name.rpartition("]")[2]
+
+
+def first_proposal_id(scheduler_number: int) -> int:
+    """Return the id before the first one of this scheduler; ids count up from there."""
+    return (scheduler_number + 1) << _SCHEDULER_SHIFT

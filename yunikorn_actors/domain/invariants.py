@@ -1,0 +1,212 @@
+"""What must hold of a partition after every message, derived from scratch.
+
+Each check takes the state, works the truth out of the smallest parts (asks, allocations, nodes) and
+compares it with the books. The ids (G01 and so on) are those of docs/reference/invariants.md. This
+is for simulations and tests, and for a health check on demand: it costs time in the size of the
+state.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from yunikorn_actors.domain.application import (
+    COUNTS_AS_RUNNING,
+    FINISHED,
+    LEAVES_USER_COUNT,
+    Application,
+    ApplicationState,
+)
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, deep_equals, describe, pruned
+
+
+def violations(state: PartitionState) -> list[str]:
+    """Return one line for each contradiction, starting with the id of the invariant."""
+    return [f"{id_}: {what}" for id_, check in CHECKS for what in check(state)]
+
+
+def _total(parts: Iterable[Resource]) -> Resource:
+    total: Resource = {}
+    for part in parts:
+        charge(total, part)
+    return total
+
+
+def _differ(name: str, book: Resource, truth: Resource) -> Iterator[str]:
+    if not deep_equals(pruned(book), pruned(truth)):
+        yield f"{name} is {describe(pruned(book))}, its parts make {describe(pruned(truth))}"
+
+
+def _node_arithmetic(state: PartitionState) -> Iterator[str]:
+    for node in state.nodes.values():
+        parts = (item.resource for item in node.allocations.values())
+        yield from _differ(f"allocated of node {node.id}", node.allocated, _total(parts))
+        foreign = _total(item.resource for item in node.foreign.values())
+        charge(foreign, node.occupied_reported)
+        yield from _differ(f"occupied of node {node.id}", node.occupied, foreign)
+        whole = (node.allocated, node.occupied, node.available)
+        yield from _differ(f"capacity of node {node.id}", node.capacity, _total(whole))
+
+
+def _capacity(state: PartitionState) -> Iterator[str]:
+    truth = _total(node.capacity for node in state.nodes.values())
+    yield from _differ("capacity of the partition", state.capacity, truth)
+    if not all(state.capacity.values()):
+        yield f"capacity keeps a type of zero: {describe(state.capacity)}"
+
+
+def _pending(app: Application) -> Iterator[Resource]:
+    for ask in app.asks.values():
+        for _ in range(ask.remaining):
+            yield ask.spec.resource
+
+
+def _application_arithmetic(state: PartitionState) -> Iterator[str]:
+    for app in state.applications.values():
+        real = (a.resource for a in app.allocations.values() if not a.spec.placeholder)
+        yield from _differ(f"allocated of {app.id}", app.allocated, _total(real))
+        held = (a.resource for a in app.allocations.values() if a.spec.placeholder)
+        yield from _differ(f"placeholders of {app.id}", app.placeholders, _total(held))
+        yield from _differ(f"pending of {app.id}", app.pending, _total(_pending(app)))
+
+
+def _below(state: PartitionState, queue: Queue) -> Iterator[Application]:
+    for app in state.applications.values():
+        if queue in app.queue.lineage:
+            yield app
+
+
+def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
+    for path, queue in state.queues.items():
+        apps = tuple(_below(state, queue))
+        charged = (part for app in apps for part in (app.allocated, app.placeholders))
+        yield from _differ(f"allocated of {path}", queue.allocated, _total(charged))
+        pending = (app.pending for app in apps)
+        yield from _differ(f"pending of {path}", queue.pending, _total(pending))
+
+
+def _conservation(state: PartitionState) -> Iterator[str]:
+    if "root" not in state.queues:
+        return
+    nodes = _total(node.allocated for node in state.nodes.values())
+    yield from _differ("allocated of root, compared with the nodes", state.root.allocated, nodes)
+
+
+def _no_negatives(state: PartitionState) -> Iterator[str]:
+    books = {
+        **{f"pending of {a.id}": a.pending for a in state.applications.values()},
+        **{f"allocated of {a.id}": a.allocated for a in state.applications.values()},
+        **{f"placeholders of {a.id}": a.placeholders for a in state.applications.values()},
+        **{f"preempting of {path}": q.preempting for path, q in state.queues.items()},
+        **{f"occupied of {n.id}": n.occupied for n in state.nodes.values()},
+    }
+    for name, book in books.items():
+        if any(quantity < 0 for quantity in book.values()):
+            yield f"{name} is negative: {describe(book)}"
+    for path, queue in state.queues.items():
+        if queue.running_apps < 0:
+            yield f"running applications of {path}: {queue.running_apps}"
+
+
+def _references(state: PartitionState) -> Iterator[str]:
+    for app in state.applications.values():
+        for uuid, item in app.allocations.items():
+            node = state.nodes.get(item.node_id)
+            if node is None or node.allocations.get(uuid) is not item:
+                yield f"allocation {uuid} of {app.id} is not on its node {item.node_id}"
+            ask = app.asks.get(item.spec.key)
+            if ask is None or uuid not in ask.uuids:
+                yield f"allocation {uuid} of {app.id} has no ask {item.spec.key}"
+    for node in state.nodes.values():
+        for uuid, item in node.allocations.items():
+            owner = state.applications.get(item.spec.application_id)
+            if owner is None or owner.allocations.get(uuid) is not item:
+                yield f"allocation {uuid} on node {node.id} belongs to nobody"
+
+
+def _registered_nodes(state: PartitionState) -> Iterator[str]:
+    for key, foreign in state.foreign.items():
+        node = state.nodes.get(foreign.node_id)
+        if node is None or key not in node.foreign:
+            yield f"foreign allocation {key} is on node {foreign.node_id}, which does not have it"
+
+
+def _single_place(state: PartitionState) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for node in state.nodes.values():
+        for uuid in node.allocations:
+            if uuid in seen:
+                yield f"allocation {uuid} is on node {seen[uuid]} and on node {node.id}"
+            seen[uuid] = node.id
+    if len(seen) != state.allocation_count:
+        yield f"{state.allocation_count} allocations are counted, {len(seen)} are on nodes"
+
+
+def _running(state: PartitionState) -> Iterator[str]:
+    for path, queue in state.queues.items():
+        truth = sum(1 for app in _below(state, queue) if app.state in COUNTS_AS_RUNNING)
+        if queue.running_apps != truth:
+            yield f"{path} counts {queue.running_apps} running applications, there are {truth}"
+
+
+_TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})
+
+
+def _life_cycle(state: PartitionState) -> Iterator[str]:
+    for app in state.applications.values():
+        if app.state in FINISHED:
+            yield f"{app.id} is {app.state.value} and still among the active ones"
+        if app.state is ApplicationState.COMPLETING and (
+            any(app.pending.values()) or any(app.allocated.values())
+        ):
+            yield f"{app.id} is Completing and has work"
+        if app.state is ApplicationState.NEW and (app.asks or app.allocations):
+            yield f"{app.id} is New and has work"
+        if (app.state in _TIMED) is not ("state" in app.timers):
+            yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
+
+
+def _usage(state: PartitionState) -> Iterator[str]:
+    for user, by_path in state.users.items():
+        for path, usage in by_path.items():
+            apps = [
+                app
+                for app in state.applications.values()
+                if app.spec.user == user and state.queues[path] in app.queue.lineage
+            ]
+            charged = (part for app in apps for part in (app.allocated, app.placeholders))
+            yield from _differ(f"usage of {user} in {path}", usage.amounts, _total(charged))
+            counted = {app.serial for app in apps if app.state not in LEAVES_USER_COUNT}
+            if not counted.issuperset(usage.running) or usage.attached != len(apps):
+                yield f"{user} in {path} counts applications that are not there"
+
+
+def _identity(state: PartitionState) -> Iterator[str]:
+    for path, queue in state.queues.items():
+        if queue.parent is not None and queue.parent.children.get(queue.name) is not queue:
+            yield f"queue {path} cannot be reached from its parent"
+        for serial, id_ in queue.applications.items():
+            app = state.applications.get(id_)
+            if app is None or app.serial != serial:
+                yield f"queue {path} lists {id_} ({serial}), which is not active"
+    for app in state.applications.values():
+        queue = app.queue
+        if state.queues.get(queue.path) is not queue or app.serial not in queue.applications:
+            yield f"{app.id} is in a queue {queue.path} that does not know it"
+
+
+CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
+    ("G01", _node_arithmetic),
+    ("G02", _capacity),
+    ("G03", _application_arithmetic),
+    ("G04", _queue_arithmetic),
+    ("G05", _conservation),
+    ("G06", _no_negatives),
+    ("G07", _references),
+    ("G08", _registered_nodes),
+    ("G09", _single_place),
+    ("G20", _running),
+    ("G21", _life_cycle),
+    ("G24", _usage),
+    ("G28", _identity),
+)

@@ -1,0 +1,60 @@
+"""Nodes: capacity = allocated + occupied + available, type by type, at all times.
+
+`available` may be negative: a capacity update, a recovered allocation or foreign work may exceed a
+node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
+"""
+
+from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation
+from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
+
+READY_ATTRIBUTE = "ready"
+
+
+class Node:
+    __slots__ = (
+        "allocated",
+        "allocations",
+        "attributes",
+        "available",
+        "capacity",
+        "drained",
+        "foreign",
+        "id",
+        "occupied",
+        "occupied_reported",
+        "ready",
+    )
+
+    def __init__(
+        self,
+        node_id: str,
+        *,
+        capacity: Resource,
+        occupied: Resource,
+        attributes: dict[str, str],
+        drained: bool,
+        ready: bool,
+    ) -> None:
+        self.id = node_id
+        self.attributes = attributes
+        self.drained = drained
+        self.ready = ready
+        self.allocated: Resource = {}
+        self.allocations: dict[str, Allocation] = {}
+        self.foreign: dict[str, ForeignAllocation] = {}
+        self.set_sizes(capacity, occupied)
+
+    @property
+    def is_schedulable(self) -> bool:
+        return self.ready and not self.drained
+
+    def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
+        """Take a new capacity and a new reported occupied amount; work on the node stays."""
+        self.capacity = pruned(capacity)
+        self.occupied_reported = occupied_reported
+        self.occupied = dict(occupied_reported)
+        for foreign in self.foreign.values():
+            charge(self.occupied, foreign.resource)
+        self.available = dict(self.capacity)
+        discharge(self.available, self.occupied)
+        discharge(self.available, self.allocated)

@@ -1,0 +1,411 @@
+"""The state of one partition, and the only way to change it.
+
+`apply` takes one fact and brings every book up to date. It is dumb on purpose: whoever writes a
+fact has checked it, and every holder of this class (Context, the replica of a scheduler, a replay)
+goes through the same code. The dictionaries of amounts are changed in place and never replaced,
+so an application can keep the tuple of all books that one of its allocations is written into.
+
+Pending counts the repeats that still wait; allocated counts what is charged, placeholders too
+(an application counts those apart).
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, ForeignAllocation
+from yunikorn_actors.domain.application import (
+    COUNTS_AS_RUNNING,
+    FINISHED,
+    LEAVES_USER_COUNT,
+    Application,
+    ApplicationSpec,
+    ApplicationState,
+    Timer,
+)
+from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.domain.user import Usage
+
+
+class FinishedApplication:
+    """What is remembered of an application that has ended, or was never taken."""
+
+    __slots__ = ("message", "queue", "serial", "spec", "state", "state_log")
+
+    def __init__(
+        self,
+        spec: ApplicationSpec,
+        *,
+        serial: int,
+        queue: str,
+        state: ApplicationState,
+        message: str,
+        state_log: list[tuple[int, ApplicationState]],
+    ) -> None:
+        self.spec = spec
+        self.serial = serial
+        self.queue = queue
+        self.state = state
+        self.message = message
+        self.state_log = state_log
+
+
+class PartitionState:
+    """Truth in Context, a replica in Scheduler."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.revision = 0
+        self.config: PartitionConfig | None = None
+        self.queues: dict[str, Queue] = {}
+        self.nodes: dict[str, Node] = {}
+        self.capacity: Resource = {}
+        """Sum over the nodes: the max of the root queue. A type no node has is absent."""
+        self.applications: dict[str, Application] = {}
+        self.finished: dict[int, FinishedApplication] = {}
+        self.users: dict[str, dict[str, Usage]] = {}
+        self.foreign: dict[str, ForeignAllocation] = {}
+        self.allocation_count = 0
+        self.refused_node_actions = 0
+
+    @property
+    def root(self) -> Queue:
+        return self.queues["root"]
+
+    def queue(self, path: str) -> Queue | None:
+        """Look a queue up by its path; names of queues ignore case."""
+        return self.queues.get(path.lower())
+
+    def apply(self, fact: f.Fact) -> None:
+        self.revision += 1
+        _APPLY[type(fact)](self, fact)
+
+    # -- the partition and its queues
+
+    def _on_configured(self, fact: f.PartitionConfigured) -> None:
+        self.config = fact.config
+
+    def _on_queue_added(self, fact: f.QueueAdded) -> None:
+        parent_path, _, name = fact.path.rpartition(".")
+        parent = self.queues[parent_path] if parent_path else None
+        queue = Queue(name, fact.spec, parent)
+        self.queues[fact.path] = queue
+        if parent is not None:
+            parent.children[name] = queue
+
+    def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
+        self.queues[fact.path].configure(fact.spec)
+
+    def _on_queue_state_changed(self, fact: f.QueueStateChanged) -> None:
+        self.queues[fact.path].state = fact.state
+
+    def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
+        queue = self.queues.pop(fact.path)
+        if queue.parent is not None:
+            del queue.parent.children[queue.name]
+
+    # -- nodes
+
+    def _on_node_added(self, fact: f.NodeAdded) -> None:
+        node = Node(
+            fact.node_id,
+            capacity=fact.capacity,
+            occupied=fact.occupied,
+            attributes=fact.attributes,
+            drained=fact.drained,
+            ready=fact.ready,
+        )
+        self.nodes[fact.node_id] = node
+        charge(self.capacity, node.capacity)
+
+    def _on_node_resized(self, fact: f.NodeResized) -> None:
+        node = self.nodes[fact.node_id]
+        self._drop_capacity(node.capacity)
+        node.set_sizes(fact.capacity, fact.occupied)
+        charge(self.capacity, node.capacity)
+
+    def _on_node_attributes_replaced(self, fact: f.NodeAttributesReplaced) -> None:
+        self.nodes[fact.node_id].attributes = fact.attributes
+
+    def _on_node_schedule_changed(self, fact: f.NodeScheduleChanged) -> None:
+        node = self.nodes[fact.node_id]
+        node.drained = fact.drained
+        node.ready = fact.ready
+
+    def _on_node_removed(self, fact: f.NodeRemoved) -> None:
+        node = self.nodes.pop(fact.node_id)
+        for key in node.foreign:
+            del self.foreign[key]
+        self._drop_capacity(node.capacity)
+
+    def _drop_capacity(self, capacity: Resource) -> None:
+        """A type that no node offers any more is unknown again, which is not a max of zero."""
+        discharge(self.capacity, capacity)
+        for kind in capacity:
+            if not self.capacity[kind]:
+                del self.capacity[kind]
+
+    def _on_node_action_refused(self, _: f.NodeActionRefused) -> None:
+        self.refused_node_actions += 1
+
+    def _on_foreign_put(self, fact: f.ForeignAllocationPut) -> None:
+        self._drop_foreign(fact.key)
+        foreign = ForeignAllocation(key=fact.key, node_id=fact.node_id, resource=fact.resource)
+        self.foreign[fact.key] = foreign
+        node = self.nodes[fact.node_id]
+        node.foreign[fact.key] = foreign
+        node.set_sizes(node.capacity, node.occupied_reported)
+
+    def _on_foreign_removed(self, fact: f.ForeignAllocationRemoved) -> None:
+        self._drop_foreign(fact.key)
+
+    def _drop_foreign(self, key: str) -> None:
+        known = self.foreign.pop(key, None)
+        if known is not None:
+            node = self.nodes[known.node_id]
+            del node.foreign[key]
+            node.set_sizes(node.capacity, node.occupied_reported)
+
+    # -- applications
+
+    def _on_application_added(self, fact: f.ApplicationAdded) -> None:
+        queue = self.queues[fact.queue]
+        by_path = self.users.setdefault(fact.spec.user, {})
+        usages = tuple(by_path.setdefault(level.path, Usage()) for level in queue.lineage)
+        for usage in usages:
+            usage.attached += 1
+        app = Application(
+            fact.spec, serial=fact.serial, queue=queue, usages=usages, now_ns=fact.at_ns
+        )
+        self.applications[app.id] = app
+        queue.applications[app.serial] = app.id
+
+    def _on_application_rejected(self, fact: f.ApplicationRejected) -> None:
+        self.finished[fact.serial] = FinishedApplication(
+            fact.spec,
+            serial=fact.serial,
+            queue="",
+            state=ApplicationState.REJECTED,
+            message=fact.reason,
+            state_log=[(fact.at_ns, ApplicationState.REJECTED)],
+        )
+
+    def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
+        app = self.applications.get(fact.application_id)
+        if app is None or app.serial != fact.serial:
+            self.finished[fact.serial].state = fact.state
+            return
+        counted, counts = app.state in COUNTS_AS_RUNNING, fact.state in COUNTS_AS_RUNNING
+        if counted is not counts:
+            for level in app.queue.lineage:
+                level.running_apps += 1 if counts else -1
+        if counts and not app.started_ns:
+            app.started_ns = fact.at_ns
+        app.state = fact.state
+        app.generation += 1
+        app.state_log.append((fact.at_ns, fact.state))
+        if fact.state in LEAVES_USER_COUNT:
+            for usage in app.usages:
+                usage.running.pop(app.serial, None)
+        if fact.state in FINISHED:
+            self._detach(app)
+            self.finished[app.serial] = FinishedApplication(
+                app.spec,
+                serial=app.serial,
+                queue=app.queue.path,
+                state=fact.state,
+                message=fact.message,
+                state_log=app.state_log,
+            )
+
+    def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
+        app = self.applications[fact.application_id]
+        if app.state in COUNTS_AS_RUNNING:
+            for level in app.queue.lineage:
+                level.running_apps -= 1
+        self._detach(app)
+
+    def _on_application_forgotten(self, fact: f.ApplicationForgotten) -> None:
+        del self.finished[fact.serial]
+
+    def _detach(self, app: Application) -> None:
+        """The application leaves the active ones, its queue, and the books of its user."""
+        del self.applications[app.id]
+        del app.queue.applications[app.serial]
+        by_path = self.users[app.spec.user]
+        for level, usage in zip(app.queue.lineage, app.usages, strict=True):
+            usage.running.pop(app.serial, None)
+            usage.attached -= 1
+            if not usage.attached:
+                del by_path[level.path]
+        if not by_path:
+            del self.users[app.spec.user]
+
+    def _on_timer_armed(self, fact: f.TimerArmed) -> None:
+        timer = Timer(generation=fact.generation, due_ns=fact.due_ns)
+        self.applications[fact.application_id].timers[fact.kind] = timer
+
+    def _on_timer_cancelled(self, fact: f.TimerCancelled) -> None:
+        self.applications[fact.application_id].timers.pop(fact.kind, None)
+
+    # -- asks
+
+    def _on_ask_added(self, fact: f.AskAdded) -> None:
+        spec = fact.spec
+        app = self.applications[spec.application_id]
+        app.submitted_ns = min(app.submitted_ns, fact.created_ns)
+        app.asks[spec.key] = Ask(
+            spec=spec,
+            created_ns=fact.created_ns,
+            sequence=fact.sequence,
+            remaining=spec.max_allocations,
+        )
+        _write(app.pending_books, _waiting(spec, spec.max_allocations))
+
+    def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
+        app = self.applications[fact.spec.application_id]
+        ask = app.asks[fact.spec.key]
+        _strike(app.pending_books, _waiting(ask.spec, ask.remaining))
+        taken = ask.spec.max_allocations - ask.remaining
+        ask.spec = fact.spec
+        ask.remaining = fact.spec.max_allocations - taken
+        _write(app.pending_books, _waiting(ask.spec, ask.remaining))
+
+    def _on_ask_removed(self, fact: f.AskRemoved) -> None:
+        app = self.applications[fact.application_id]
+        ask = app.asks[fact.key]
+        _strike(app.pending_books, _waiting(ask.spec, ask.remaining))
+        ask.remaining = 0
+        if not ask.uuids:
+            del app.asks[fact.key]
+
+    # -- allocations
+
+    def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
+        app = self.applications[fact.application_id]
+        ask = app.asks[fact.key]
+        ask.remaining -= 1
+        _strike(app.pending_books, ask.spec.resource)
+        self._place(app, ask, fact.uuid, fact.node_id, fact.at_ns)
+
+    def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
+        spec = fact.spec
+        app = self.applications[spec.application_id]
+        app.submitted_ns = min(app.submitted_ns, fact.created_ns)
+        ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
+        app.asks[spec.key] = ask
+        self._place(app, ask, fact.uuid, fact.node_id, fact.at_ns)
+
+    def _place(self, app: Application, ask: Ask, uuid: str, node_id: str, at_ns: int) -> None:
+        spec = ask.spec
+        resource = spec.resource
+        allocation = Allocation(
+            uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
+        )
+        ask.uuids += (uuid,)
+        app.allocations[uuid] = allocation
+        self.allocation_count += 1
+        _write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
+        node = self.nodes[node_id]
+        node.allocations[uuid] = allocation
+        charge(node.allocated, resource)
+        discharge(node.available, resource)
+        if app.serial not in app.usages[0].running:
+            for usage in app.usages:
+                usage.running[app.serial] = None
+
+    def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
+        app = self.applications[fact.application_id]
+        allocation = app.allocations[fact.uuid]
+        node = self.nodes[allocation.node_id]
+        books = _books_of(app, allocation)
+        _strike(books, allocation.resource)
+        discharge(node.allocated, allocation.resource)
+        charge(node.available, allocation.resource)
+        allocation.resource = fact.resource
+        _write(books, fact.resource)
+        charge(node.allocated, fact.resource)
+        discharge(node.available, fact.resource)
+
+    def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
+        app = self.applications[fact.application_id]
+        allocation = app.allocations.pop(fact.uuid)
+        self.allocation_count -= 1
+        _strike(_books_of(app, allocation), allocation.resource)
+        node = self.nodes[allocation.node_id]
+        del node.allocations[fact.uuid]
+        discharge(node.allocated, allocation.resource)
+        charge(node.available, allocation.resource)
+        ask = app.asks[allocation.spec.key]
+        ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
+        if not ask.uuids and not ask.remaining:
+            del app.asks[allocation.spec.key]
+
+
+def _books_of(app: Application, allocation: Allocation) -> tuple[Resource, ...]:
+    return app.placeholder_books if allocation.spec.placeholder else app.allocated_books
+
+
+def _waiting(spec: AskSpec, repeats: int) -> Resource:
+    """Return what these repeats add to the pending books: exact, as the books are."""
+    if repeats == 1:
+        return spec.resource
+    return {kind: quantity * repeats for kind, quantity in spec.resource.items()}
+
+
+def _write(books: tuple[Resource, ...], amount: Resource) -> None:
+    for kind, quantity in amount.items():
+        for book in books:
+            try:
+                book[kind] += quantity
+            except KeyError:
+                book[kind] = quantity
+
+
+def _strike(books: tuple[Resource, ...], amount: Resource) -> None:
+    for kind, quantity in amount.items():
+        for book in books:
+            try:
+                book[kind] -= quantity
+            except KeyError:
+                book[kind] = -quantity
+
+
+_F = TypeVar("_F", bound=f.Fact)
+_APPLY: dict[type, Callable[[PartitionState, f.Fact], None]] = {}
+
+
+def _row(kind: type[_F], method: Callable[[PartitionState, _F], None]) -> None:
+    _APPLY[kind] = method  # type: ignore[assignment]  # the key is the type of the argument
+
+
+_row(f.PartitionConfigured, PartitionState._on_configured)
+_row(f.QueueAdded, PartitionState._on_queue_added)
+_row(f.QueueReconfigured, PartitionState._on_queue_reconfigured)
+_row(f.QueueStateChanged, PartitionState._on_queue_state_changed)
+_row(f.QueueRemoved, PartitionState._on_queue_removed)
+_row(f.NodeAdded, PartitionState._on_node_added)
+_row(f.NodeResized, PartitionState._on_node_resized)
+_row(f.NodeAttributesReplaced, PartitionState._on_node_attributes_replaced)
+_row(f.NodeScheduleChanged, PartitionState._on_node_schedule_changed)
+_row(f.NodeRemoved, PartitionState._on_node_removed)
+_row(f.NodeActionRefused, PartitionState._on_node_action_refused)
+_row(f.ApplicationAdded, PartitionState._on_application_added)
+_row(f.ApplicationRejected, PartitionState._on_application_rejected)
+_row(f.ApplicationStateChanged, PartitionState._on_application_state_changed)
+_row(f.ApplicationRemoved, PartitionState._on_application_removed)
+_row(f.ApplicationForgotten, PartitionState._on_application_forgotten)
+_row(f.TimerArmed, PartitionState._on_timer_armed)
+_row(f.TimerCancelled, PartitionState._on_timer_cancelled)
+_row(f.AskAdded, PartitionState._on_ask_added)
+_row(f.AskReplaced, PartitionState._on_ask_replaced)
+_row(f.AskRemoved, PartitionState._on_ask_removed)
+_row(f.AllocationCommitted, PartitionState._on_allocation_committed)
+_row(f.AllocationRecovered, PartitionState._on_allocation_recovered)
+_row(f.AllocationResized, PartitionState._on_allocation_resized)
+_row(f.AllocationReleased, PartitionState._on_allocation_released)
+_row(f.ForeignAllocationPut, PartitionState._on_foreign_put)
+_row(f.ForeignAllocationRemoved, PartitionState._on_foreign_removed)

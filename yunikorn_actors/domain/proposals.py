@@ -1,0 +1,35 @@
+"""What a scheduler asks Context to do, and why Context may refuse.
+
+A proposal is made on a view that may be old. Context checks everything again and settles each
+proposal exactly once: by a fact that carries its id, or by a refusal with one of these reasons.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class Refusal(StrEnum):
+    ASK_GONE = "ASK_GONE"
+    APP_STATE = "APP_STATE"
+    NODE_GONE = "NODE_GONE"
+    NODE_DRAINING = "NODE_DRAINING"
+    NODE_FULL = "NODE_FULL"
+    QUEUE_LIMIT = "QUEUE_LIMIT"
+    PARTITION_STOPPED = "PARTITION_STOPPED"
+
+
+class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Give one repeat of an ask its place.
+
+    The sequence says which ask: the key may have been cancelled and asked again since.
+    """
+
+    proposal_id: int
+    application_id: str
+    key: str
+    sequence: int
+    node_id: str
+
+
+Proposal = Allocate

@@ -1,0 +1,50 @@
+"""Quantities as people write them in a configuration: digits, perhaps a suffix.
+
+Messages carry base units already, so this is the one place where units are read. The base unit of
+`vcore` is the milli-cpu: a bare number means whole cpus and only there `m` means what is written.
+Every other type counts in plain integers. The result always fits in int64.
+"""
+
+import re
+from typing import Final
+
+from yunikorn_actors.domain.resource import INT64_MAX
+
+VCORE: Final = "vcore"
+
+UINT64_MAX: Final = 2**64 - 1
+"""The largest count, as opposed to a quantity, that a configuration may have."""
+
+_MILLI: Final = 1000
+_SHAPE: Final = re.compile(r"([0-9]+)[ \t\n\f\r]*((?:[mkKMGTPE]i?)?)")
+_DIGITS_MAX: Final = len(str(INT64_MAX))
+_MULTIPLIERS: Final[dict[str, int]] = {
+    "": 1,
+    **{suffix: 1000**power for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": 1024**power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+# What one unit of each suffix is in milli-cpu.
+_VCORE_MULTIPLIERS: Final[dict[str, int]] = {
+    "m": 1,
+    **{suffix: multiplier * _MILLI for suffix, multiplier in _MULTIPLIERS.items()},
+}
+
+
+class QuantityError(ValueError):
+    """A text that is no quantity of its resource type."""
+
+
+def parse_quantity(kind: str, text: str) -> int:
+    """Read the quantity of one resource type in base units."""
+    shape = _SHAPE.fullmatch(text.strip())
+    if shape is None:
+        raise QuantityError(f"invalid quantity {text!r}")
+    digits, suffix = shape[1].lstrip("0"), shape[2]
+    multipliers = _VCORE_MULTIPLIERS if kind == VCORE else _MULTIPLIERS
+    if suffix not in multipliers:
+        raise QuantityError(f"invalid suffix {suffix!r} in quantity {text!r}")
+    # Length first: the conversion of a very long number is refused by Python itself.
+    quantity = None if len(digits) > _DIGITS_MAX else int(digits or "0") * multipliers[suffix]
+    if quantity is None or quantity > INT64_MAX:
+        raise QuantityError(f"invalid quantity: overflow of 64 bits by {text!r}")
+    return quantity

@@ -1,0 +1,364 @@
+"""Quantities of resource types, and the arithmetic the whole core agrees on.
+
+A resource is a sparse dictionary from type name to quantity. Three situations differ: `None`
+(nobody said anything), a type that is absent, and a type that is present with 0. A limit reads
+absent as "no limit", a demand or a usage reads it as 0: each function here says which it takes.
+
+Values are immutable by convention: every function returns a new dictionary. Two exceptions,
+`charge` and `discharge`, write to a ledger that has one owner. Ledgers are exact while everything
+else clamps at the ends of int64; `saturated` is the door between the two worlds.
+
+The hot path of the scheduler runs through this module, hence plain loops over plain dictionaries.
+Arguments are taken to lie within int64, except ledgers, and no argument is checked.
+"""
+
+from typing import Final, TypeAlias, TypeVar
+
+Resource: TypeAlias = dict[str, int]
+
+INT64_MAX: Final = 2**63 - 1
+INT64_MIN: Final = -(2**63)
+
+# What is certainly there stays certainly there, for the type checker too.
+Maybe = TypeVar("Maybe", Resource, Resource | None)
+
+
+def _clamped(quantity: int) -> int:
+    return max(INT64_MIN, min(INT64_MAX, quantity))
+
+
+def _copied(resource: Maybe) -> Maybe:
+    return None if resource is None else resource.copy()
+
+
+# --- arithmetic -----------------------------------------------------------------------------------
+
+
+def add(left: Resource | None, right: Resource | None) -> Resource:
+    """Add over the union of types; None adds nothing."""
+    out = {} if left is None else left.copy()
+    if right is None:
+        return out
+    for kind, quantity in right.items():
+        value = out.get(kind, 0) + quantity
+        out[kind] = value if INT64_MIN <= value <= INT64_MAX else _clamped(value)
+    return out
+
+
+def sub(left: Resource | None, right: Resource | None) -> Resource:
+    """Subtract over the union of types; the result may be negative."""
+    out = {} if left is None else left.copy()
+    if right is None:
+        return out
+    for kind, quantity in right.items():
+        value = out.get(kind, 0) - quantity
+        out[kind] = value if INT64_MIN <= value <= INT64_MAX else _clamped(value)
+    return out
+
+
+def add_only_existing(base: Maybe, delta: Resource | None) -> Maybe:
+    """Add to the types of base alone, so that what is unlimited stays unlimited."""
+    if base is None or delta is None:
+        return _copied(base)
+    out = base.copy()
+    for kind, quantity in base.items():
+        if kind in delta:
+            value = quantity + delta[kind]
+            out[kind] = value if INT64_MIN <= value <= INT64_MAX else _clamped(value)
+    return out
+
+
+def sub_only_existing(base: Maybe, delta: Resource | None) -> Maybe:
+    """Subtract from the types of base alone, so that what is unlimited stays unlimited."""
+    if base is None or delta is None:
+        return _copied(base)
+    out = base.copy()
+    for kind, quantity in base.items():
+        if kind in delta:
+            value = quantity - delta[kind]
+            out[kind] = value if INT64_MIN <= value <= INT64_MAX else _clamped(value)
+    return out
+
+
+def sub_eliminate_negative(left: Resource | None, right: Resource | None) -> Resource:
+    """Subtract, with 0 for each type of right that would end below it.
+
+    A negative quantity of a type that right does not name is not the subtraction's doing and stays.
+    """
+    out = sub(left, right)
+    for kind in right or ():
+        out[kind] = max(0, out[kind])
+    return out
+
+
+def multiply(base: Resource | None, ratio: int) -> Resource:
+    """Multiply each quantity; a ratio of 0 drops the types instead of leaving zeros."""
+    out: Resource = {}
+    if base is None or ratio == 0:
+        return out
+    for kind, quantity in base.items():
+        out[kind] = _clamped(quantity * ratio)
+    return out
+
+
+def multiply_by(base: Resource | None, ratio: float) -> Resource:
+    """Multiply each quantity by a finite ratio, truncating toward zero; 0 drops the types."""
+    out: Resource = {}
+    if base is None or ratio == 0:
+        return out
+    for kind, quantity in base.items():
+        product = quantity * ratio
+        # Compared before the conversion: a product beyond the floats is infinite and has no int.
+        if product >= INT64_MAX:
+            out[kind] = INT64_MAX
+        else:
+            out[kind] = INT64_MIN if product <= INT64_MIN else int(product)
+    return out
+
+
+def component_wise_min(left: Maybe, right: Maybe) -> Maybe:
+    """Combine two limits: a type that one of them does not name is limited by the other alone."""
+    if left is None or right is None:
+        return _copied(right if left is None else left)
+    out = left.copy()
+    for kind, quantity in right.items():
+        if kind not in out or quantity < out[kind]:
+            out[kind] = quantity
+    return out
+
+
+def component_wise_min_only_existing(left: Maybe, right: Resource | None) -> Maybe:
+    """Lower left to right where both name a type; the result has the types of left."""
+    if left is None or right is None:
+        return _copied(left)
+    out = left.copy()
+    for kind, quantity in left.items():
+        if kind in right and right[kind] < quantity:
+            out[kind] = right[kind]
+    return out
+
+
+def component_wise_max(left: Resource | None, right: Resource | None) -> Resource:
+    """Take the larger over the union of types, absent as 0; None on either side gives nothing."""
+    out: Resource = {}
+    if left is None or right is None:
+        return out
+    for kind, quantity in left.items():
+        out[kind] = max(quantity, right.get(kind, 0))
+    for kind, quantity in right.items():
+        if kind not in left:
+            out[kind] = max(quantity, 0)
+    return out
+
+
+def merge_if_not_present(left: Maybe, right: Maybe) -> Maybe:
+    """Fill the types that left lacks from right."""
+    if left is None or right is None:
+        return _copied(right if left is None else left)
+    return right | left
+
+
+def pruned(resource: Resource) -> Resource:
+    """Drop the types with quantity 0."""
+    return {kind: quantity for kind, quantity in resource.items() if quantity}
+
+
+# --- ledgers --------------------------------------------------------------------------------------
+
+
+def charge(total: Resource, amount: Resource) -> None:
+    """Add amount to a ledger, in place and exactly.
+
+    Ledgers do not saturate: a book that once clamped has forgotten by how much, and what is given
+    back later would leave it short for ever. Call `saturated` where an amount leaves the books.
+    """
+    for kind, quantity in amount.items():
+        total[kind] = total.get(kind, 0) + quantity
+
+
+def discharge(total: Resource, amount: Resource) -> None:
+    """Take amount off a ledger, in place and exactly: the inverse of `charge`.
+
+    The types stay, with 0 when nothing is left of them.
+    """
+    for kind, quantity in amount.items():
+        total[kind] = total.get(kind, 0) - quantity
+
+
+def saturated(resource: Resource) -> Resource:
+    """Clamp each quantity of a ledger to int64, for everyone outside the books."""
+    out = resource.copy()
+    for kind, quantity in resource.items():
+        if not INT64_MIN <= quantity <= INT64_MAX:
+            out[kind] = _clamped(quantity)
+    return out
+
+
+# --- does it fit ----------------------------------------------------------------------------------
+
+
+def fits_in(amount: Resource | None, room: Resource | None) -> bool:
+    """Fit into what there is: no room of a type that room does not name, or owes.
+
+    A demand of 0 or less always fits.
+    """
+    if amount is None:
+        return True
+    if room is None:
+        room = {}
+    for kind, wanted in amount.items():  # noqa: SIM110 - a generator costs more than the loop
+        if wanted > room.get(kind, 0) and wanted > 0:
+            return False
+    return True
+
+
+def fits_in_max_undef(amount: Resource | None, room: Resource | None) -> bool:
+    """Fit under a limit: a type that room does not name is unlimited, an owed one has no room."""
+    if amount is None or room is None:
+        return True
+    for kind, wanted in amount.items():
+        if wanted > room.get(kind, wanted) and wanted > 0:
+            return False
+    return True
+
+
+def fits_in_actual(amount: Resource | None, room: Resource | None) -> bool:
+    """Fit under a limit that counts below zero too: 0 does not fit where 3 are owed."""
+    if amount is None or room is None:
+        return True
+    for kind, wanted in amount.items():  # noqa: SIM110 - a generator costs more than the loop
+        if wanted > room.get(kind, wanted):
+            return False
+    return True
+
+
+def dimensions_short(amount: Resource | None, room: Resource | None) -> tuple[str, ...]:
+    """Name the types that keep `fits_in` from holding, sorted."""
+    amount, room = amount or {}, room or {}
+    short = [kind for kind, wanted in amount.items() if wanted > max(0, room.get(kind, 0))]
+    return tuple(sorted(short))
+
+
+def fit_in_score(amount: Resource | None, room: Resource | None) -> float:
+    """Grade how badly amount misses room, from 0.0 (fits) to the number of types; lower is better.
+
+    Without any room each type counts in full, even one of which nothing is wanted.
+    """
+    if amount is None:
+        return 0.0
+    if room is None:
+        return float(len(amount))
+    score = 0.0
+    for kind in sorted(amount):  # float additions do not commute in their last bit
+        wanted, free = amount[kind], max(0, room.get(kind, 0))
+        if wanted > free:
+            score += (wanted - free) / wanted
+    return score
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def equals(left: Resource | None, right: Resource | None) -> bool:
+    """Compare with absent as 0; None equals None and nothing else, not even an empty resource."""
+    if left is None or right is None:
+        return left is right
+    for kind, quantity in left.items():
+        if quantity != right.get(kind, 0):
+            return False
+    for kind, quantity in right.items():  # noqa: SIM110 - a generator costs more than the loop
+        if quantity and kind not in left:
+            return False
+    return True
+
+
+def equals_or_empty(left: Resource | None, right: Resource | None) -> bool:
+    """Compare as `equals`, with None, empty and all zeros taken for the same."""
+    return (is_zero(left) and is_zero(right)) or equals(left, right)
+
+
+def deep_equals(left: Resource | None, right: Resource | None) -> bool:
+    """Compare types and quantities alike: absent, 0 and None all differ."""
+    return left == right
+
+
+def match_any(left: Resource | None, right: Resource | None) -> bool:
+    """Tell whether both name a type, whatever its quantities."""
+    if left is None or right is None:
+        return False
+    return not left.keys().isdisjoint(right)
+
+
+def is_zero(resource: Resource | None) -> bool:
+    return resource is None or not any(resource.values())
+
+
+def is_empty(resource: Resource | None) -> bool:
+    return not resource
+
+
+def has_negative(resource: Resource | None) -> bool:
+    return resource is not None and min(resource.values(), default=0) < 0
+
+
+def strictly_greater_than_zero(resource: Resource | None) -> bool:
+    """Tell whether something is above zero and nothing below."""
+    return not is_zero(resource) and not has_negative(resource)
+
+
+def strictly_greater_than(larger: Resource | None, smaller: Resource | None) -> bool:
+    """Tell whether larger is nowhere less and somewhere more; absent and None are 0."""
+    if not strictly_greater_than_or_equals(larger, smaller):
+        return False
+    return not equals_or_empty(larger, smaller)
+
+
+def strictly_greater_than_or_equals(larger: Resource | None, smaller: Resource | None) -> bool:
+    """Tell whether larger is nowhere less; absent and None are 0."""
+    larger, smaller = larger or {}, smaller or {}
+    for kind, quantity in larger.items():
+        if quantity < smaller.get(kind, 0):
+            return False
+    for kind, quantity in smaller.items():  # noqa: SIM110 - a generator costs more than the loop
+        if quantity > 0 and kind not in larger:
+            return False
+    return True
+
+
+def strictly_greater_than_only_existing(larger: Resource | None, smaller: Resource | None) -> bool:
+    """Tell whether larger is, on the types both name, nowhere less and somewhere more.
+
+    Two resources with types but none in common pass; an empty one is judged by the or-equals rule.
+    """
+    if not strictly_greater_than_or_equals_only_existing(larger, smaller):
+        return False
+    larger, smaller = larger or {}, smaller or {}
+    common = [kind for kind in larger if kind in smaller]
+    return not common or any(larger[kind] != smaller[kind] for kind in common)
+
+
+def strictly_greater_than_or_equals_only_existing(
+    larger: Resource | None, smaller: Resource | None
+) -> bool:
+    """Tell whether larger is nowhere less on the types both name.
+
+    An empty larger never passes; against an empty smaller each quantity must be above zero.
+    """
+    if not larger:
+        return False
+    if not smaller:
+        return min(larger.values()) > 0
+    for kind, quantity in larger.items():
+        if kind in smaller and smaller[kind] > quantity:
+            return False
+    return True
+
+
+# --- text -----------------------------------------------------------------------------------------
+
+
+def describe(resource: Resource | None) -> str:
+    """Write a resource for people: types sorted, None as `unset`."""
+    if resource is None:
+        return "unset"
+    return "{" + ", ".join(f"{kind}: {resource[kind]}" for kind in sorted(resource)) + "}"

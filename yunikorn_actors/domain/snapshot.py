@@ -1,0 +1,140 @@
+"""A partition as plain values: for people, for digests, for comparing a replica with the truth.
+
+Amounts leave the books here, so they are clamped to int64 and zeros are left out; everything stands
+in an order that does not depend on how the state came about.
+"""
+
+from typing import Any
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import FinishedApplication, PartitionState
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, pruned, saturated
+from yunikorn_actors.domain.user import Usage
+
+
+def snapshot(state: PartitionState) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "revision": state.revision,
+        "capacity": _amounts(state.capacity),
+        "allocations": state.allocation_count,
+        "refused_node_actions": state.refused_node_actions,
+        "queues": {path: _queue(state, queue) for path, queue in sorted(state.queues.items())},
+        "nodes": {id_: _node(node) for id_, node in sorted(state.nodes.items())},
+        "applications": {id_: _application(app) for id_, app in sorted(state.applications.items())},
+        "finished": [_finished(app) for _, app in sorted(state.finished.items())],
+        "users": {user: _usages(by_path) for user, by_path in sorted(state.users.items())},
+        "foreign": {
+            key: {"node": item.node_id, "resource": _amounts(item.resource)}
+            for key, item in sorted(state.foreign.items())
+        },
+    }
+
+
+def _amounts(resource: Resource | None) -> dict[str, int]:
+    return {} if resource is None else dict(sorted(saturated(pruned(resource)).items()))
+
+
+def _limit(resource: Resource | None) -> dict[str, int]:
+    """A limit of zero is a limit, so zeros stay."""
+    return {} if resource is None else dict(sorted(saturated(resource).items()))
+
+
+def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
+    spec = queue.spec
+    return {
+        "state": queue.state.value,
+        "leaf": spec.leaf,
+        "dynamic": not spec.managed,
+        "max": _limit(state.capacity if queue.parent is None else spec.max),
+        "guaranteed": _limit(spec.guaranteed),
+        "max_applications": spec.max_applications,
+        "properties": dict(sorted(spec.properties.items())),
+        "allocated": _amounts(queue.allocated),
+        "pending": _amounts(queue.pending),
+        "preempting": _amounts(queue.preempting),
+        "running_apps": queue.running_apps,
+        "applications": sorted(queue.applications.values()),
+    }
+
+
+def _node(node: Node) -> dict[str, Any]:
+    return {
+        "capacity": _amounts(node.capacity),
+        "allocated": _amounts(node.allocated),
+        "occupied": _amounts(node.occupied),
+        "available": _amounts(node.available),
+        "schedulable": node.is_schedulable,
+        "drained": node.drained,
+        "ready": node.ready,
+        "attributes": dict(sorted(node.attributes.items())),
+        "allocations": sorted(node.allocations),
+        "reservations": [],
+    }
+
+
+def _application(app: Application) -> dict[str, Any]:
+    spec = app.spec
+    return {
+        "serial": app.serial,
+        "state": app.state.value,
+        "queue": app.queue.path,
+        "user": spec.user,
+        "groups": list(spec.groups),
+        "submitted_ns": app.submitted_ns,
+        "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
+        "allocated": _amounts(app.allocated),
+        "placeholders": _amounts(app.placeholders),
+        "pending": _amounts(app.pending),
+        "asks": [
+            {
+                "key": ask.spec.key,
+                "resource": _amounts(ask.spec.resource),
+                "repeats": ask.remaining,
+                "priority": ask.spec.priority,
+                "created_ns": ask.created_ns,
+                "task_group": ask.spec.task_group,
+                "placeholder": ask.spec.placeholder,
+            }
+            for ask in app.waiting_asks()
+        ],
+        "allocations": [_allocation(item) for _, item in sorted(app.allocations.items())],
+        "timers": {kind: timer.due_ns for kind, timer in sorted(app.timers.items())},
+        "reservations": 0,
+        "task_groups": {},
+    }
+
+
+def _allocation(item: Allocation) -> dict[str, Any]:
+    return {
+        "uuid": item.uuid,
+        "key": item.spec.key,
+        "node": item.node_id,
+        "resource": _amounts(item.resource),
+        "priority": item.spec.priority,
+        "placeholder": item.spec.placeholder,
+        "task_group": item.spec.task_group,
+        "allocated_ns": item.allocated_ns,
+    }
+
+
+def _finished(app: FinishedApplication) -> dict[str, Any]:
+    return {
+        "application": app.spec.application_id,
+        "serial": app.serial,
+        "state": app.state.value,
+        "queue": app.queue,
+        "message": app.message,
+        "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
+    }
+
+
+def _usages(by_path: dict[str, Usage]) -> dict[str, Any]:
+    return {
+        path: {"usage": _amounts(usage.amounts), "running_apps": len(usage.running)}
+        for path, usage in sorted(by_path.items())
+        if not usage.is_empty()
+    }

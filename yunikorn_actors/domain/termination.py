@@ -1,0 +1,15 @@
+"""Why an allocation, or an ask, ends: the one number that travels with every release.
+
+It names who started the release. A confirmation repeats the number of the request it answers, so
+that both directions of the conversation read the same.
+"""
+
+from enum import IntEnum
+
+
+class TerminationType(IntEnum):
+    UNKNOWN_TERMINATION_TYPE = 0
+    STOPPED_BY_RM = 1
+    TIMEOUT = 2
+    PREEMPTED_BY_SCHEDULER = 3
+    PLACEHOLDER_REPLACED = 4

@@ -1,0 +1,172 @@
+"""The door of the core: calls become messages.
+
+The form of a request is checked here, at the call, before anything is taken. Text is parsed and
+groups are resolved here too, because a machine reads nothing. Two drivers stand behind this door
+(threads, simulator); each says how a message is posted and how an answer is awaited.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import count
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.errors import NoReply, Refused, UnknownResourceManager
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Message,
+    callback_address,
+)
+from yunikorn_actors.messages.queries import (
+    Accepted,
+    Declined,
+    EventsFound,
+    EventsRequested,
+    StateDump,
+    StateDumpRequested,
+)
+from yunikorn_actors.messages.rm_events import (
+    AllocationsRequested,
+    ApplicationsRequested,
+    ConfigurationRequested,
+    NodesRequested,
+    RegistrationRequested,
+)
+
+_Answer = TypeVar("_Answer", bound=Message)
+_Request = TypeVar(
+    "_Request",
+    si.AllocationRequest,
+    si.ApplicationRequest,
+    si.NodeRequest,
+    si.UpdateConfigurationRequest,
+)
+
+
+class Gateway(ABC):
+    """The calls of the scheduler interface, and questions about the state."""
+
+    def __init__(self) -> None:
+        self._registered: dict[str, str] = {}
+        """Resource managers that have been accepted, each with the mailbox of its callback."""
+        self._registrations = count(1)
+        self._calls = count(1)
+
+    # -- what a driver provides
+
+    @abstractmethod
+    def _post(self, address: str, message: Message, stimulus: str) -> None: ...
+
+    @abstractmethod
+    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
+        """Post what `question` makes of a reply address, and wait for the answer."""
+
+    @abstractmethod
+    def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
+
+    # -- the scheduler interface
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register, or register anew: then everything of the former registration is dropped."""
+        si.check_form(request, si.RegisterResourceManagerRequest)
+        config = parse_config(request.config)
+        address = callback_address(request.rm_id, next(self._registrations))
+        self._open_callback(address, callback)
+        self._await_acceptance(
+            RM_PROXY,
+            lambda reply_to: RegistrationRequested(
+                request=request, config=config, callback=address, reply_to=reply_to
+            ),
+            "register",
+        )
+        self._registered[request.rm_id] = address
+        return si.RegisterResourceManagerResponse()
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        self._check(request, si.AllocationRequest)
+        self._post(RM_PROXY, AllocationsRequested(request=request), self._name("allocation"))
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        self._check(request, si.ApplicationRequest)
+        request = replace(request, new=tuple(_with_groups(item) for item in request.new))
+        self._post(RM_PROXY, ApplicationsRequested(request=request), self._name("application"))
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        self._check(request, si.NodeRequest)
+        self._post(RM_PROXY, NodesRequested(request=request), self._name("node"))
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Reload; when the configuration is refused nothing has changed."""
+        self._check(request, si.UpdateConfigurationRequest)
+        config = parse_config(request.config)
+        self._await_acceptance(
+            RM_PROXY,
+            lambda reply_to: ConfigurationRequested(
+                request=request, config=config, reply_to=reply_to
+            ),
+            "configuration",
+        )
+
+    # -- questions
+
+    def state_dump(self) -> dict[str, Any]:
+        """Everything that Context knows, at one moment, as plain values."""
+        return self._answer(
+            StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
+        ).state
+
+    def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        """Event records from this number on, with the range that is stored."""
+        return self._answer(
+            EventsFound,
+            EVENT_PUBLISHER,
+            lambda reply_to: EventsRequested(first_id=first_id, count=count, reply_to=reply_to),
+            "events",
+        )
+
+    # -- parts
+
+    def _check(self, request: _Request, kind: type[_Request]) -> None:
+        si.check_form(request, kind)
+        if request.rm_id not in self._registered:
+            raise UnknownResourceManager(
+                f'received {type(request).__name__}, but RmID="{request.rm_id}" not registered: '
+                "call register_resource_manager first"
+            )
+
+    def _name(self, call: str) -> str:
+        return f"{call}-{next(self._calls)}"
+
+    def _answer(
+        self, kind: type[_Answer], address: str, question: Callable[[str], Message], call: str
+    ) -> _Answer:
+        answer = self._ask(address, question, self._name(call))
+        if not isinstance(answer, kind):
+            raise NoReply(f"the core answered {type(answer).__name__} instead of {kind.__name__}")
+        return answer
+
+    def _await_acceptance(
+        self, address: str, question: Callable[[str], Message], call: str
+    ) -> None:
+        answer = self._ask(address, question, self._name(call))
+        if isinstance(answer, Declined):
+            raise Refused(answer.reason)
+        if not isinstance(answer, Accepted):
+            raise NoReply(f"the core answered {type(answer).__name__} to {call}")
+
+
+def _with_groups(item: si.AddApplicationRequest) -> si.AddApplicationRequest:
+    """A user who comes without groups is the one member of a group of the same name."""
+    ugi = item.ugi
+    if ugi is None or ugi.groups or not ugi.user:
+        return item
+    return replace(item, ugi=replace(ugi, groups=(ugi.user,)))

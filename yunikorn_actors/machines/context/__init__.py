@@ -1,0 +1,10 @@
+"""Context: the only writer of truth.
+
+It owns the partitions of all resource managers. Every handler does its work item by item (check,
+then record), and ends with one bundle of effects: what the resource manager hears, the facts for
+the subscribers, timers. Where the topology is `fused` it runs the planner itself, on the truth.
+"""
+
+from yunikorn_actors.machines.context.context import HANDLERS, Context, ContextInbox
+
+__all__ = ["HANDLERS", "Context", "ContextInbox"]

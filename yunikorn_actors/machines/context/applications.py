@@ -1,0 +1,115 @@
+"""Applications come and go."""
+
+import re
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import Application, ApplicationSpec
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import ROOT, QueueState
+from yunikorn_actors.domain.resource import has_negative
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.asks import remove_ask
+from yunikorn_actors.machines.context.lifecycle import (
+    arm_history_expiry,
+    cancel_timers,
+    clean_if_empty,
+)
+from yunikorn_actors.machines.context.releases import remove_allocation
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import Rejected
+
+_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*\$?")
+_FALLBACK = "root.default"
+
+
+def add_application(work: Work, partition: Partition, spec: ApplicationSpec) -> None:
+    """Accept an application into its queue, or reject it with the reason."""
+    queue = place_application(partition.state, spec)
+    reason = _refusal(partition.state, spec)
+    if reason is None and queue is None:
+        reason = (
+            f"failed to place application {spec.application_id}: "
+            f"application rejected: no placement rule matched (queue {spec.queue_name!r} is not an "
+            f"active leaf that user {spec.user!r} may submit to)"
+        )
+    if reason is not None or queue is None:
+        reject_application(work, partition, spec, reason or "")
+        return
+    fact = f.ApplicationAdded(
+        spec=spec, queue=queue, serial=partition.next_serial(), at_ns=work.now_ns
+    )
+    work.record(partition, fact)
+    work.accepted_apps.append(spec.application_id)
+
+
+def reject_application(
+    work: Work, partition: Partition, spec: ApplicationSpec, reason: str
+) -> None:
+    serial = partition.next_serial()
+    fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=work.now_ns)
+    work.record(partition, fact)
+    arm_history_expiry(work, partition, serial)
+    work.rejected_apps.append(Rejected(id=spec.application_id, reason=reason))
+
+
+def remove_application(work: Work, partition: Partition, application_id: str) -> None:
+    """Everything goes at once: asks first, so that nothing of it is scheduled again."""
+    app = partition.state.applications.get(application_id)
+    if app is None:
+        return
+    for ask in tuple(app.asks.values()):
+        if ask.remaining:
+            remove_ask(work, partition, app, ask, TerminationType.STOPPED_BY_RM)
+    for allocation in tuple(app.allocations.values()):
+        remove_allocation(work, partition, app, allocation, TerminationType.STOPPED_BY_RM)
+        work.announce_release(
+            partition,
+            app.id,
+            allocation.spec.key,
+            allocation.uuid,
+            TerminationType.STOPPED_BY_RM,
+            f"Application {app.id} Removed",
+        )
+    cancel_timers(work, partition, app)
+    _forget(work, partition, app)
+
+
+def _forget(work: Work, partition: Partition, app: Application) -> None:
+    fact = f.ApplicationRemoved(application_id=app.id, serial=app.serial, at_ns=work.now_ns)
+    work.record(partition, fact)
+    clean_if_empty(work, partition, app.queue)
+
+
+def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
+    if not spec.user:
+        return "empty user cannot resolve"
+    if not _USER.fullmatch(spec.user):
+        return f"invalid username, it contains invalid characters: {spec.user!r}"
+    if spec.application_id in state.applications:
+        return (
+            f"adding application {spec.application_id} to partition {state.name}, "
+            "but application already existed"
+        )
+    if has_negative(spec.placeholder_ask):
+        return "placeholderAsk contains negative resources"
+    return None
+
+
+def place_application(state: PartitionState, spec: ApplicationSpec) -> str | None:
+    """Return the path of the leaf that takes the application: the queue it names, or the default.
+
+    The name of a queue that does not start at the root is the name of a child of the root.
+    """
+    wanted = spec.queue_name.lower()
+    if wanted and not wanted.startswith(f"{ROOT}."):
+        wanted = f"{ROOT}.{wanted.replace('.', '_dot_')}"
+    for path in (wanted, _FALLBACK):
+        queue = state.queues.get(path)
+        if (
+            queue is not None
+            and queue.is_leaf
+            and queue.state is not QueueState.DRAINING
+            and queue.allows_submit(spec.user, spec.groups)
+        ):
+            return path
+    return None

@@ -1,0 +1,225 @@
+"""Asks, and reports of work that runs already.
+
+An item without a node is an ask. With one it is a report: recovery after a restart, an allocation
+that the resource manager placed by itself, or a new size of a known one. What runs cannot be
+refused, so a report is charged by force, above any quota.
+"""
+
+from msgspec.structs import replace
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
+from yunikorn_actors.domain.application import (
+    TAKES_NO_ASKS,
+    Application,
+    ApplicationEvent,
+    ApplicationState,
+)
+from yunikorn_actors.domain.ids import NO_PROPOSAL
+from yunikorn_actors.domain.resource import has_negative, is_zero
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.commit import place
+from yunikorn_actors.machines.context.lifecycle import advance, settle
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
+
+_WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
+
+
+def take_item(work: Work, partition: Partition, item: AskItem) -> None:
+    """Take one ask or report of an AllocationRequest, or reject it by itself."""
+    if item.foreign:
+        _take_foreign(work, partition, item)
+        return
+    reason = _refusal(partition, item)
+    if reason is not None:
+        work.reject_ask(item, reason)
+        return
+    app = partition.state.applications[item.spec.application_id]
+    if item.node_id:
+        _take_report(work, partition, app, item, announced=True)
+    else:
+        _take_ask(work, partition, app, item.spec)
+
+
+def recover(work: Work, partition: Partition, node_id: str, item: AskItem) -> None:
+    """Take work that came with its node: charged like any other, not announced back."""
+    item = replace(item, node_id=node_id)
+    reason = _refusal(partition, item)
+    if reason is not None:
+        work.reject_ask(item, reason)
+        return
+    app = partition.state.applications[item.spec.application_id]
+    _take_report(work, partition, app, item, announced=False)
+
+
+def remove_ask(
+    work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType
+) -> None:
+    """Drop what still waits of an ask; the resource manager asked for it and hears nothing."""
+    work.record(
+        partition,
+        f.AskRemoved(
+            application_id=app.id,
+            key=ask.spec.key,
+            resource=ask.spec.resource,
+            type=type_,
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def _refusal(partition: Partition, item: AskItem) -> str | None:
+    spec = item.spec
+    app = partition.state.applications.get(spec.application_id)
+    if app is None or app.state in TAKES_NO_ASKS:
+        return f"failed to find application {spec.application_id}"
+    if item.node_id and item.node_id not in partition.state.nodes:
+        return f"failed to find node {item.node_id}"
+    if has_negative(spec.resource):
+        return "allocation contains negative resources"
+    if is_zero(spec.resource):
+        return "allocation contains no resources"
+    if spec.max_allocations <= 0:
+        return f"maxAllocations must be at least 1, not {spec.max_allocations}"
+    if item.uuid and not item.node_id:
+        return "an ask has no UUID: only a running allocation, which names its node, may bring one"
+    if item.uuid and _belongs_to_another(partition, app, item):
+        return f"UUID {item.uuid} belongs to another allocation"
+    return None
+
+
+def _belongs_to_another(partition: Partition, app: Application, item: AskItem) -> bool:
+    known = app.allocations.get(item.uuid)
+    if known is not None:
+        return known.spec.key != item.spec.key
+    return any(
+        item.uuid in other.allocations
+        for other in partition.state.applications.values()
+        if other is not app
+    )
+
+
+def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
+    known = app.asks.get(spec.key)
+    if known is None:
+        _add_ask(work, partition, app, spec)
+    elif known.remaining:
+        _replace_ask(work, partition, app, known, spec)
+    elif spec.later_form:
+        _resize(work, partition, app, known, spec)
+
+
+def _add_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
+    if app.state in _WAKES:
+        advance(work, partition, app, ApplicationEvent.RUN)
+    work.record(
+        partition,
+        f.AskAdded(
+            spec=spec,
+            created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=partition.next_sequence(),
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def _replace_ask(
+    work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
+) -> None:
+    """What is allocated already keeps its values and cannot be asked away."""
+    taken = known.spec.max_allocations - known.remaining
+    if spec.max_allocations < taken:
+        spec = replace(spec, max_allocations=taken)
+    if spec == known.spec:
+        return
+    if spec.max_allocations == taken:
+        remove_ask(work, partition, app, known, TerminationType.STOPPED_BY_RM)
+        settle(work, partition, app)
+        return
+    work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+
+
+def _take_report(
+    work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
+) -> None:
+    known = app.asks.get(item.spec.key)
+    if known is None:
+        _recover(work, partition, app, item, announced=announced)
+    elif known.remaining:
+        _place_by_rm(work, partition, app, known, item)
+    elif any(app.allocations[uuid].node_id == item.node_id for uuid in known.uuids):
+        _resize(work, partition, app, known, item.spec)
+
+
+def _recover(
+    work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
+) -> None:
+    spec = replace(item.spec, max_allocations=1)
+    if app.state in _WAKES:
+        advance(work, partition, app, ApplicationEvent.RUN)
+    uuid = item.uuid or work.uuids.next()
+    work.record(
+        partition,
+        f.AllocationRecovered(
+            spec=spec,
+            uuid=uuid,
+            node_id=item.node_id,
+            created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=partition.next_sequence(),
+            at_ns=work.now_ns,
+        ),
+    )
+    if announced:
+        work.new.append(
+            AnnouncedAllocation(
+                partition=partition.name, uuid=uuid, spec=spec, node_id=item.node_id
+            )
+        )
+    if not spec.placeholder:
+        advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def _place_by_rm(
+    work: Work, partition: Partition, app: Application, known: Ask, item: AskItem
+) -> None:
+    """The ask waits here and runs there: the report decides, size included."""
+    if item.spec.resource != known.spec.resource:
+        spec = replace(known.spec, resource=item.spec.resource)
+        work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+    place(work, partition, app, item.spec.key, item.node_id, NO_PROPOSAL, item.uuid)
+
+
+def _resize(work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec) -> None:
+    for uuid in known.uuids:
+        allocation: Allocation = app.allocations[uuid]
+        if allocation.resource != spec.resource:
+            work.record(
+                partition,
+                f.AllocationResized(
+                    application_id=app.id,
+                    key=spec.key,
+                    uuid=uuid,
+                    node_id=allocation.node_id,
+                    old_resource=allocation.resource,
+                    resource=spec.resource,
+                    at_ns=work.now_ns,
+                ),
+            )
+
+
+def _take_foreign(work: Work, partition: Partition, item: AskItem) -> None:
+    spec = item.spec
+    if not item.node_id:
+        work.reject_ask(item, f"trying to add a foreign request (non-allocation) {spec.key}")
+    elif item.node_id not in partition.state.nodes:
+        work.reject_ask(item, f"failed to find node {item.node_id} for allocation {spec.key}")
+    elif has_negative(spec.resource):
+        work.reject_ask(item, "allocation contains negative resources")
+    else:
+        work.record(
+            partition,
+            f.ForeignAllocationPut(
+                key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=work.now_ns
+            ),
+        )

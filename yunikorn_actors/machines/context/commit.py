@@ -1,0 +1,108 @@
+"""Proposals: check everything again, then write it down.
+
+The scheduler decided on a view that may be old, so `check` trusts nothing in a proposal: the ask
+may have been cancelled (R-036), the application may have ended, the node may have left, been
+drained or filled (R-061, H-11, H-33). It is a pure function of the state; whoever loses the race
+hears why.
+"""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import (
+    SCHEDULABLE,
+    Application,
+    ApplicationEvent,
+    ApplicationState,
+)
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate, Refusal
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.machines.context.lifecycle import advance
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation
+
+
+def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
+    """Say why the proposal cannot be committed, or None when it can."""
+    app = state.applications.get(proposal.application_id)
+    if app is None:
+        return Refusal.ASK_GONE
+    ask = app.asks.get(proposal.key)
+    if ask is None or ask.sequence != proposal.sequence or not ask.remaining:
+        return Refusal.ASK_GONE
+    if app.state not in SCHEDULABLE:
+        return Refusal.APP_STATE
+    node = state.nodes.get(proposal.node_id)
+    if node is None:
+        return Refusal.NODE_GONE
+    if not node.is_schedulable:
+        return Refusal.NODE_DRAINING
+    resource = ask.spec.resource
+    available = node.available
+    for kind, quantity in resource.items():
+        if quantity > 0 and quantity > available.get(kind, 0):
+            return Refusal.NODE_FULL
+    for queue in app.queue.lineage:
+        if not _has_room(state, queue, resource):
+            return Refusal.QUEUE_LIMIT
+    return None
+
+
+def _has_room(state: PartitionState, queue: Queue, resource: Resource) -> bool:
+    """A queue limits the types its max names; the root, whose max is the cluster, limits all."""
+    is_root = queue.parent is None
+    limit = state.capacity if is_root else queue.spec.max
+    if limit is None:
+        return True
+    allocated = queue.allocated
+    for kind, quantity in resource.items():
+        if quantity <= 0:
+            continue
+        size = limit.get(kind)
+        if size is None:
+            if is_root:
+                return False
+        elif quantity > size - allocated.get(kind, 0):
+            return False
+    return True
+
+
+def commit(work: Work, partition: Partition, proposal: Allocate) -> Refusal | None:
+    """Commit one proposal, or say why not."""
+    state = partition.state
+    refusal = check(state, proposal)
+    if refusal is None:
+        app = state.applications[proposal.application_id]
+        place(work, partition, app, proposal.key, proposal.node_id, proposal.proposal_id)
+    return refusal
+
+
+def place(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    key: str,
+    node_id: str,
+    proposal_id: int,
+    uuid: str = "",
+) -> None:
+    """Turn one waiting repeat of an ask into an allocation, and tell the resource manager."""
+    spec = app.asks[key].spec
+    uuid = uuid or work.uuids.next()
+    work.record(
+        partition,
+        f.AllocationCommitted(
+            application_id=app.spec.application_id,
+            key=key,
+            uuid=uuid,
+            node_id=node_id,
+            resource=spec.resource,
+            at_ns=work.now_ns,
+            proposal_id=proposal_id,
+        ),
+    )
+    work.new.append(
+        AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=node_id)
+    )
+    if app.state is not ApplicationState.RUNNING and not spec.placeholder:
+        advance(work, partition, app, ApplicationEvent.RUN)

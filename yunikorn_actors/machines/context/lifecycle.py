@@ -1,0 +1,169 @@
+"""The life of an application: transitions, and the timers that belong to its states.
+
+Leaving a state cancels its timer. A firing names the life of the application (serial), the kind of
+timer and its generation; anything else than the timer that is armed now is stale and does nothing
+(races R-027, R-051).
+"""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import (
+    FINISHED,
+    Application,
+    ApplicationEvent,
+    ApplicationState,
+    next_state,
+)
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.machine import CancelTimer, SetTimer
+from yunikorn_actors.messages.scheduling import (
+    ApplicationTimerDue,
+    HistoryExpiryDue,
+    QueueCleaningDue,
+)
+
+STATE_TIMER = "state"
+STATEAWARE_DISABLE_TAG = "application.stateaware.disable"
+
+_ENDS_WHEN_IDLE = frozenset(
+    {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
+)
+
+
+def advance(
+    work: Work, partition: Partition, app: Application, event: ApplicationEvent, message: str = ""
+) -> None:
+    """Fire an event; where it is no transition nothing happens and nobody is told."""
+    state = next_state(app.state, event, stateaware=_is_stateaware(app))
+    if state is None:
+        return
+    _cancel_timer(work, partition, app, STATE_TIMER)
+    work.record(
+        partition,
+        f.ApplicationStateChanged(
+            application_id=app.id,
+            serial=app.serial,
+            state=state,
+            event=event,
+            message=message,
+            at_ns=work.now_ns,
+        ),
+    )
+    work.announce_state(app, state, message or event.value)
+    delay_ns = _state_timeout(work, state)
+    if delay_ns is not None:
+        _arm_timer(work, partition, app, STATE_TIMER, delay_ns)
+    if state in FINISHED:
+        arm_history_expiry(work, partition, app.serial)
+        clean_if_empty(work, partition, app.queue)
+
+
+def settle(work: Work, partition: Partition, app: Application) -> None:
+    """Let the state follow after something of the application went away."""
+    if app.allocations:
+        return
+    if app.state is ApplicationState.FAILING:
+        advance(work, partition, app, ApplicationEvent.FAIL)
+    elif app.state in _ENDS_WHEN_IDLE and not any(app.pending.values()):
+        advance(work, partition, app, ApplicationEvent.COMPLETE)
+
+
+def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> None:
+    app = partition.state.applications.get(message.application_id)
+    if app is None or app.serial != message.serial:
+        return
+    timer = app.timers.get(message.kind)
+    if timer is None or timer.generation != message.generation:
+        return
+    if app.state is ApplicationState.COMPLETING:
+        advance(work, partition, app, ApplicationEvent.COMPLETE)
+    elif app.state is ApplicationState.STARTING:
+        advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def cancel_timers(work: Work, partition: Partition, app: Application) -> None:
+    for kind in tuple(app.timers):
+        _cancel_timer(work, partition, app, kind)
+
+
+def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
+    work.timers.append(
+        SetTimer(
+            name=f"history/{partition.name}#{partition.epoch}/{serial}",
+            due_ns=work.now_ns + work.settings.history_ns,
+            message=HistoryExpiryDue(
+                partition=partition.name, epoch=partition.epoch, serial=serial
+            ),
+        )
+    )
+
+
+def clean_if_empty(work: Work, partition: Partition, queue: Queue) -> None:
+    """An empty queue that is not meant to stay goes ten seconds after it became empty."""
+    if not queue.is_to_be_cleaned:
+        return
+    generation = partition.next_timer()
+    partition.cleaning[queue.path] = generation
+    work.timers.append(
+        SetTimer(
+            name=f"clean/{partition.name}#{partition.epoch}/{queue.path}",
+            due_ns=work.now_ns + work.settings.queue_cleaning_ns,
+            message=QueueCleaningDue(
+                partition=partition.name,
+                epoch=partition.epoch,
+                path=queue.path,
+                generation=generation,
+            ),
+        )
+    )
+
+
+def _is_stateaware(app: Application) -> bool:
+    if app.queue.properties.application_sort_policy != "stateaware":
+        return False
+    return not any(
+        value for tag, value in app.spec.tags.items() if tag.lower() == STATEAWARE_DISABLE_TAG
+    )
+
+
+def _state_timeout(work: Work, state: ApplicationState) -> int | None:
+    if state is ApplicationState.COMPLETING:
+        return work.settings.completing_timeout_ns
+    if state is ApplicationState.STARTING:
+        return work.settings.starting_timeout_ns
+    return None
+
+
+def _timer_name(partition: Partition, app: Application, kind: str) -> str:
+    return f"{kind}/{partition.name}#{partition.epoch}/{app.serial}"
+
+
+def _arm_timer(
+    work: Work, partition: Partition, app: Application, kind: str, delay_ns: int
+) -> None:
+    generation = partition.next_timer()
+    due_ns = work.now_ns + delay_ns
+    work.record(
+        partition,
+        f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),
+    )
+    work.timers.append(
+        SetTimer(
+            name=_timer_name(partition, app, kind),
+            due_ns=due_ns,
+            message=ApplicationTimerDue(
+                partition=partition.name,
+                epoch=partition.epoch,
+                application_id=app.id,
+                serial=app.serial,
+                kind=kind,
+                generation=generation,
+            ),
+        )
+    )
+
+
+def _cancel_timer(work: Work, partition: Partition, app: Application, kind: str) -> None:
+    if kind in app.timers:
+        work.record(partition, f.TimerCancelled(application_id=app.id, kind=kind))
+        work.timers.append(CancelTimer(name=_timer_name(partition, app, kind)))

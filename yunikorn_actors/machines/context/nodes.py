@@ -1,0 +1,170 @@
+"""Nodes: what a resource manager may do with one, as a table of actions.
+
+Only a create is answered. An action that makes no sense (an unknown node, a second drain) changes
+nothing and leaves a fact that says so. A node that leaves goes in this order: out of scheduling,
+then its work, then its capacity (R-061).
+"""
+
+from collections.abc import Callable
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.node import READY_ATTRIBUTE, Node
+from yunikorn_actors.domain.resource import has_negative, pruned
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.asks import recover
+from yunikorn_actors.machines.context.lifecycle import settle
+from yunikorn_actors.machines.context.releases import remove_allocation
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import NodeItem, Rejected
+from yunikorn_actors.si import NODE_PARTITION, ActionFromRM
+
+_REFUSED = "failure while adding new node, node rejected with error: \n"
+
+
+def act_on_node(work: Work, partition: Partition, item: NodeItem) -> None:
+    create = item.action in {ActionFromRM.CREATE, ActionFromRM.CREATE_DRAIN}
+    if create:
+        _create(work, partition, item)
+        return
+    node = partition.state.nodes.get(item.node_id)
+    if node is None:
+        _refuse(work, partition, item, "unknown node")
+        return
+    action = _ACTIONS.get(item.action)
+    if action is None:
+        _refuse(work, partition, item, "unknown action")
+        return
+    action(work, partition, item, node)
+
+
+def _create(work: Work, partition: Partition, item: NodeItem) -> None:
+    capacity, occupied = item.capacity or {}, item.occupied or {}
+    reason = None
+    if item.node_id in partition.state.nodes:
+        reason = f"node {item.node_id} is registered already: a node id must be unique"
+    elif has_negative(capacity) or has_negative(occupied):
+        reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
+    if reason is not None:
+        work.rejected_nodes.append(Rejected(id=item.node_id, reason=_REFUSED + reason))
+        return
+    attributes = item.attributes or {}
+    work.record(
+        partition,
+        f.NodeAdded(
+            node_id=item.node_id,
+            capacity=pruned(capacity),
+            occupied=pruned(occupied),
+            attributes=attributes,
+            drained=item.action is ActionFromRM.CREATE_DRAIN,
+            ready=_readiness(attributes, otherwise=True),
+            at_ns=work.now_ns,
+        ),
+    )
+    work.accepted_nodes.append(item.node_id)
+    for allocation in item.allocations:
+        recover(work, partition, item.node_id, allocation)
+
+
+def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+    capacity = node.capacity if item.capacity is None else pruned(item.capacity)
+    occupied = node.occupied_reported if item.occupied is None else pruned(item.occupied)
+    if has_negative(capacity) or has_negative(occupied):
+        _refuse(work, partition, item, "negative amount")
+        return
+    if (capacity, occupied) != (node.capacity, node.occupied_reported):
+        work.record(
+            partition,
+            f.NodeResized(
+                node_id=node.id,
+                old_capacity=node.capacity,
+                old_occupied=node.occupied_reported,
+                capacity=capacity,
+                occupied=occupied,
+                at_ns=work.now_ns,
+            ),
+        )
+    if item.attributes is not None:
+        _replace_attributes(work, partition, node, item.attributes)
+
+
+def _replace_attributes(
+    work: Work, partition: Partition, node: Node, attributes: dict[str, str]
+) -> None:
+    """A node never changes its partition; readiness changes only where it is spoken of."""
+    if NODE_PARTITION in node.attributes:
+        attributes = attributes | {NODE_PARTITION: node.attributes[NODE_PARTITION]}
+    if attributes != node.attributes:
+        work.record(
+            partition,
+            f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=work.now_ns),
+        )
+    ready = _readiness(attributes, otherwise=node.ready)
+    if ready is not node.ready:
+        _schedule(work, partition, node, drained=node.drained, ready=ready)
+
+
+def _drain(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+    if node.drained:
+        _refuse(work, partition, item, "node is draining already")
+    else:
+        _schedule(work, partition, node, drained=True, ready=node.ready)
+
+
+def _undrain(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+    if node.drained:
+        _schedule(work, partition, node, drained=False, ready=node.ready)
+    else:
+        _refuse(work, partition, item, "node is not draining")
+
+
+def _decommission(work: Work, partition: Partition, _: NodeItem, node: Node) -> None:
+    remove_node(work, partition, node)
+
+
+def remove_node(work: Work, partition: Partition, node: Node) -> None:
+    if not node.drained:
+        _schedule(work, partition, node, drained=True, ready=node.ready)
+    for allocation in tuple(node.allocations.values()):
+        app = partition.state.applications[allocation.spec.application_id]
+        remove_allocation(
+            work, partition, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE
+        )
+        work.announce_release(
+            partition,
+            app.id,
+            allocation.spec.key,
+            allocation.uuid,
+            TerminationType.STOPPED_BY_RM,
+            f"Node {node.id} Removed",
+        )
+        settle(work, partition, app)
+    work.record(partition, f.NodeRemoved(node_id=node.id, at_ns=work.now_ns))
+
+
+def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, ready: bool) -> None:
+    work.record(
+        partition,
+        f.NodeScheduleChanged(node_id=node.id, drained=drained, ready=ready, at_ns=work.now_ns),
+    )
+
+
+def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
+    text = attributes.get(READY_ATTRIBUTE)
+    return otherwise if text is None else text.lower() != "false"
+
+
+def _refuse(work: Work, partition: Partition, item: NodeItem, reason: str) -> None:
+    work.record(
+        partition,
+        f.NodeActionRefused(
+            node_id=item.node_id, action=int(item.action), reason=reason, at_ns=work.now_ns
+        ),
+    )
+
+
+_ACTIONS: dict[ActionFromRM, Callable[[Work, Partition, NodeItem, Node], None]] = {
+    ActionFromRM.UPDATE: _update,
+    ActionFromRM.DRAIN_NODE: _drain,
+    ActionFromRM.DECOMISSION: _decommission,
+    ActionFromRM.DRAIN_TO_SCHEDULABLE: _undrain,
+}

@@ -1,0 +1,108 @@
+"""Releases: what a resource manager gives back, and confirmations of what the core gave back.
+
+A release matches by UUID, else by key (the ask and all its allocations, whichever exist), else it
+means all allocations of the application. The type decides what is answered, never what is removed:
+a release for nothing, a second one, or one with a strange type does no harm (G14, G15).
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.asks import remove_ask
+from yunikorn_actors.machines.context.lifecycle import settle
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
+
+_T = TerminationType
+BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM})
+"""These the resource manager decides by itself, and hears an echo; the others confirm."""
+TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
+ECHO = "allocation remove as per RM request"
+
+
+def release_asks(work: Work, partition: Partition, item: AskReleaseItem) -> None:
+    """Withdraw asks; one that was allocated meanwhile is released instead (R-129)."""
+    for app in _applications(partition, item.application_id):
+        keys = (item.key,) if item.key else tuple(app.asks)
+        for key in keys:
+            _release_ask(work, partition, app, key, allocated_too=bool(item.key))
+        settle(work, partition, app)
+
+
+def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> None:
+    if not item.application_id and item.key in partition.state.foreign:
+        fact = f.ForeignAllocationRemoved(key=item.key, at_ns=work.now_ns)
+        work.record(partition, fact)
+    for app in _applications(partition, item.application_id):
+        for allocation in _matching(app, item):
+            remove_allocation(work, partition, app, allocation, item.type)
+            if item.type in BY_RM:
+                _echo(work, partition, app, allocation)
+        ask = app.asks.get(item.key)
+        if ask is not None and not item.uuid and ask.remaining and item.type in TAKES_THE_ASK:
+            remove_ask(work, partition, app, ask, item.type)
+        settle(work, partition, app)
+
+
+def remove_allocation(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    allocation: Allocation,
+    type_: TerminationType,
+) -> None:
+    """Take an allocation out of all books in one step."""
+    work.record(
+        partition,
+        f.AllocationReleased(
+            application_id=app.id,
+            key=allocation.spec.key,
+            uuid=allocation.uuid,
+            node_id=allocation.node_id,
+            resource=allocation.resource,
+            type=type_,
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def _applications(partition: Partition, application_id: str) -> Iterator[Application]:
+    applications = partition.state.applications
+    if not application_id:
+        yield from tuple(applications.values())
+    elif application_id in applications:
+        yield applications[application_id]
+
+
+def _matching(app: Application, item: ReleaseItem) -> tuple[Allocation, ...]:
+    if item.uuid:
+        known = app.allocations.get(item.uuid)
+        return () if known is None else (known,)
+    if item.key:
+        ask = app.asks.get(item.key)
+        return () if ask is None else tuple(app.allocations[uuid] for uuid in ask.uuids)
+    return tuple(app.allocations.values())
+
+
+def _release_ask(
+    work: Work, partition: Partition, app: Application, key: str, *, allocated_too: bool
+) -> None:
+    ask = app.asks.get(key)
+    if ask is None:
+        return
+    if ask.remaining:
+        remove_ask(work, partition, app, ask, TerminationType.STOPPED_BY_RM)
+    elif allocated_too and ask.spec.max_allocations == 1:
+        for uuid in ask.uuids:
+            allocation = app.allocations[uuid]
+            remove_allocation(work, partition, app, allocation, TerminationType.STOPPED_BY_RM)
+            _echo(work, partition, app, allocation)
+
+
+def _echo(work: Work, partition: Partition, app: Application, allocation: Allocation) -> None:
+    work.announce_release(
+        partition, app.id, allocation.spec.key, allocation.uuid, TerminationType.STOPPED_BY_RM, ECHO
+    )

@@ -1,0 +1,185 @@
+"""The work of one handler.
+
+Everything that a handler decides is written down here first: facts, which take effect at once, and
+what the resource manager is to hear. `effects` then turns it into messages in the one order that
+the interface promises: rejected, released, new, then the states of applications. So a handler may
+work item by item and the resource manager still gets at most one message of each kind.
+"""
+
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.planning.planner import Planner
+
+
+class Partition:
+    """One life of a partition, with the counters that name things in it."""
+
+    def __init__(self, name: str, *, rm_id: str, epoch: int, scheduler: str | None) -> None:
+        self.name = name
+        self.rm_id = rm_id
+        self.epoch = epoch
+        self.scheduler = scheduler
+        """Address of the Scheduler; None where Context plans by itself."""
+        self.state = PartitionState(name)
+        self.planner = Planner(self.state) if scheduler is None else None
+        self.cycle_is_coming = False
+        self.cleaning: dict[str, int] = {}
+        """Generation of the cleaning timer of each queue that has become empty."""
+        self.last_serial = 0
+        self.last_sequence = 0
+        self.last_timer = 0
+
+    def next_serial(self) -> int:
+        self.last_serial += 1
+        return self.last_serial
+
+    def next_sequence(self) -> int:
+        self.last_sequence += 1
+        return self.last_sequence
+
+    def next_timer(self) -> int:
+        self.last_timer += 1
+        return self.last_timer
+
+
+class Uuids:
+    """Names of allocations: a part of the core's instance, and a number that never comes again."""
+
+    def __init__(self, instance: str) -> None:
+        self._prefix = f"{instance}-"
+        self.issued = 0
+
+    def next(self) -> str:
+        self.issued += 1
+        return self._prefix + str(self.issued)
+
+
+class Work:
+    """Facts and answers of one handler, for one resource manager."""
+
+    def __init__(self, rm_id: str, now_ns: int, settings: Settings, uuids: Uuids) -> None:
+        self.rm_id = rm_id
+        self.now_ns = now_ns
+        self.settings = settings
+        self.uuids = uuids
+        self.rejected_asks: list[rm.RejectedAsk] = []
+        self.released: list[rm.AnnouncedRelease] = []
+        self.new: list[rm.AnnouncedAllocation] = []
+        self.accepted_apps: list[str] = []
+        self.rejected_apps: list[rm.Rejected] = []
+        self.updated: list[rm.ApplicationUpdate] = []
+        self.accepted_nodes: list[str] = []
+        self.rejected_nodes: list[rm.Rejected] = []
+        self.timers: list[Effect] = []
+        self._facts: dict[str, tuple[Partition, list[Fact]]] = {}
+
+    def record(self, partition: Partition, fact: Fact) -> None:
+        """State a fact: it is true from here on."""
+        partition.state.apply(fact)
+        if partition.planner is not None:
+            partition.planner.observe(fact)
+        entry = self._facts.get(partition.name)
+        if entry is None:
+            self._facts[partition.name] = (partition, [fact])
+        else:
+            entry[1].append(fact)
+
+    def touched(self) -> list[Partition]:
+        return [partition for partition, _ in self._facts.values()]
+
+    # -- what the resource manager is to hear
+
+    def reject_ask(self, item: rm.AskItem, reason: str) -> None:
+        spec = item.spec
+        self.rejected_asks.append(
+            rm.RejectedAsk(
+                application_id=spec.application_id,
+                key=spec.key,
+                reason=reason,
+                later_form=spec.later_form,
+            )
+        )
+
+    def announce_state(self, app: Application, state: ApplicationState, message: str) -> None:
+        self.updated.append(
+            rm.ApplicationUpdate(
+                application_id=app.id, state=state, at_ns=self.now_ns, message=message
+            )
+        )
+
+    def announce_release(
+        self,
+        partition: Partition,
+        application_id: str,
+        key: str,
+        uuid: str,
+        type_: TerminationType,
+        message: str,
+    ) -> None:
+        self.released.append(
+            rm.AnnouncedRelease(
+                partition=partition.name,
+                application_id=application_id,
+                uuid=uuid,
+                key=key,
+                type=type_,
+                message=message,
+            )
+        )
+
+    # -- the end of the handler
+
+    def effects(self) -> list[Effect]:
+        return [*self._answers(), *self._publications(), *self.timers]
+
+    def _answers(self) -> list[Effect]:
+        to_rm: list[Message] = []
+        if self.accepted_nodes or self.rejected_nodes:
+            to_rm.append(
+                rm.RMNodeUpdate(
+                    rm_id=self.rm_id,
+                    accepted=tuple(self.accepted_nodes),
+                    rejected=tuple(self.rejected_nodes),
+                )
+            )
+        if self.accepted_apps or self.rejected_apps:
+            to_rm.append(
+                rm.RMApplicationUpdate(
+                    rm_id=self.rm_id,
+                    accepted=tuple(self.accepted_apps),
+                    rejected=tuple(self.rejected_apps),
+                )
+            )
+        if self.rejected_asks:
+            to_rm.append(
+                rm.RMRejectedAllocationAsk(rm_id=self.rm_id, rejected=tuple(self.rejected_asks))
+            )
+        if self.released:
+            to_rm.append(rm.RMReleaseAllocation(rm_id=self.rm_id, released=tuple(self.released)))
+        if self.new:
+            to_rm.append(rm.RMNewAllocations(rm_id=self.rm_id, allocations=tuple(self.new)))
+        if self.updated:
+            to_rm.append(rm.RMApplicationUpdate(rm_id=self.rm_id, updated=tuple(self.updated)))
+        return [Send(to=RM_PROXY, message=message) for message in to_rm]
+
+    def _publications(self) -> list[Effect]:
+        effects: list[Effect] = []
+        for partition, facts in self._facts.values():
+            message = FactsAppended(
+                partition=partition.name,
+                epoch=partition.epoch,
+                rm_id=partition.rm_id,
+                first_revision=partition.state.revision - len(facts) + 1,
+                facts=tuple(facts),
+            )
+            if partition.scheduler is not None:
+                effects.append(Send(to=partition.scheduler, message=message))
+            effects.append(Send(to=EVENT_PUBLISHER, message=message))
+        return effects

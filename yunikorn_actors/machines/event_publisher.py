@@ -1,0 +1,135 @@
+"""EventPublisher: facts become event records, kept in a ring and pushed to the resource manager.
+
+The ring numbers records from 0 on and for ever, and holds the newest ones. What waits for a push is
+bounded too: beyond the bound records are counted and not pushed. Nobody ever waits for a reader.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.machines.event_records import Builder, builders_of
+from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.base import RM_PROXY, Message
+from yunikorn_actors.messages.events import EventPushDue
+from yunikorn_actors.messages.queries import EventsFound, EventsRequested
+from yunikorn_actors.messages.rm_events import SendEvents
+from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
+from yunikorn_actors.si import EventRecord
+
+Slot = tuple[Builder, Fact]
+
+
+class Ring:
+    """The newest records, by number; each is built when it is read."""
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.next_id = 0
+        self._slots: list[Slot] = []
+
+    @property
+    def lowest_id(self) -> int:
+        return max(0, self.next_id - self.capacity)
+
+    @property
+    def highest_id(self) -> int:
+        """The last number used; 0 while there is none."""
+        return max(0, self.next_id - 1)
+
+    def append(self, slot: Slot) -> None:
+        if len(self._slots) < self.capacity:
+            self._slots.append(slot)
+        else:
+            self._slots[self.next_id % self.capacity] = slot
+        self.next_id += 1
+
+    def read(self, first_id: int, count: int) -> list[EventRecord]:
+        """Return consecutive records from `first_id` on; none where that one is not stored."""
+        if not self.lowest_id <= first_id < self.next_id:
+            return []
+        last = min(self.next_id, first_id + count)
+        slots = (self._slots[number % self.capacity] for number in range(first_id, last))
+        return [builder(fact) for builder, fact in slots]
+
+
+class EventPublisher:
+    def __init__(self, *, settings: Settings) -> None:
+        self._settings = settings
+        self.ring = Ring(settings.event_ring_capacity)
+        self._revisions: dict[tuple[str, int], int] = {}
+        self._unpushed: dict[str, list[Slot]] = {}
+        self._push_is_coming = False
+        self.unpushed_overflow = 0
+
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:
+        return HANDLERS[type(message)](self, message, now_ns)
+
+    def canonical_state(self) -> dict[str, Any]:
+        return {"next_id": self.ring.next_id, "overflow": self.unpushed_overflow}
+
+    def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
+        life = (message.partition, message.epoch)
+        if message.first_revision != self._revisions.get(life, 0) + 1:
+            raise InvariantViolation(
+                f"event publisher missed facts of {message.partition}: expected revision "
+                f"{self._revisions.get(life, 0) + 1}, was sent {message.first_revision}"
+            )
+        self._revisions[life] = message.first_revision + len(message.facts) - 1
+        ring = self.ring
+        unpushed = self._unpushed.setdefault(message.rm_id, [])
+        room = self._settings.event_push_capacity
+        for fact in message.facts:
+            for builder in builders_of(fact):
+                slot = (builder, fact)
+                ring.append(slot)
+                if len(unpushed) < room:
+                    unpushed.append(slot)
+                else:
+                    self.unpushed_overflow += 1
+        return self._next_push(now_ns)
+
+    def _next_push(self, now_ns: int) -> list[Effect]:
+        if self._push_is_coming or not any(self._unpushed.values()):
+            return []
+        self._push_is_coming = True
+        due_ns = now_ns + self._settings.event_push_ns
+        return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue())]
+
+    def _on_event_push_due(self, _: EventPushDue, __: int) -> list[Effect]:
+        self._push_is_coming = False
+        unpushed, self._unpushed = self._unpushed, {}
+        return [
+            Send(
+                to=RM_PROXY,
+                message=SendEvents(
+                    rm_id=rm_id, events=tuple(builder(fact) for builder, fact in slots)
+                ),
+            )
+            for rm_id, slots in unpushed.items()
+            if slots
+        ]
+
+    def _on_partition_closed(self, message: PartitionClosed, _: int) -> list[Effect]:
+        self._revisions.pop((message.partition, message.epoch), None)
+        return []
+
+    def _on_events_requested(self, message: EventsRequested, _: int) -> list[Effect]:
+        ring = self.ring
+        found = EventsFound(
+            records=tuple(ring.read(message.first_id, min(message.count, ring.capacity))),
+            lowest_id=ring.lowest_id,
+            highest_id=ring.highest_id,
+        )
+        return [Send(to=message.reply_to, message=found)]
+
+
+EventPublisherInbox = FactsAppended | PartitionClosed | EventPushDue | EventsRequested
+
+HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
+    FactsAppended: EventPublisher._on_facts_appended,
+    PartitionClosed: EventPublisher._on_partition_closed,
+    EventPushDue: EventPublisher._on_event_push_due,
+    EventsRequested: EventPublisher._on_events_requested,
+}

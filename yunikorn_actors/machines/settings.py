@@ -1,0 +1,26 @@
+"""What an operator may set for the whole service; times in nanoseconds."""
+
+from msgspec import Struct
+
+SECOND = 1_000_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    completing_timeout_ns: int = 30 * SECOND
+    starting_timeout_ns: int = 5 * MINUTE
+    placeholder_timeout_ns: int = 15 * MINUTE
+    reservation_delay_ns: int = 2 * SECOND
+    preemption_delay_ns: int = 30 * SECOND
+    history_ns: int = 72 * HOUR
+    queue_cleaning_ns: int = 10 * SECOND
+    event_push_ns: int = 2 * SECOND
+    event_ring_capacity: int = 100_000
+    event_push_capacity: int = 1_000
+    """How many records wait for a push at most; what comes beyond is counted."""
+
+    cycle_max: int = 256
+    """Decisions in one cycle: a bound by count keeps every handler short."""
+    inflight_max: int = 1024
+    """Proposals that a scheduler has on their way."""

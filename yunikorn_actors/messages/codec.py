@@ -1,0 +1,93 @@
+"""Messages as bytes: records of a trace, and digests.
+
+A record is a MessagePack map that any language can read; the type of a message stands beside its
+payload. A digest is made of the same maps in canonical form (keys sorted), so it depends on
+what was delivered in which order and on nothing else.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.messages import events, queries, rm_calls, rm_events, scheduling
+from yunikorn_actors.messages.base import Cause, Delivery, Message
+
+FORMAT_VERSION = 1
+
+_encoder = msgspec.msgpack.Encoder()
+_canonical = msgspec.msgpack.Encoder(order="sorted")
+
+MESSAGE_TYPES: dict[str, type[Message]] = {
+    kind.__name__: kind
+    for module in (events, queries, rm_calls, rm_events, scheduling)
+    for kind in vars(module).values()
+    if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
+}
+
+
+class DeliveryRecord(Struct, frozen=True, kw_only=True):
+    """One delivered message as it stands in a trace."""
+
+    mailbox: str
+    step: int
+    sender: str
+    cause: tuple[str, int]
+    stimulus: str
+    at_ns: int
+    type: str
+    payload: Any
+    record: str = "delivery"
+
+
+def record_of(delivery: Delivery) -> DeliveryRecord:
+    return DeliveryRecord(
+        mailbox=delivery.mailbox,
+        step=delivery.step,
+        sender=delivery.sender,
+        cause=tuple(delivery.cause),
+        stimulus=delivery.stimulus,
+        at_ns=delivery.at_ns,
+        type=type(delivery.message).__name__,
+        payload=delivery.message,
+    )
+
+
+def encode(record: Struct | dict[str, Any]) -> bytes:
+    return _encoder.encode(record)
+
+
+def canonical(value: Any) -> bytes:  # noqa: ANN401 - whatever MessagePack can hold
+    return _canonical.encode(value)
+
+
+def delivery_of(record: dict[str, Any]) -> Delivery:
+    """Read a record back; raises msgspec.ValidationError or KeyError where it is not one."""
+    kind = MESSAGE_TYPES[record["type"]]
+    return Delivery(
+        mailbox=record["mailbox"],
+        step=record["step"],
+        sender=record["sender"],
+        cause=Cause(*record["cause"]),
+        stimulus=record["stimulus"],
+        at_ns=record["at_ns"],
+        message=msgspec.convert(record["payload"], kind),
+    )
+
+
+def state_digest(state: dict[str, Any]) -> str:
+    return hashlib.sha256(canonical(state)).hexdigest()
+
+
+class TraceDigest:
+    """SHA-256 over deliveries in their order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, delivery: Delivery) -> None:
+        self._hash.update(canonical(record_of(delivery)))
+
+    def hex(self) -> str:
+        return self._hash.hexdigest()

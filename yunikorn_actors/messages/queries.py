@@ -1,0 +1,38 @@
+"""Questions from outside, each with the address of the one who asks, and their answers."""
+
+from typing import Any
+
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.si import EventRecord
+
+
+class StateDumpRequested(Message, frozen=True, kw_only=True):
+    reply_to: str
+
+
+class StateDump(Message, frozen=True, kw_only=True):
+    state: dict[str, Any]
+
+
+class EventsRequested(Message, frozen=True, kw_only=True):
+    """Records from this id on, as many as asked for and stored."""
+
+    first_id: int
+    count: int
+    reply_to: str
+
+
+class EventsFound(Message, frozen=True, kw_only=True):
+    records: tuple[EventRecord, ...]
+    lowest_id: int
+    highest_id: int
+
+
+class Accepted(Message, frozen=True, kw_only=True):
+    """A request that waits for its answer has been taken."""
+
+
+class Declined(Message, frozen=True, kw_only=True):
+    """A request that waits for its answer has been refused."""
+
+    reason: str

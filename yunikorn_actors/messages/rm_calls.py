@@ -1,0 +1,28 @@
+"""What is delivered to a resource manager's callback: one message for each method."""
+
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.si import (
+    AllocationResponse,
+    ApplicationResponse,
+    EventRecord,
+    NodeResponse,
+)
+
+
+class CallUpdateAllocation(Message, frozen=True, kw_only=True):
+    response: AllocationResponse
+
+
+class CallUpdateApplication(Message, frozen=True, kw_only=True):
+    response: ApplicationResponse
+
+
+class CallUpdateNode(Message, frozen=True, kw_only=True):
+    response: NodeResponse
+
+
+class CallSendEvent(Message, frozen=True, kw_only=True):
+    events: tuple[EventRecord, ...]
+
+
+RmCall = CallUpdateAllocation | CallUpdateApplication | CallUpdateNode | CallSendEvent

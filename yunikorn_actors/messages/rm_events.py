@@ -1,0 +1,237 @@
+"""The events between the resource manager's side and Context.
+
+RmProxy turns requests of the scheduler interface into these and these into responses; partition
+names are full names in here, and amounts are plain resources.
+"""
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.application import ApplicationSpec, ApplicationState
+from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.si import (
+    ActionFromRM,
+    AllocationRequest,
+    ApplicationRequest,
+    EventRecord,
+    NodeRequest,
+    RegisterResourceManagerRequest,
+    UpdateConfigurationRequest,
+)
+
+# -- from the gateway to RmProxy
+
+
+class RegistrationRequested(Message, frozen=True, kw_only=True):
+    """`config` is the parsed text of the request."""
+
+    request: RegisterResourceManagerRequest
+    config: SchedulerConfig
+    callback: str
+    reply_to: str
+
+
+class AllocationsRequested(Message, frozen=True, kw_only=True):
+    request: AllocationRequest
+
+
+class ApplicationsRequested(Message, frozen=True, kw_only=True):
+    request: ApplicationRequest
+
+
+class NodesRequested(Message, frozen=True, kw_only=True):
+    request: NodeRequest
+
+
+class ConfigurationRequested(Message, frozen=True, kw_only=True):
+    request: UpdateConfigurationRequest
+    config: SchedulerConfig
+    reply_to: str
+
+
+# -- from RmProxy to Context
+
+
+class RMRegistration(Message, frozen=True, kw_only=True):
+    rm_id: str
+    version: str
+    policy_group: str
+    build_info: dict[str, str]
+    config: SchedulerConfig
+    extra_config: dict[str, str]
+    callback: str
+    reply_to: str
+
+
+class AskItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An ask; with a node, a report of work that runs there already."""
+
+    partition: str
+    spec: AskSpec
+    node_id: str = ""
+    uuid: str = ""
+    foreign: bool = False
+
+
+class AskReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    partition: str
+    application_id: str = ""
+    key: str = ""
+    type: TerminationType = TerminationType.UNKNOWN_TERMINATION_TYPE
+
+
+class ReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    partition: str
+    application_id: str = ""
+    uuid: str = ""
+    key: str = ""
+    type: TerminationType = TerminationType.UNKNOWN_TERMINATION_TYPE
+
+
+class RMUpdateAllocation(Message, frozen=True, kw_only=True):
+    """Worked in this order: asks, ask releases, allocation releases."""
+
+    rm_id: str
+    asks: tuple[AskItem, ...] = ()
+    ask_releases: tuple[AskReleaseItem, ...] = ()
+    releases: tuple[ReleaseItem, ...] = ()
+
+
+class NewApplication(Struct, frozen=True, kw_only=True):
+    partition: str
+    spec: ApplicationSpec
+
+
+class OldApplication(Struct, frozen=True, kw_only=True):
+    partition: str
+    application_id: str
+
+
+class RMUpdateApplication(Message, frozen=True, kw_only=True):
+    rm_id: str
+    added: tuple[NewApplication, ...] = ()
+    removed: tuple[OldApplication, ...] = ()
+
+
+class NodeItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One action on one node; None means that the request said nothing of it."""
+
+    partition: str
+    node_id: str
+    action: ActionFromRM
+    attributes: dict[str, str] | None = None
+    capacity: Resource | None = None
+    occupied: Resource | None = None
+    allocations: tuple[AskItem, ...] = ()
+
+
+class RMUpdateNode(Message, frozen=True, kw_only=True):
+    rm_id: str
+    nodes: tuple[NodeItem, ...]
+
+
+class RMConfigUpdate(Message, frozen=True, kw_only=True):
+    rm_id: str
+    policy_group: str
+    config: SchedulerConfig
+    extra_config: dict[str, str]
+    reply_to: str
+
+
+# -- from Context to RmProxy
+
+
+class RMRegistered(Message, frozen=True, kw_only=True):
+    rm_id: str
+    callback: str
+    reply_to: str
+
+
+class RMRegistrationRejected(Message, frozen=True, kw_only=True):
+    rm_id: str
+    callback: str
+    reason: str
+    reply_to: str
+
+
+class RMConfigUpdated(Message, frozen=True, kw_only=True):
+    reply_to: str
+
+
+class RMConfigRejected(Message, frozen=True, kw_only=True):
+    reason: str
+    reply_to: str
+
+
+class AnnouncedAllocation(Struct, frozen=True, kw_only=True, gc=False):
+    partition: str
+    uuid: str
+    spec: AskSpec
+    node_id: str
+
+
+class RMNewAllocations(Message, frozen=True, kw_only=True):
+    rm_id: str
+    allocations: tuple[AnnouncedAllocation, ...]
+
+
+class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
+    partition: str
+    application_id: str
+    uuid: str
+    key: str
+    type: TerminationType
+    message: str
+
+
+class RMReleaseAllocation(Message, frozen=True, kw_only=True):
+    rm_id: str
+    released: tuple[AnnouncedRelease, ...]
+
+
+class RejectedAsk(Struct, frozen=True, kw_only=True):
+    application_id: str
+    key: str
+    reason: str
+    later_form: bool
+
+
+class RMRejectedAllocationAsk(Message, frozen=True, kw_only=True):
+    rm_id: str
+    rejected: tuple[RejectedAsk, ...]
+
+
+class ApplicationUpdate(Struct, frozen=True, kw_only=True):
+    application_id: str
+    state: ApplicationState
+    at_ns: int
+    message: str
+
+
+class Rejected(Struct, frozen=True, kw_only=True):
+    id: str
+    reason: str
+
+
+class RMApplicationUpdate(Message, frozen=True, kw_only=True):
+    rm_id: str
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    updated: tuple[ApplicationUpdate, ...] = ()
+
+
+class RMNodeUpdate(Message, frozen=True, kw_only=True):
+    rm_id: str
+    accepted: tuple[str, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+
+
+# -- from EventPublisher to RmProxy
+
+
+class SendEvents(Message, frozen=True, kw_only=True):
+    rm_id: str
+    events: tuple[EventRecord, ...]

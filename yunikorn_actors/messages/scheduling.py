@@ -1,0 +1,69 @@
+"""What Context and its schedulers say to each other, and Context's timers to Context."""
+
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.proposals import Proposal, Refusal
+from yunikorn_actors.messages.base import Message
+
+
+class FactsAppended(Message, frozen=True, kw_only=True):
+    """Facts in the order of their revisions, without a gap; the first has this revision.
+
+    The epoch tells one life of a partition from the next: a second registration of its resource
+    manager starts another.
+    """
+
+    partition: str
+    epoch: int
+    rm_id: str
+    first_revision: int
+    facts: tuple[Fact, ...]
+
+
+class ProposeAllocations(Message, frozen=True, kw_only=True):
+    """Decisions made on a view of revision `as_of`."""
+
+    partition: str
+    epoch: int
+    as_of: int
+    proposals: tuple[Proposal, ...]
+
+
+class ProposalRejected(Message, frozen=True, kw_only=True):
+    proposal_id: int
+    reason: Refusal
+
+
+class RunCycle(Message, frozen=True, kw_only=True):
+    """To itself, at most one outstanding for a partition: something may be decided now."""
+
+    partition: str
+    epoch: int
+
+
+class PartitionClosed(Message, frozen=True, kw_only=True):
+    """No fact of this life of the partition follows."""
+
+    partition: str
+    epoch: int
+
+
+class ApplicationTimerDue(Message, frozen=True, kw_only=True):
+    partition: str
+    epoch: int
+    application_id: str
+    serial: int
+    kind: str
+    generation: int
+
+
+class HistoryExpiryDue(Message, frozen=True, kw_only=True):
+    partition: str
+    epoch: int
+    serial: int
+
+
+class QueueCleaningDue(Message, frozen=True, kw_only=True):
+    partition: str
+    epoch: int
+    path: str
+    generation: int

@@ -1,0 +1,100 @@
+"""The planner's view must be what it says it is: the replica plus what is in flight.
+
+Everything is worked out again from the replica and the decisions in flight and compared with what
+the planner keeps up to date step by step. For simulations and tests.
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.domain.resource import (
+    Resource,
+    charge,
+    deep_equals,
+    describe,
+    discharge,
+    pruned,
+)
+from yunikorn_actors.planning.order import Lane, QueueView
+from yunikorn_actors.planning.planner import Planner
+
+
+def contradictions(planner: Planner) -> list[str]:
+    """Return one line for each difference between what is kept and what follows."""
+    return [
+        *_nodes(planner),
+        *_queues(planner),
+        *_asks(planner),
+        *_order(planner),
+    ]
+
+
+def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
+    if not deep_equals(pruned(kept), pruned(truth)):
+        yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
+
+
+def _nodes(planner: Planner) -> Iterator[str]:
+    if planner.nodes.views.keys() != planner.state.nodes.keys():
+        yield f"the planner knows nodes {sorted(planner.nodes.views)}"
+        return
+    for id_, view in planner.nodes.views.items():
+        free = dict(planner.state.nodes[id_].available)
+        for held in planner.in_flight.values():
+            if held.node is view:
+                discharge(free, held.resource)
+        yield from _differ(f"free of node {id_}", view.free, free)
+        if (view.entry is not None) is not view.node.is_schedulable:
+            yield f"node {id_} is in the order although it takes no work, or the reverse"
+    entries = [view.entry for view in planner.nodes.in_order()]
+    if entries != sorted(entry for entry in entries if entry is not None):
+        yield "nodes are out of order"
+
+
+def _queues(planner: Planner) -> Iterator[str]:
+    if planner.tree.queues.keys() != planner.state.queues.keys():
+        yield f"the planner knows queues {sorted(planner.tree.queues)}"
+        return
+    for path, view in planner.tree.queues.items():
+        used = dict(planner.state.queues[path].allocated)
+        for held in planner.in_flight.values():
+            if view in held.leaf.lineage:
+                charge(used, held.resource)
+        yield from _differ(f"used of queue {path}", view.used, used)
+
+
+def _asks(planner: Planner) -> Iterator[str]:
+    for app in planner.apps.values():
+        for key, ask in app.app.asks.items():
+            view = app.asks.get(key)
+            inflight = 0 if view is None else view.inflight
+            kept = 0 if view is None else view.open
+            if kept != max(0, ask.remaining - inflight):
+                yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
+
+
+def _order(planner: Planner) -> Iterator[str]:
+    for path, view in planner.tree.queues.items():
+        if (view.entry is not None) is not (view.has_work and view.parent is not None):
+            yield f"queue {path} has something to try and is not shown, or the reverse"
+        entries = [child.entry for _, child in view.children]
+        if not planner.order_is_stale and entries != sorted(e for e in entries if e is not None):
+            yield f"children of {path} are out of order"
+        yield from _lanes(view)
+
+
+def _lanes(view: QueueView) -> Iterator[str]:
+    for lane in view.lanes.values():
+        if lane.is_open is not (lane in view.open_lanes):
+            yield f"a lane of {view.queue.path} is open and not tried, or the reverse"
+        if lane.apps != sorted(lane.apps):
+            yield f"applications of {view.queue.path} are out of order"
+        yield from _applications(lane)
+
+
+def _applications(lane: Lane) -> Iterator[str]:
+    for _, app in lane.apps:
+        pile = app.piles.get(lane.shape)
+        if not pile:
+            yield f"{app.app.id} stands in a lane without an ask of its shape"
+        elif pile != sorted(pile):
+            yield f"asks of {app.app.id} are out of order"

@@ -1,0 +1,191 @@
+"""Nodes in the order in which they are tried.
+
+The order is kept, never made: a node whose free amounts change moves to its new place. Nodes stand
+in runs of about a hundred, and each run knows a ceiling: for every resource type at least as much
+as any of its nodes has free. A run whose ceiling is too low is passed over in one comparison.
+Ceilings only rise while nodes come and go; one is made exact when a scan of its run found nothing,
+which is the only moment at which a stale one costs anything.
+
+What is free here is what the replica has available less what proposals in flight have taken.
+"""
+
+from bisect import bisect_left, bisect_right, insort
+
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.resource import Resource
+
+RUN_LENGTH = 100
+
+Wanted = tuple[tuple[str, int], ...]
+"""The positive amounts of an ask; asking for nothing of a type always fits."""
+
+
+class NodeView:
+    __slots__ = ("entry", "free", "id", "node", "terms", "weight")
+
+    def __init__(self, node: Node) -> None:
+        self.id = node.id
+        self.node = node
+        self.free: Resource = {}
+        self.terms: tuple[tuple[str, float, int], ...] = ()
+        self.weight = 0.0
+        self.entry: Entry | None = None
+        """Its place in the order; None while it takes no work."""
+
+    def fits(self, wanted: Wanted) -> bool:
+        free = self.free
+        for kind, quantity in wanted:  # noqa: SIM110 - a generator would cost more than the loop
+            if quantity > free.get(kind, 0):
+                return False
+        return True
+
+
+Entry = tuple[float, str, NodeView]
+
+
+class NodeIndex:
+    """All nodes of a partition; those that take work stand in order of their score."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, NodeView] = {}
+        self._policy = "fair"
+        self._weights: tuple[tuple[str, float], ...] = (("memory", 1.0), ("vcore", 1.0))
+        self._runs: list[list[Entry]] = []
+        self._last: list[Entry] = []
+        self._ceilings: list[Resource] = []
+
+    def set_policy(self, policy: str, weights: dict[str, float]) -> None:
+        """Take another order; every node finds its new place."""
+        self._policy = policy
+        self._weights = tuple(sorted((kind, w) for kind, w in weights.items() if w))
+        ordered = [view for view in self.views.values() if view.entry is not None]
+        self._runs, self._last, self._ceilings = [], [], []
+        for view in ordered:
+            self._measure(view)
+            view.entry = None
+            self._place(view)
+
+    def add(self, view: NodeView) -> None:
+        self.views[view.id] = view
+        self._measure(view)
+
+    def discard(self, view: NodeView) -> None:
+        del self.views[view.id]
+        self._displace(view)
+
+    def refresh(self, view: NodeView, free: Resource) -> None:
+        """The node itself changed: size, attributes, or whether it takes work."""
+        self._displace(view)
+        view.free = free
+        self._measure(view)
+        if view.node.is_schedulable:
+            self._place(view)
+
+    def take(self, view: NodeView, amount: Resource) -> None:
+        free = view.free
+        for kind, quantity in amount.items():
+            free[kind] = free.get(kind, 0) - quantity
+        if view.entry is not None:
+            self._displace(view)
+            self._place(view)
+
+    def give_back(self, view: NodeView, amount: Resource) -> None:
+        free = view.free
+        for kind, quantity in amount.items():
+            free[kind] = free.get(kind, 0) + quantity
+        if view.entry is not None:
+            self._displace(view)
+            self._place(view)
+
+    def first_fit(self, wanted: Wanted) -> NodeView | None:
+        """Return the first node in order that has room."""
+        for number, ceiling in enumerate(self._ceilings):
+            for kind, quantity in wanted:
+                if quantity > ceiling.get(kind, 0):
+                    break
+            else:
+                for _, _, view in self._runs[number]:
+                    free = view.free
+                    for kind, quantity in wanted:
+                        if quantity > free.get(kind, 0):
+                            break
+                    else:
+                        return view
+                self._ceilings[number] = _ceiling(self._runs[number])
+        return None
+
+    def in_order(self) -> list[NodeView]:
+        return [view for run in self._runs for _, _, view in run]
+
+    def _measure(self, view: NodeView) -> None:
+        """Note which types count for the score of this node, and against what."""
+        capacity = view.node.capacity
+        view.terms = tuple(
+            (kind, weight, capacity[kind]) for kind, weight in self._weights if kind in capacity
+        )
+        view.weight = 0.0
+        for _, weight, _ in view.terms:
+            view.weight += weight
+
+    def _score(self, view: NodeView) -> float:
+        """Weighted mean of the used shares: everything that is not free counts as used."""
+        if not view.terms:
+            share = 0.0
+        else:
+            free = view.free
+            used = 0.0
+            for kind, weight, size in view.terms:
+                used += weight * (1.0 - free.get(kind, 0) / size)
+            share = used / view.weight
+        return share if self._policy == "fair" else 1.0 - share
+
+    def _place(self, view: NodeView) -> None:
+        view.entry = entry = (self._score(view), view.id, view)
+        last = self._last
+        if not last:
+            self._runs.append([entry])
+            last.append(entry)
+            self._ceilings.append(dict(view.free))
+            return
+        number = bisect_left(last, entry)
+        if number == len(last):
+            number -= 1
+            self._runs[number].append(entry)
+            last[number] = entry
+        else:
+            insort(self._runs[number], entry)
+        ceiling = self._ceilings[number]
+        for kind, quantity in view.free.items():
+            if quantity > ceiling.get(kind, 0):
+                ceiling[kind] = quantity
+        if len(self._runs[number]) > 2 * RUN_LENGTH:
+            self._split(number)
+
+    def _displace(self, view: NodeView) -> None:
+        entry = view.entry
+        if entry is None:
+            return
+        view.entry = None
+        number = bisect_left(self._last, entry)
+        run = self._runs[number]
+        del run[bisect_right(run, entry) - 1]
+        if not run:
+            del self._runs[number], self._last[number], self._ceilings[number]
+        elif self._last[number] is entry:
+            self._last[number] = run[-1]
+
+    def _split(self, number: int) -> None:
+        run = self._runs[number]
+        head, tail = run[:RUN_LENGTH], run[RUN_LENGTH:]
+        self._runs[number : number + 1] = [head, tail]
+        self._last[number : number + 1] = [head[-1], tail[-1]]
+        self._ceilings[number : number + 1] = [_ceiling(head), _ceiling(tail)]
+
+
+def _ceiling(run: list[Entry]) -> Resource:
+    ceiling: Resource = {}
+    for _, _, view in run:
+        for kind, quantity in view.free.items():
+            if quantity > ceiling.get(kind, 0):
+                ceiling[kind] = quantity
+    return ceiling

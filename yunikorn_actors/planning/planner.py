@@ -1,0 +1,420 @@
+"""The planner: which ask runs where, on one view of a partition.
+
+The view is the replica plus what is in flight. `observe` is called after each fact was applied and
+keeps the view up to date; `plan` makes decisions and puts each in flight; a fact that carries a
+proposal's id, or `reject`, takes it out again. When a proposal is committed the amounts move from
+in-flight to the replica, so the view does not change at all: that is what makes committing cheap.
+
+Nothing else holds amounts. `in_flight` is empty when everything has been settled.
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from msgspec import Struct
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import FINISHED
+from yunikorn_actors.domain.ids import first_proposal_id
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.order import AppView, AskView, Lane, QueueView, Shape, Tree
+
+
+class InFlight(Struct):
+    """One decision on its way to Context, with all that it holds.
+
+    The size is its own: the ask may be sent again with another one meanwhile.
+    """
+
+    ask: AskView
+    leaf: QueueView
+    node: NodeView
+    resource: Resource
+
+
+class Planner:
+    def __init__(self, state: PartitionState, scheduler_number: int = 0) -> None:
+        self.state = state
+        self.nodes = NodeIndex()
+        self.tree = Tree()
+        self.apps: dict[int, AppView] = {}
+        self.in_flight: dict[int, InFlight] = {}
+        self._last_id = first_proposal_id(scheduler_number)
+        self._waiting_shapes: dict[Shape, None] = {}
+        self.order_is_stale = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything might be decided now."""
+        return self.order_is_stale or ("root" in self.tree.queues and self.tree.root.has_work)
+
+    def plan(self, limit: int) -> list[Allocate]:
+        """Decide, one allocation at a time, until nothing can be placed or the limit is reached."""
+        if self.order_is_stale:
+            self._refresh_order()
+        proposals: list[Allocate] = []
+        while len(proposals) < limit:
+            proposal = self._next()
+            if proposal is None:
+                break
+            proposals.append(proposal)
+        return proposals
+
+    def _next(self) -> Allocate | None:
+        root = self.tree.root
+        while root.children:
+            leaf = root
+            while not leaf.open_lanes:
+                leaf = leaf.children[0][1]
+            app, ask = leaf.first()
+            wanted = ask.shape.wanted
+            refusing = leaf.refusing(wanted)
+            if refusing is not None:
+                self._wait_for_queue(leaf.lanes[ask.shape], refusing)
+                continue
+            node = self.nodes.first_fit(wanted)
+            if node is None:
+                self._wait_for_node(ask.shape)
+                continue
+            return self._decide(app, ask, leaf, node)
+        return None
+
+    def _decide(self, app: AppView, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
+        self._last_id += 1
+        self.in_flight[self._last_id] = InFlight(ask, leaf, node, ask.resource)
+        ask.inflight += 1
+        self.nodes.take(node, ask.resource)
+        self._use(app, leaf, ask.resource)
+        self._shut(ask, 1)
+        self.tree.rekey(leaf)
+        return Allocate(
+            proposal_id=self._last_id,
+            application_id=app.app.spec.application_id,
+            key=ask.ask.spec.key,
+            sequence=ask.ask.sequence,
+            node_id=node.id,
+        )
+
+    def reject(self, proposal_id: int) -> None:
+        """Context refused: what the proposal held is free again, and the ask waits again."""
+        held = self._let_go(self.in_flight.pop(proposal_id))
+        if not held.ask.gone:
+            self._resync(held.ask)
+        self.tree.rekey(held.leaf)
+
+    def _let_go(self, held: InFlight) -> InFlight:
+        held.ask.inflight -= 1
+        self._give_back(held.ask.app, held.leaf, held.resource)
+        if self.nodes.views.get(held.node.id) is held.node:
+            self.nodes.give_back(held.node, held.resource)
+            self._node_has_more(held.node)
+        return held
+
+    # -- asks that wait, and what wakes them
+
+    def _wait_for_queue(self, lane: Lane, queue: QueueView) -> None:
+        lane.refused_by = queue
+        queue.waiters[lane] = None
+        self.tree.close_lane(lane)
+
+    def _wait_for_node(self, shape: Shape) -> None:
+        shape.waits_for_node = True
+        self._waiting_shapes[shape] = None
+        for lane in shape.lanes:
+            self.tree.close_lane(lane)
+
+    def _node_has_more(self, node: NodeView) -> None:
+        if node.entry is None:
+            return
+        for shape in [s for s in self._waiting_shapes if node.fits(s.wanted)]:
+            self._wake_shape(shape)
+
+    def _wake_shape(self, shape: Shape) -> None:
+        del self._waiting_shapes[shape]
+        shape.waits_for_node = False
+        if not shape.lanes:
+            self.tree.shapes.pop(shape.key, None)
+        for lane in shape.lanes:
+            if lane.is_open:
+                self.tree.open_lane(lane)
+
+    def _queue_has_more(self, queue: QueueView) -> None:
+        for lane in [w for w in queue.waiters if queue.room_for(w.shape.wanted)]:
+            del queue.waiters[lane]
+            lane.refused_by = None
+            if lane.is_open:
+                self.tree.open_lane(lane)
+
+    # -- amounts of the view
+
+    def _use(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+        entries = amount.items()
+        for level in leaf.lineage:
+            used = level.used
+            for kind, quantity in entries:
+                used[kind] = used.get(kind, 0) + quantity
+        if leaf.queue.properties.application_sort_policy == "fair":
+            self._charge_app(app, amount, charge)
+
+    def _give_back(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+        for level in leaf.lineage:
+            discharge(level.used, amount)
+        if leaf.queue.properties.application_sort_policy == "fair":
+            self._charge_app(app, amount, discharge)
+        for level in leaf.limits:
+            if level.waiters:
+                self._queue_has_more(level)
+
+    def _charge_app(
+        self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
+    ) -> None:
+        """Fair order goes by what an application uses."""
+        was_in = app.entry is not None
+        self.tree.leave(app)
+        write(app.used, amount)
+        if was_in:
+            self.tree.enter(app)
+
+    def _resync(self, ask: AskView) -> None:
+        """Let as many repeats take part as wait and are not in flight."""
+        repeats = max(0, ask.ask.remaining - ask.inflight) - ask.open
+        if repeats > 0:
+            self._open(ask, repeats)
+        elif repeats < 0:
+            self._shut(ask, -repeats)
+
+    def _open(self, ask: AskView, repeats: int) -> None:
+        was_open = ask.open > 0
+        ask.open += repeats
+        total = repeats * ask.shape.total
+        for level in ask.app.leaf.lineage:
+            level.waiting += total
+        if not was_open:
+            self.tree.add_ask(ask)
+
+    def _shut(self, ask: AskView, repeats: int) -> None:
+        ask.open -= repeats
+        total = repeats * ask.shape.total
+        for level in ask.app.leaf.lineage:
+            level.waiting -= total
+        if not ask.open:
+            self.tree.drop_ask(ask)
+
+    # -- facts
+
+    def observe(self, fact: f.Fact) -> None:
+        """Bring the view up to date with a fact that the state has just applied."""
+        handler = _OBSERVE.get(type(fact))
+        if handler is not None:
+            handler(self, fact)
+
+    def _on_configured(self, fact: f.PartitionConfigured) -> None:
+        sort = fact.config.node_sort
+        self.nodes.set_policy(sort.policy, sort.weights)
+
+    def _on_queue_added(self, fact: f.QueueAdded) -> None:
+        queue = self.state.queues[fact.path]
+        parent = None if queue.parent is None else self.tree.queues[queue.parent.path]
+        self.tree.queues[fact.path] = QueueView(queue, parent)
+        self.order_is_stale = True
+
+    def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
+        """Another sort policy gives keys that do not compare with the old ones: all leave first."""
+        leaf = self.tree.queues[fact.path]
+        apps = [app for app in self.apps.values() if app.leaf is leaf and app.entry is not None]
+        for app in apps:
+            self.tree.leave(app)
+        for app in apps:
+            app.used = dict(app.app.allocated)
+            self.tree.enter(app)
+        self.order_is_stale = True
+
+    def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
+        del self.tree.queues[fact.path]
+        self.order_is_stale = True
+
+    def _refresh_order(self) -> None:
+        """The cluster or the configuration changed: limits and shares have new measures.
+
+        Rare, so everything is measured again; what waits for a queue is asked again.
+        """
+        self.order_is_stale = False
+        fair_max: dict[str, Resource] = {}
+        for path, view in self.tree.queues.items():
+            spec = view.queue.spec
+            if view.parent is None:
+                view.limit = fair_max[path] = self.state.capacity
+            else:
+                view.limit = spec.max
+                inherited = fair_max[view.parent.queue.path]
+                fair_max[path] = inherited | (spec.max or {}) if inherited else {}
+            view.denominators = fair_max[path] | (spec.guaranteed or {})
+            view.limits = tuple(q for q in reversed(view.lineage) if q.limit is not None)
+        for view in self.tree.queues.values():
+            self._queue_has_more(view)
+        for view in self.tree.queues.values():
+            self.tree.rekey(view)
+
+    def _on_node_added(self, fact: f.NodeAdded) -> None:
+        node = self.state.nodes[fact.node_id]
+        view = NodeView(node)
+        self.nodes.add(view)
+        self._refresh_node(view, node)
+
+    def _on_node_changed(self, fact: f.NodeResized | f.NodeScheduleChanged) -> None:
+        self._refresh_node(self.nodes.views[fact.node_id], self.state.nodes[fact.node_id])
+
+    def _on_node_removed(self, fact: f.NodeRemoved) -> None:
+        self.nodes.discard(self.nodes.views[fact.node_id])
+        self.order_is_stale = True
+
+    def _refresh_node(self, view: NodeView, node: Node) -> None:
+        free = dict(node.available)
+        for held in self.in_flight.values():
+            if held.node is view:
+                discharge(free, held.resource)
+        self.nodes.refresh(view, free)
+        self._node_has_more(view)
+        self.order_is_stale = True
+
+    def _on_foreign_changed(self, _: f.ForeignAllocationPut | f.ForeignAllocationRemoved) -> None:
+        for view in self.nodes.views.values():
+            self._refresh_node(view, view.node)
+
+    def _on_application_added(self, fact: f.ApplicationAdded) -> None:
+        app = self.state.applications[fact.spec.application_id]
+        self.apps[fact.serial] = AppView(app, self.tree.queues[fact.queue])
+
+    def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
+        view = self.apps.get(fact.serial)
+        if view is None:
+            return
+        if view.is_schedulable:
+            self.tree.enter(view)
+        else:
+            self.tree.leave(view)
+        if fact.state in FINISHED:
+            del self.apps[fact.serial]
+
+    def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
+        self.tree.leave(self.apps.pop(fact.serial))
+
+    def _on_ask_added(self, fact: f.AskAdded) -> None:
+        app = self.state.applications[fact.spec.application_id]
+        view = self.apps[app.serial]
+        if view.submitted_ns != app.submitted_ns:
+            view.submitted_ns = app.submitted_ns
+            self.tree.rekey_app(view)
+        ask = app.asks[fact.spec.key]
+        view.asks[ask.spec.key] = watched = AskView(
+            view, ask, self.tree.shape_of(ask.spec.resource)
+        )
+        self._resync(watched)
+
+    def _unwatch(self, view: AskView) -> None:
+        if view.open:
+            self._shut(view, view.open)
+        view.gone = True
+        del view.app.asks[view.ask.spec.key]
+
+    def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
+        """What is in flight of the old size keeps its amounts until it is settled."""
+        view = self._app(fact.spec.application_id).asks.get(fact.spec.key)
+        if view is None:
+            return
+        if view.open:
+            self._shut(view, view.open)
+        view.resize(self.tree.shape_of(fact.spec.resource))
+        self._resync(view)
+        self.tree.rekey(view.app.leaf)
+
+    def _on_ask_removed(self, fact: f.AskRemoved) -> None:
+        view = self._app(fact.application_id).asks.get(fact.key)
+        if view is not None:
+            self._unwatch(view)
+            self.tree.rekey(view.app.leaf)
+
+    def _app(self, application_id: str) -> AppView:
+        return self.apps[self.state.applications[application_id].serial]
+
+    def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
+        held = self.in_flight.pop(fact.proposal_id, None)
+        if held is not None and held.resource == fact.resource:
+            ask = held.ask
+            ask.inflight -= 1
+        else:
+            ask = self._commit_of_another(fact, held)
+        if not ask.ask.remaining and not ask.inflight:
+            self._unwatch(ask)
+
+    def _commit_of_another(self, fact: f.AllocationCommitted, held: InFlight | None) -> AskView:
+        """Placed by the resource manager, or with a size that the proposal did not know."""
+        if held is not None:
+            self._let_go(held)
+        app = self._app(fact.application_id)
+        ask = app.asks[fact.key]
+        self._charge_view(app, fact.node_id, fact.resource)
+        self._resync(ask)
+        self.tree.rekey(app.leaf)
+        return ask
+
+    def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
+        app = self._app(fact.spec.application_id)
+        self._charge_view(app, fact.node_id, fact.spec.resource)
+        self.tree.rekey_app(app)
+        self.tree.rekey(app.leaf)
+
+    def _charge_view(self, app: AppView, node_id: str, amount: Resource) -> None:
+        self.nodes.take(self.nodes.views[node_id], amount)
+        self._use(app, app.leaf, amount)
+
+    def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
+        app = self._app(fact.application_id)
+        node = self.nodes.views[fact.node_id]
+        self.nodes.give_back(node, fact.old_resource)
+        self._give_back(app, app.leaf, fact.old_resource)
+        self._charge_view(app, fact.node_id, fact.resource)
+        self._node_has_more(node)
+        self.tree.rekey(app.leaf)
+
+    def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
+        node = self.nodes.views[fact.node_id]
+        app = self._app(fact.application_id)
+        self.nodes.give_back(node, fact.resource)
+        self._give_back(app, app.leaf, fact.resource)
+        self._node_has_more(node)
+        self.tree.rekey(app.leaf)
+
+
+_F = TypeVar("_F", bound=f.Fact)
+_OBSERVE: dict[type, Callable[[Planner, f.Fact], None]] = {}
+
+
+def _row(kind: type[_F], method: Callable[[Planner, _F], None]) -> None:
+    _OBSERVE[kind] = method  # type: ignore[assignment]  # the key is the type of the argument
+
+
+_row(f.PartitionConfigured, Planner._on_configured)
+_row(f.QueueAdded, Planner._on_queue_added)
+_row(f.QueueReconfigured, Planner._on_queue_reconfigured)
+_row(f.QueueRemoved, Planner._on_queue_removed)
+_row(f.NodeAdded, Planner._on_node_added)
+_row(f.NodeResized, Planner._on_node_changed)
+_row(f.NodeScheduleChanged, Planner._on_node_changed)
+_row(f.NodeRemoved, Planner._on_node_removed)
+_row(f.ForeignAllocationPut, Planner._on_foreign_changed)
+_row(f.ForeignAllocationRemoved, Planner._on_foreign_changed)
+_row(f.ApplicationAdded, Planner._on_application_added)
+_row(f.ApplicationStateChanged, Planner._on_application_state_changed)
+_row(f.ApplicationRemoved, Planner._on_application_removed)
+_row(f.AskAdded, Planner._on_ask_added)
+_row(f.AskReplaced, Planner._on_ask_replaced)
+_row(f.AskRemoved, Planner._on_ask_removed)
+_row(f.AllocationCommitted, Planner._on_allocation_committed)
+_row(f.AllocationRecovered, Planner._on_allocation_recovered)
+_row(f.AllocationResized, Planner._on_allocation_resized)
+_row(f.AllocationReleased, Planner._on_allocation_released)

@@ -1,0 +1,79 @@
+"""One thread with a heap of everything that is due later."""
+
+import heapq
+import threading
+from collections.abc import Callable
+from itertools import count
+
+from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.runtime.clock import Clock
+
+Key = tuple[str, str]
+
+
+class TimerThread:
+    """Hands envelopes to `deliver` when they are due; a name armed again replaces the former."""
+
+    def __init__(self, clock: Clock, deliver: Callable[[str, Envelope], None]) -> None:
+        self._clock = clock
+        self._deliver = deliver
+        self._condition = threading.Condition()
+        self._heap: list[tuple[int, int, Key]] = []
+        self._armed: dict[Key, tuple[int, Envelope]] = {}
+        self._numbers = count()
+        self._stopping = False
+        self._thread = threading.Thread(
+            target=self._run, name="yunikorn-actors-timers", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
+        with self._condition:
+            number = next(self._numbers)
+            self._armed[address, name] = (number, envelope)
+            heapq.heappush(self._heap, (due_ns, number, (address, name)))
+            self._condition.notify()
+
+    def cancel(self, address: str, name: str) -> None:
+        with self._condition:
+            self._armed.pop((address, name), None)
+
+    def stop(self) -> None:
+        with self._condition:
+            self._stopping = True
+            self._condition.notify()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the end of the thread; True when it has ended."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                due = self._next_due()
+                if self._stopping:
+                    return
+            if due is not None:
+                self._deliver(*due)
+
+    def _next_due(self) -> tuple[str, Envelope] | None:
+        """Wait for the first timer, or for a change; the condition is held."""
+        if not self._heap:
+            self._condition.wait()
+            return None
+        due_ns, number, key = self._heap[0]
+        armed = self._armed.get(key)
+        if armed is None or armed[0] != number:
+            heapq.heappop(self._heap)
+            return None
+        seconds = self._clock.seconds_until(due_ns)
+        if seconds > 0:
+            self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
+            return None
+        heapq.heappop(self._heap)
+        del self._armed[key]
+        return key[0], armed[1]

@@ -1,0 +1,72 @@
+"""The two sides of the interface: the calls a resource manager makes, and those it receives.
+
+The callback is a base class, not a protocol: a resource manager overrides what it cares about,
+and the core sees at registration which methods those are. Callbacks run on a thread of their own,
+in order, and may call the scheduler.
+"""
+
+from typing import Protocol
+
+from yunikorn_actors.si.allocation import AllocationRequest, AllocationResponse
+from yunikorn_actors.si.application import ApplicationRequest, ApplicationResponse
+from yunikorn_actors.si.event import EventRecord
+from yunikorn_actors.si.node import NodeRequest, NodeResponse
+from yunikorn_actors.si.plugin import (
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
+    PreemptionPredicatesResponse,
+    UpdateContainerSchedulingStateRequest,
+)
+from yunikorn_actors.si.registration import (
+    RegisterResourceManagerRequest,
+    RegisterResourceManagerResponse,
+    UpdateConfigurationRequest,
+)
+
+
+class ResourceManagerCallback:
+    """Does nothing, accepts everything."""
+
+    def update_allocation(self, response: AllocationResponse) -> None:
+        pass
+
+    def update_application(self, response: ApplicationResponse) -> None:
+        pass
+
+    def update_node(self, response: NodeResponse) -> None:
+        pass
+
+    def predicates(self, args: PredicatesArgs) -> str | None:
+        """Return None if the allocation fits the node, otherwise the reason why not."""
+
+    def preemption_predicates(
+        self, args: PreemptionPredicatesArgs
+    ) -> PreemptionPredicatesResponse | None:
+        """Return where in the list of victims it begins to fit; None means no opinion."""
+
+    def send_event(self, events: tuple[EventRecord, ...]) -> None:
+        pass
+
+    def update_container_scheduling_state(
+        self, request: UpdateContainerSchedulingStateRequest
+    ) -> None:
+        pass
+
+    def get_state_dump(self) -> str:
+        return "{}"
+
+
+class SchedulerAPI(Protocol):
+    """Every call raises InvalidRequest, with nothing taken, if its request is malformed."""
+
+    def register_resource_manager(
+        self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
+    ) -> RegisterResourceManagerResponse: ...
+
+    def update_allocation(self, request: AllocationRequest) -> None: ...
+
+    def update_application(self, request: ApplicationRequest) -> None: ...
+
+    def update_node(self, request: NodeRequest) -> None: ...
+
+    def update_configuration(self, request: UpdateConfigurationRequest) -> None: ...

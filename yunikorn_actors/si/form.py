@@ -1,0 +1,101 @@
+"""The form of a request: what is checked at the call, before anything is taken.
+
+Form is what needs no knowledge of the cluster: types, sizes, and the ids without which a request
+means nothing. Everything else (an unknown partition, an amount below zero, no repeats at all) is a
+matter of substance, and is answered per item by the core. A request is refused here as a whole, by
+an exception to the caller who wrote it.
+"""
+
+from typing import Final
+
+from yunikorn_actors.si.allocation import Allocation, AllocationRelease, AllocationRequest
+from yunikorn_actors.si.application import (
+    AddApplicationRequest,
+    ApplicationRequest,
+    RemoveApplicationRequest,
+)
+from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
+from yunikorn_actors.si.checks import Check, Fault, Form, Forms, compiled
+from yunikorn_actors.si.constants import TAG_FOREIGN
+from yunikorn_actors.si.node import NodeInfo, NodeRequest
+from yunikorn_actors.si.plain import plain_ask, plain_resource
+from yunikorn_actors.si.registration import (
+    RegisterResourceManagerRequest,
+    UpdateConfigurationRequest,
+)
+from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.wire import SiMessage
+
+
+class InvalidRequest(ValueError):  # noqa: N818 - the interface's own word, as callers know it
+    """The request is malformed; nothing of it was taken."""
+
+
+def check_form(request: object, kind: type[SiMessage] | None = None) -> None:
+    """Raise InvalidRequest unless the request is well-formed, and of that kind if one is given."""
+    actual = type(request)
+    check = _CHECKS.get(actual) if kind is None or actual is kind else None
+    if check is None:
+        wanted = _KINDS if kind is None else kind.__name__
+        raise InvalidRequest(f"{actual.__name__}: is not the request of this call; pass {wanted}")
+    fault = check(request)
+    if fault is not None:
+        raise InvalidRequest(f"{actual.__name__}{fault.path}: {fault.reason}")
+
+
+def _release_names_something(release: AllocationRelease) -> Fault | None:
+    if release.uuid or release.allocation_key or release.application_id:
+        return None
+    return Fault(reason="must name what to release; set uuid, allocation_key or application_id")
+
+
+def _ask_release_names_something(release: AllocationAskRelease) -> Fault | None:
+    if release.allocation_key or release.application_id:
+        return None
+    return Fault(reason="must name what to release; set allocation_key or application_id")
+
+
+def _reported_have_owners(request: AllocationRequest) -> Fault | None:
+    for index, item in enumerate(request.allocations):
+        if not item.application_id and TAG_FOREIGN not in item.allocation_tags:
+            why = f"only an allocation with the tag {TAG_FOREIGN!r} belongs to no application"
+            return _no_owner(f".allocations[{index}]", why)
+    return None
+
+
+def _existing_have_owners(node: NodeInfo) -> Fault | None:
+    for index, item in enumerate(node.existing_allocations):
+        if not item.application_id:
+            why = "give the application that runs there"
+            return _no_owner(f".existing_allocations[{index}]", why)
+    return None
+
+
+def _no_owner(step: str, why: str) -> Fault:
+    return Fault(path=f"{step}.application_id", reason=f"must not be empty; {why}")
+
+
+_FORMS: Final[Forms] = {
+    RegisterResourceManagerRequest: Form(required=("rm_id",)),
+    AllocationRequest: Form(required=("rm_id",), rule=_reported_have_owners),
+    ApplicationRequest: Form(required=("rm_id",)),
+    NodeRequest: Form(required=("rm_id",)),
+    AllocationAsk: Form(required=("allocation_key", "application_id"), plainly_sound=plain_ask),
+    Allocation: Form(required=("allocation_key",)),
+    AllocationRelease: Form(rule=_release_names_something),
+    AllocationAskRelease: Form(rule=_ask_release_names_something),
+    AddApplicationRequest: Form(required=("application_id",)),
+    RemoveApplicationRequest: Form(required=("application_id",)),
+    NodeInfo: Form(required=("node_id",), rule=_existing_have_owners),
+    Resource: Form(plainly_sound=plain_resource),
+}
+
+_REQUESTS: Final = (
+    RegisterResourceManagerRequest,
+    AllocationRequest,
+    ApplicationRequest,
+    NodeRequest,
+    UpdateConfigurationRequest,
+)
+_KINDS: Final = ", ".join(kind.__name__ for kind in _REQUESTS)
+_CHECKS: Final[dict[type, Check]] = {kind: compiled(kind, _FORMS) for kind in _REQUESTS}

@@ -1,0 +1,38 @@
+"""Messages as JSON: camel case names, enumerations as numbers, defaults left out.
+
+Reading is typed and strict. An unknown field is an error, because a misspelt one would otherwise
+read as its default and be obeyed.
+"""
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from yunikorn_actors.si.wire import SiMessage
+
+M = TypeVar("M", bound=SiMessage)
+
+LARGEST_JSON: Final = 64 * 1024 * 1024
+
+
+class SiDecodeError(ValueError):
+    """The bytes are not the message they were said to be."""
+
+
+def to_json(message: SiMessage) -> bytes:
+    return msgspec.json.encode(message)
+
+
+def from_json(kind: type[M], data: bytes, limit: int = LARGEST_JSON) -> M:
+    if len(data) > limit:
+        reason = f"{len(data)} bytes exceed the limit of {limit}; send it in smaller requests"
+        raise SiDecodeError(f"{kind.__name__}: {reason} - at `$`")
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SiDecodeError(f"{kind.__name__}: {_with_path(str(error))}") from error
+
+
+def _with_path(reason: str) -> str:
+    """Bytes that are no JSON have no path of their own: the fault is in the whole."""
+    return reason if " - at `$" in reason else f"{reason} - at `$`"

@@ -1,0 +1,36 @@
+"""Nodes: what happens to them, with what already runs there, and the answers."""
+
+from msgspec import field
+
+from yunikorn_actors.si.allocation import Allocation
+from yunikorn_actors.si.enums import ActionFromRM
+from yunikorn_actors.si.resource import Resource
+from yunikorn_actors.si.wire import Name, SiMessage, Text
+
+
+class NodeInfo(SiMessage, frozen=True, kw_only=True):
+    node_id: Name = ""
+    action: ActionFromRM = ActionFromRM.UNKNOWN_ACTION_FROM_RM
+    attributes: dict[Name, Text] = field(default_factory=dict)
+    schedulable_resource: Resource | None = None
+    occupied_resource: Resource | None = None
+    existing_allocations: tuple[Allocation, ...] = ()
+
+
+class NodeRequest(SiMessage, frozen=True, kw_only=True):
+    nodes: tuple[NodeInfo, ...] = ()
+    rm_id: Name = ""
+
+
+class RejectedNode(SiMessage, frozen=True, kw_only=True):
+    node_id: Name = ""
+    reason: Text = ""
+
+
+class AcceptedNode(SiMessage, frozen=True, kw_only=True):
+    node_id: Name = ""
+
+
+class NodeResponse(SiMessage, frozen=True, kw_only=True):
+    rejected: tuple[RejectedNode, ...] = ()
+    accepted: tuple[AcceptedNode, ...] = ()

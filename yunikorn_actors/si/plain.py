@@ -1,0 +1,73 @@
+"""The short cut through the form of the hottest messages.
+
+Asks come by the hundred in one request, nearly all of them plain: short ASCII names, small maps.
+These functions say yes to such a one at less than half the price of the full check. A no decides
+nothing. A yes must never be given to what the full check would refuse.
+"""
+
+from collections.abc import Iterable
+
+from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
+from yunikorn_actors.si.ask import AllocationAsk, PreemptionPolicy
+from yunikorn_actors.si.checks import MOST_ITEMS
+from yunikorn_actors.si.resource import Quantity, Resource
+from yunikorn_actors.si.wire import INT32_MAX, INT32_MIN, LONGEST_NAME
+
+
+def plain_resource(resource: object) -> bool:
+    if type(resource) is not Resource:
+        return False
+    amounts = resource.resources
+    if type(amounts) is not dict or len(amounts) > MOST_ITEMS or not _plain_names(amounts):
+        return False
+    for quantity in amounts.values():
+        if type(quantity) is not Quantity or type(quantity.value) is not int:
+            return False
+        if not INT64_MIN <= quantity.value <= INT64_MAX:
+            return False
+    return True
+
+
+def plain_ask(ask: object) -> bool:
+    return (
+        type(ask) is AllocationAsk
+        and _plain_names(
+            (ask.allocation_key, ask.application_id, ask.partition_name, ask.task_group_name)
+        )
+        and ask.allocation_key != ""
+        and ask.application_id != ""
+        and _plain_numbers(ask)
+        and type(ask.placeholder) is bool
+        and type(ask.originator) is bool
+        and (ask.resource_ask is None or plain_resource(ask.resource_ask))
+        and (ask.preemption_policy is None or _plain_policy(ask.preemption_policy))
+        and _plain_tags(ask.tags)
+    )
+
+
+def _plain_names(names: Iterable[object]) -> bool:
+    for name in names:
+        if type(name) is not str or len(name) > LONGEST_NAME or not name.isascii():
+            return False
+    return True
+
+
+def _plain_numbers(ask: AllocationAsk) -> bool:
+    for number in (ask.max_allocations, ask.priority, ask.execution_timeout_milli_seconds):
+        if type(number) is not int or not INT32_MIN <= number <= INT32_MAX:
+            return False
+    return True
+
+
+def _plain_policy(policy: object) -> bool:
+    return (
+        type(policy) is PreemptionPolicy
+        and type(policy.allow_preempt_self) is bool
+        and type(policy.allow_preempt_other) is bool
+    )
+
+
+def _plain_tags(tags: object) -> bool:
+    if type(tags) is not dict or len(tags) > MOST_ITEMS:
+        return False
+    return _plain_names(tags) and _plain_names(tags.values())

@@ -1,0 +1,32 @@
+"""What the core asks, or tells, a resource manager beside the answers to its requests."""
+
+from msgspec import field
+
+from yunikorn_actors.si.enums import SchedulingState
+from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
+
+
+class PredicatesArgs(SiMessage, frozen=True, kw_only=True):
+    allocation_key: Name = ""
+    node_id: Name = ""
+    allocate: bool = False
+
+
+class PreemptionPredicatesArgs(SiMessage, frozen=True, kw_only=True):
+    allocation_key: Name = ""
+    node_id: Name = ""
+    preempt_allocation_keys: tuple[Name, ...] = ()
+    start_index: Int32 = 0
+
+
+class PreemptionPredicatesResponse(SiMessage, frozen=True, kw_only=True):
+    success: bool = False
+    index: Int32 = 0
+
+
+class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True):
+    application_id: Name = field(default="", name="applicartionID")
+    """The interface spells it so, and clients read what it spells."""
+    allocation_key: Name = ""
+    state: SchedulingState = SchedulingState.UNKNOWN_SCHEDULING_STATE
+    reason: Text = ""

@@ -1,0 +1,178 @@
+"""What is checked after every delivered message of a simulated run.
+
+The state checker derives the books from scratch (G01 to G10, G20, G21, G24, G28); the view checker
+does the same with every planner, and at rest compares each replica with the truth; the ledger
+listens at the door and at the callbacks and keeps account of what the resource manager was told
+(G14 to G16, G25, G27). The first contradiction ends the run.
+"""
+
+from collections import Counter
+from typing import Any
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_callback
+from yunikorn_actors.messages.rm_calls import (
+    CallUpdateAllocation,
+    CallUpdateApplication,
+    CallUpdateNode,
+)
+from yunikorn_actors.messages.rm_events import ApplicationsRequested, NodesRequested
+from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.sim.simulator import Checker, Simulator
+
+_CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
+
+
+def default_checkers() -> tuple[Checker, ...]:
+    return (StateChecker(), ViewChecker(), Ledger())
+
+
+def _fail(faults: list[str], delivery: Delivery) -> None:
+    if faults:
+        where = f"after {type(delivery.message).__name__} to {delivery.mailbox}"
+        raise InvariantViolation(f"{where}: " + "; ".join(faults))
+
+
+class StateChecker:
+    """The truth is consistent after everything that Context handles."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT:
+            context = simulator.machines[CONTEXT]
+            assert isinstance(context, Context)
+            for partition in context.partitions.values():
+                _fail(violations(partition.state), delivery)
+
+
+class ViewChecker:
+    """Every planner sees what it should; at rest, with nothing in flight, it sees the truth."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        machine = simulator.machines.get(delivery.mailbox)
+        if isinstance(machine, Scheduler):
+            _fail(contradictions(machine.planner), delivery)
+        elif isinstance(machine, Context):
+            for partition in machine.partitions.values():
+                if partition.planner is not None:
+                    _fail(contradictions(partition.planner), delivery)
+        if not simulator.in_transit():
+            _fail(self._at_rest(simulator), delivery)
+
+    def _at_rest(self, simulator: Simulator) -> list[str]:
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        faults: list[str] = []
+        for name, partition in context.partitions.items():
+            planner = partition.planner
+            if partition.scheduler is not None:
+                scheduler = simulator.machines[partition.scheduler]
+                assert isinstance(scheduler, Scheduler)
+                planner = scheduler.planner
+                if snapshot(scheduler.replica) != snapshot(partition.state):
+                    faults.append(f"the replica of {name} is not the truth")
+            faults.extend(_unsettled(name, planner))
+        return faults
+
+
+def _unsettled(name: str, planner: Planner | None) -> list[str]:
+    faults: list[str] = []
+    if planner is not None and planner.in_flight:
+        faults.append(f"{name} is at rest and {len(planner.in_flight)} proposals are unsettled")
+    if planner is not None and planner.has_work:
+        faults.append(f"{name} is at rest and something could be decided")
+    return faults
+
+
+class Ledger:
+    """What was asked and what was told, for each registration by itself."""
+
+    def __init__(self) -> None:
+        self._books: dict[str, _Book] = {}
+        self._asked: Counter[tuple[str, str, str]] = Counter()
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        message = delivery.message
+        if delivery.mailbox == RM_PROXY:
+            self._note_request(message)
+        elif is_callback(delivery.mailbox):
+            book = self._books.setdefault(delivery.mailbox, _Book())
+            _fail(book.note(message), delivery)
+        if not simulator.in_transit():
+            _fail(self._unanswered(), delivery)
+
+    def _note_request(self, message: Any) -> None:  # noqa: ANN401 - any message of the mailbox
+        if isinstance(message, ApplicationsRequested):
+            for item in message.request.new:
+                self._asked[message.request.rm_id, "application", item.application_id] += 1
+        elif isinstance(message, NodesRequested):
+            for info in message.request.nodes:
+                if info.action in _CREATES:
+                    self._asked[message.request.rm_id, "node", info.node_id] += 1
+
+    def _unanswered(self) -> list[str]:
+        """Each new application and each created node has exactly one answer (G25)."""
+        told: Counter[tuple[str, str, str]] = Counter()
+        for address, book in self._books.items():
+            rm_id = address.removeprefix("rm:").rpartition("#")[0]
+            for (kind, id_), number in book.answers.items():
+                told[rm_id, kind, id_] += number
+        return [
+            f"G25: {kind} {id_} was asked {self._asked[rm_id, kind, id_]} times and answered "
+            f"{told[rm_id, kind, id_]} times"
+            for rm_id, kind, id_ in sorted(self._asked.keys() | told.keys())
+            if self._asked[rm_id, kind, id_] != told[rm_id, kind, id_]
+        ]
+
+
+class _Book:
+    """What one callback was told."""
+
+    def __init__(self) -> None:
+        self.answers: Counter[tuple[str, str]] = Counter()
+        self._announced: dict[str, str] = {}
+        self._ended: dict[str, None] = {}
+        self._accepted: dict[str, None] = {}
+
+    def note(self, message: Any) -> list[str]:  # noqa: ANN401 - any call of a callback
+        if isinstance(message, CallUpdateAllocation):
+            return [*self._new(message.response), *self._released(message.response)]
+        if isinstance(message, CallUpdateApplication):
+            for accepted in message.response.accepted:
+                self.answers["application", accepted.application_id] += 1
+                self._accepted[accepted.application_id] = None
+            for rejected in message.response.rejected:
+                self.answers["application", rejected.application_id] += 1
+        if isinstance(message, CallUpdateNode):
+            for node in message.response.accepted:
+                self.answers["node", node.node_id] += 1
+            for refused in message.response.rejected:
+                self.answers["node", refused.node_id] += 1
+        return []
+
+    def _new(self, response: si.AllocationResponse) -> list[str]:
+        faults: list[str] = []
+        for item in response.new:
+            if item.uuid in self._announced:
+                faults.append(f"G16: {item.uuid} was announced twice")
+            if item.application_id not in self._accepted:
+                faults.append(f"G27: {item.uuid} announced before {item.application_id} accepted")
+            self._announced[item.uuid] = item.allocation_key
+        return faults
+
+    def _released(self, response: si.AllocationResponse) -> list[str]:
+        """A UUID is released once; one that was never announced came with its node."""
+        faults: list[str] = []
+        for item in response.released:
+            if item.uuid in self._ended:
+                faults.append(f"G15: {item.uuid} was released twice")
+            key = self._announced.get(item.uuid, item.allocation_key)
+            if key != item.allocation_key:
+                faults.append(f"G16: {item.uuid} was announced as {key}, released as another")
+            self._ended[item.uuid] = None
+        return faults

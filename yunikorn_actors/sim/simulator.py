@@ -1,0 +1,225 @@
+"""The simulator: all mailboxes on one thread, in virtual time, in an order that a seed chooses.
+
+It drives the same machines as the threads do. Each pair of sender and receiver has a channel that
+keeps its order, as mailboxes on threads do; between channels the chooser decides. Time moves only
+when somebody advances it. Callbacks of resource managers are mailboxes too: a call back into the
+core from inside one is a message like any other.
+"""
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Protocol
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import NoReply, WouldBlock
+from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.machines.machine import (
+    CallRm,
+    CancelTimer,
+    Effect,
+    Machine,
+    Send,
+    SetTimer,
+    StartMachine,
+    StopMachine,
+)
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages.base import (
+    GATEWAY,
+    TIMER,
+    Cause,
+    Delivery,
+    Envelope,
+    Message,
+    is_callback,
+)
+from yunikorn_actors.messages.callbacks import call_back
+from yunikorn_actors.sim.choosers import Chooser, Fifo
+
+EPOCH_NS = 1_767_225_600_000_000_000
+"""Virtual time starts at 2026-01-01T00:00Z."""
+STEPS_MAX = 1_000_000
+"""More messages than this without coming to rest is a loop."""
+
+Channel = tuple[str, str]
+
+
+class Checker(Protocol):
+    def delivered(self, simulator: "Simulator", delivery: Delivery) -> None: ...
+
+
+class Simulator(Gateway):
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        chooser: Chooser | None = None,
+        checkers: tuple[Checker, ...] = (),
+    ) -> None:
+        super().__init__()
+        self.now_ns = EPOCH_NS
+        self.machines: dict[str, Machine] = topology.first_machines()
+        self.callback_errors: list[Exception] = []
+        self.delivered = 0
+        self._topology = topology
+        self._chooser = chooser or Fifo()
+        self._checkers = checkers
+        self._callbacks: dict[str, si.ResourceManagerCallback] = {}
+        self._replies: dict[str, Message] = {}
+        self._reply_numbers = count(1)
+        self._channels: dict[Channel, deque[tuple[int, Envelope]]] = {}
+        self._sent = count()
+        self._steps: dict[str, int] = {}
+        self._timers: dict[tuple[str, str], tuple[int, int, Message, Envelope]] = {}
+        self._heap: list[tuple[int, int, tuple[str, str]]] = []
+        self._at: tuple[Cause, str] | None = None
+        """The message being handled, and its stimulus; None between messages."""
+
+    # -- running
+
+    def step(self) -> bool:
+        """Deliver one message; False when every mailbox is empty."""
+        if not self._channels:
+            return False
+        channels = list(self._channels)
+        heads = [self._channels[channel][0][0] for channel in channels]
+        channel = channels[self._chooser.choose(heads)]
+        queue = self._channels[channel]
+        _, envelope = queue.popleft()
+        if not queue:
+            del self._channels[channel]
+        self._deliver(channel[1], envelope)
+        return True
+
+    def settle(self) -> None:
+        """Run until every mailbox is empty; time stands still."""
+        for _ in range(STEPS_MAX):
+            if not self.step():
+                return
+        raise NoReply(f"no rest after {STEPS_MAX} messages: two machines keep each other busy")
+
+    def advance(self, duration_ns: int) -> None:
+        """Let time pass; timers on the way fire in order, and each is settled before the next."""
+        self.settle()
+        target = self.now_ns + duration_ns
+        while self._heap and self._heap[0][0] <= target:
+            due_ns, number, key = heapq.heappop(self._heap)
+            armed = self._timers.get(key)
+            if armed is None or armed[1] != number:
+                continue
+            del self._timers[key]
+            self.now_ns = max(self.now_ns, due_ns)
+            self._put((TIMER, key[0]), armed[3])
+            self.settle()
+        self.now_ns = target
+
+    def in_transit(self) -> list[Envelope]:
+        """Messages that were sent and not delivered yet."""
+        return [envelope for queue in self._channels.values() for _, envelope in queue]
+
+    def _deliver(self, address: str, envelope: Envelope) -> None:
+        step = self._steps[address] = self._steps.get(address, 0) + 1
+        self.delivered += 1
+        delivery = Delivery(
+            address,
+            step,
+            envelope.sender,
+            envelope.cause,
+            envelope.stimulus,
+            self.now_ns,
+            envelope.message,
+        )
+        self._at = (Cause(address, step), envelope.stimulus)
+        try:
+            self._handle(address, envelope)
+        finally:
+            self._at = None
+        for checker in self._checkers:
+            checker.delivered(self, delivery)
+
+    def _handle(self, address: str, envelope: Envelope) -> None:
+        machine = self.machines.get(address)
+        if machine is not None:
+            for effect in machine.handle(envelope.message, self.now_ns):
+                self._carry_out(address, effect)
+        elif address in self._callbacks:
+            try:
+                call_back(self._callbacks[address], envelope.message)
+            except Exception as error:  # noqa: BLE001 - the resource manager's own fault, kept for it
+                self.callback_errors.append(error)
+        else:
+            self._replies[address] = envelope.message
+
+    def _carry_out(self, address: str, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(address, effect.to, effect.message)
+            case CallRm():
+                self._send(address, effect.callback, effect.call)
+            case SetTimer():
+                self._arm(address, effect)
+            case CancelTimer():
+                self._timers.pop((address, effect.name), None)
+            case StartMachine():
+                self.machines[effect.address] = self._topology.build(effect.kind, effect.arguments)
+            case StopMachine():
+                self._stop(effect.address)
+
+    def _arm(self, address: str, effect: SetTimer) -> None:
+        number = next(self._sent)
+        envelope = self._envelope(TIMER, effect.message)
+        key = (address, effect.name)
+        self._timers[key] = (effect.due_ns, number, effect.message, envelope)
+        heapq.heappush(self._heap, (effect.due_ns, number, key))
+
+    def _stop(self, address: str) -> None:
+        self.machines.pop(address, None)
+        self._callbacks.pop(address, None)
+        for channel in [channel for channel in self._channels if channel[1] == address]:
+            del self._channels[channel]
+
+    def _send(self, sender: str, to: str, message: Message) -> None:
+        if to in self.machines or to in self._callbacks or to.startswith("reply:"):
+            self._put((sender, to), self._envelope(sender, message))
+
+    def _envelope(self, sender: str, message: Message) -> Envelope:
+        assert self._at is not None
+        return Envelope(sender, message, *self._at)
+
+    def _put(self, channel: Channel, envelope: Envelope) -> None:
+        self._channels.setdefault(channel, deque()).append((next(self._sent), envelope))
+
+    # -- the door
+
+    def _post(self, address: str, message: Message, stimulus: str) -> None:
+        """From outside, or from inside a callback: then the callback is the sender."""
+        if self._at is None:
+            envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
+        else:
+            envelope = Envelope(self._at[0].mailbox, message, *self._at)
+        self._put((envelope.sender, address), envelope)
+
+    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
+        if self._at is not None:
+            raise WouldBlock(
+                f"{stimulus} waits for the core and was called from inside it: call it from "
+                "another thread, or after the callback has returned"
+            )
+        reply_to = f"reply:{next(self._reply_numbers)}"
+        self._post(address, question(reply_to), stimulus)
+        while reply_to not in self._replies:
+            if not self.step():
+                raise NoReply(f"nobody answered {stimulus}")
+        return self._replies.pop(reply_to)
+
+    def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
+        assert is_callback(address)
+        self._callbacks[address] = callback
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """Everything every machine knows, by address."""
+        return {
+            address: machine.canonical_state() for address, machine in sorted(self.machines.items())
+        }
