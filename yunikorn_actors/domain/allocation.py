@@ -8,6 +8,7 @@ an allocation is its UUID; the key is shared by all repeats of one ask.
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
 
 
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -52,6 +53,13 @@ class Allocation(Struct, kw_only=True, gc=False):
     node_id: str
     resource: Resource
     allocated_ns: int
+    releasing: TerminationType | None = None
+    """Why the core asked for it back; from then on nobody asks again (G12, G13)."""
+
+    @property
+    def may_be_released(self) -> bool:
+        """Whether the core may ask for it back: one answer for every reason to do so."""
+        return self.releasing is None
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

@@ -108,6 +108,17 @@ class Timer(Struct, frozen=True, kw_only=True):
     due_ns: int
 
 
+class FinishedApplication(Struct, kw_only=True):
+    """What is remembered of an application that has ended, or was never taken."""
+
+    spec: ApplicationSpec
+    serial: int
+    queue: str
+    state: ApplicationState
+    message: str
+    state_log: list[tuple[int, ApplicationState]]
+
+
 class Application:
     """One life of an application in one partition; changed by facts alone."""
 

@@ -213,6 +213,17 @@ class AllocationResized(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class ReleaseRequested(Base, frozen=True, kw_only=True):
+    """The core wants the allocation back; it stays charged until the resource manager confirms."""
+
+    application_id: str
+    key: str
+    uuid: str
+    type: TerminationType
+    message: str
+    at_ns: int
+
+
 class AllocationReleased(Base, frozen=True, kw_only=True):
     """It is charged nowhere any more."""
 
@@ -264,6 +275,7 @@ Fact = (
     | AllocationCommitted
     | AllocationRecovered
     | AllocationResized
+    | ReleaseRequested
     | AllocationReleased
     | ForeignAllocationPut
     | ForeignAllocationRemoved

@@ -10,7 +10,7 @@ Pending counts the repeats that still wait; allocated counts what is charged, pl
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, ForeignAllocation
@@ -19,8 +19,8 @@ from yunikorn_actors.domain.application import (
     FINISHED,
     LEAVES_USER_COUNT,
     Application,
-    ApplicationSpec,
     ApplicationState,
+    FinishedApplication,
     Timer,
 )
 from yunikorn_actors.domain.config import PartitionConfig
@@ -28,29 +28,6 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-
-
-class FinishedApplication:
-    """What is remembered of an application that has ended, or was never taken."""
-
-    __slots__ = ("message", "queue", "serial", "spec", "state", "state_log")
-
-    def __init__(
-        self,
-        spec: ApplicationSpec,
-        *,
-        serial: int,
-        queue: str,
-        state: ApplicationState,
-        message: str,
-        state_log: list[tuple[int, ApplicationState]],
-    ) -> None:
-        self.spec = spec
-        self.serial = serial
-        self.queue = queue
-        self.state = state
-        self.message = message
-        self.state_log = state_log
 
 
 class PartitionState:
@@ -185,7 +162,7 @@ class PartitionState:
 
     def _on_application_rejected(self, fact: f.ApplicationRejected) -> None:
         self.finished[fact.serial] = FinishedApplication(
-            fact.spec,
+            spec=fact.spec,
             serial=fact.serial,
             queue="",
             state=ApplicationState.REJECTED,
@@ -213,7 +190,7 @@ class PartitionState:
         if fact.state in FINISHED:
             self._detach(app)
             self.finished[app.serial] = FinishedApplication(
-                app.spec,
+                spec=app.spec,
                 serial=app.serial,
                 queue=app.queue.path,
                 state=fact.state,
@@ -288,7 +265,9 @@ class PartitionState:
         app = self.applications[fact.application_id]
         ask = app.asks[fact.key]
         ask.remaining -= 1
-        _strike(app.pending_books, ask.spec.resource)
+        for kind, quantity in ask.spec.resource.items():
+            for book in app.pending_books:
+                book[kind] -= quantity
         self._place(app, ask, fact.uuid, fact.node_id, fact.at_ns)
 
     def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
@@ -305,14 +284,16 @@ class PartitionState:
         allocation = Allocation(
             uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
         )
-        ask.uuids += (uuid,)
+        ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
         app.allocations[uuid] = allocation
         self.allocation_count += 1
         _write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
         node = self.nodes[node_id]
         node.allocations[uuid] = allocation
-        charge(node.allocated, resource)
-        discharge(node.available, resource)
+        allocated, available = node.allocated, node.available
+        for kind, quantity in resource.items():
+            allocated[kind] = allocated.get(kind, 0) + quantity
+            available[kind] = available.get(kind, 0) - quantity
         if app.serial not in app.usages[0].running:
             for usage in app.usages:
                 usage.running[app.serial] = None
@@ -329,6 +310,9 @@ class PartitionState:
         _write(books, fact.resource)
         charge(node.allocated, fact.resource)
         discharge(node.available, fact.resource)
+
+    def _on_release_requested(self, fact: f.ReleaseRequested) -> None:
+        self.applications[fact.application_id].allocations[fact.uuid].releasing = fact.type
 
     def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
         app = self.applications[fact.application_id]
@@ -374,38 +358,33 @@ def _strike(books: tuple[Resource, ...], amount: Resource) -> None:
                 book[kind] = -quantity
 
 
-_F = TypeVar("_F", bound=f.Fact)
-_APPLY: dict[type, Callable[[PartitionState, f.Fact], None]] = {}
-
-
-def _row(kind: type[_F], method: Callable[[PartitionState, _F], None]) -> None:
-    _APPLY[kind] = method  # type: ignore[assignment]  # the key is the type of the argument
-
-
-_row(f.PartitionConfigured, PartitionState._on_configured)
-_row(f.QueueAdded, PartitionState._on_queue_added)
-_row(f.QueueReconfigured, PartitionState._on_queue_reconfigured)
-_row(f.QueueStateChanged, PartitionState._on_queue_state_changed)
-_row(f.QueueRemoved, PartitionState._on_queue_removed)
-_row(f.NodeAdded, PartitionState._on_node_added)
-_row(f.NodeResized, PartitionState._on_node_resized)
-_row(f.NodeAttributesReplaced, PartitionState._on_node_attributes_replaced)
-_row(f.NodeScheduleChanged, PartitionState._on_node_schedule_changed)
-_row(f.NodeRemoved, PartitionState._on_node_removed)
-_row(f.NodeActionRefused, PartitionState._on_node_action_refused)
-_row(f.ApplicationAdded, PartitionState._on_application_added)
-_row(f.ApplicationRejected, PartitionState._on_application_rejected)
-_row(f.ApplicationStateChanged, PartitionState._on_application_state_changed)
-_row(f.ApplicationRemoved, PartitionState._on_application_removed)
-_row(f.ApplicationForgotten, PartitionState._on_application_forgotten)
-_row(f.TimerArmed, PartitionState._on_timer_armed)
-_row(f.TimerCancelled, PartitionState._on_timer_cancelled)
-_row(f.AskAdded, PartitionState._on_ask_added)
-_row(f.AskReplaced, PartitionState._on_ask_replaced)
-_row(f.AskRemoved, PartitionState._on_ask_removed)
-_row(f.AllocationCommitted, PartitionState._on_allocation_committed)
-_row(f.AllocationRecovered, PartitionState._on_allocation_recovered)
-_row(f.AllocationResized, PartitionState._on_allocation_resized)
-_row(f.AllocationReleased, PartitionState._on_allocation_released)
-_row(f.ForeignAllocationPut, PartitionState._on_foreign_put)
-_row(f.ForeignAllocationRemoved, PartitionState._on_foreign_removed)
+_APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
+    f.PartitionConfigured: PartitionState._on_configured,
+    f.QueueAdded: PartitionState._on_queue_added,
+    f.QueueReconfigured: PartitionState._on_queue_reconfigured,
+    f.QueueStateChanged: PartitionState._on_queue_state_changed,
+    f.QueueRemoved: PartitionState._on_queue_removed,
+    f.NodeAdded: PartitionState._on_node_added,
+    f.NodeResized: PartitionState._on_node_resized,
+    f.NodeAttributesReplaced: PartitionState._on_node_attributes_replaced,
+    f.NodeScheduleChanged: PartitionState._on_node_schedule_changed,
+    f.NodeRemoved: PartitionState._on_node_removed,
+    f.NodeActionRefused: PartitionState._on_node_action_refused,
+    f.ApplicationAdded: PartitionState._on_application_added,
+    f.ApplicationRejected: PartitionState._on_application_rejected,
+    f.ApplicationStateChanged: PartitionState._on_application_state_changed,
+    f.ApplicationRemoved: PartitionState._on_application_removed,
+    f.ApplicationForgotten: PartitionState._on_application_forgotten,
+    f.TimerArmed: PartitionState._on_timer_armed,
+    f.TimerCancelled: PartitionState._on_timer_cancelled,
+    f.AskAdded: PartitionState._on_ask_added,
+    f.AskReplaced: PartitionState._on_ask_replaced,
+    f.AskRemoved: PartitionState._on_ask_removed,
+    f.AllocationCommitted: PartitionState._on_allocation_committed,
+    f.AllocationRecovered: PartitionState._on_allocation_recovered,
+    f.AllocationResized: PartitionState._on_allocation_resized,
+    f.ReleaseRequested: PartitionState._on_release_requested,
+    f.AllocationReleased: PartitionState._on_allocation_released,
+    f.ForeignAllocationPut: PartitionState._on_foreign_put,
+    f.ForeignAllocationRemoved: PartitionState._on_foreign_removed,
+}

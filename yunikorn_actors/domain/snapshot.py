@@ -7,9 +7,9 @@ in an order that does not depend on how the state came about.
 from typing import Any
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.application import Application, FinishedApplication
 from yunikorn_actors.domain.node import Node
-from yunikorn_actors.domain.partition import FinishedApplication, PartitionState
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, pruned, saturated
 from yunikorn_actors.domain.user import Usage
@@ -118,6 +118,7 @@ def _allocation(item: Allocation) -> dict[str, Any]:
         "placeholder": item.spec.placeholder,
         "task_group": item.spec.task_group,
         "allocated_ns": item.allocated_ns,
+        "releasing": "" if item.releasing is None else item.releasing.name,
     }
 
 

@@ -14,8 +14,8 @@ from yunikorn_actors.domain.resource import (
     discharge,
     pruned,
 )
-from yunikorn_actors.planning.order import Lane, QueueView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.views import Lane, QueueView
 
 
 def contradictions(planner: Planner) -> list[str]:

@@ -6,18 +6,21 @@ as any of its nodes has free. A run whose ceiling is too low is passed over in o
 Ceilings only rise while nodes come and go; one is made exact when a scan of its run found nothing,
 which is the only moment at which a stale one costs anything.
 
+Where full nodes stand first (binpacking) there is a floor as well for the shapes that were asked
+for last: no node before it has room for that shape. Equal asks come in crowds, so most searches
+begin where the last one ended.
+
 What is free here is what the replica has available less what proposals in flight have taken.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.shape import Shape, ShapeKey
 
 RUN_LENGTH = 100
-
-Wanted = tuple[tuple[str, int], ...]
-"""The positive amounts of an ask; asking for nothing of a type always fits."""
+FLOORS_MAX = 8
 
 
 class NodeView:
@@ -32,7 +35,7 @@ class NodeView:
         self.entry: Entry | None = None
         """Its place in the order; None while it takes no work."""
 
-    def fits(self, wanted: Wanted) -> bool:
+    def fits(self, wanted: ShapeKey) -> bool:
         free = self.free
         for kind, quantity in wanted:  # noqa: SIM110 - a generator would cost more than the loop
             if quantity > free.get(kind, 0):
@@ -53,6 +56,7 @@ class NodeIndex:
         self._runs: list[list[Entry]] = []
         self._last: list[Entry] = []
         self._ceilings: list[Resource] = []
+        self._floors: dict[Shape, Entry] = {}
 
     def set_policy(self, policy: str, weights: dict[str, float]) -> None:
         """Take another order; every node finds its new place."""
@@ -60,10 +64,10 @@ class NodeIndex:
         self._weights = tuple(sorted((kind, w) for kind, w in weights.items() if w))
         ordered = [view for view in self.views.values() if view.entry is not None]
         self._runs, self._last, self._ceilings = [], [], []
+        self._floors.clear()
         for view in ordered:
             self._measure(view)
-            view.entry = None
-            self._place(view)
+            self._place(view, (self._score(view), view.id, view))
 
     def add(self, view: NodeView) -> None:
         self.views[view.id] = view
@@ -79,40 +83,66 @@ class NodeIndex:
         view.free = free
         self._measure(view)
         if view.node.is_schedulable:
-            self._place(view)
+            self._place(view, (self._score(view), view.id, view))
 
     def take(self, view: NodeView, amount: Resource) -> None:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) - quantity
         if view.entry is not None:
-            self._displace(view)
-            self._place(view)
+            self._move(view)
 
     def give_back(self, view: NodeView, amount: Resource) -> None:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) + quantity
         if view.entry is not None:
-            self._displace(view)
-            self._place(view)
+            self._move(view)
 
-    def first_fit(self, wanted: Wanted) -> NodeView | None:
+    def first_fit(self, shape: Shape) -> NodeView | None:
         """Return the first node in order that has room."""
-        for number, ceiling in enumerate(self._ceilings):
+        wanted = shape.wanted
+        floor = self._floors.get(shape)
+        number = start = 0
+        if floor is not None:
+            number = bisect_left(self._last, floor)
+            if number < len(self._runs):
+                start = bisect_left(self._runs[number], floor)
+        for place in range(number, len(self._runs)):
+            ceiling = self._ceilings[place]
             for kind, quantity in wanted:
                 if quantity > ceiling.get(kind, 0):
                     break
             else:
-                for _, _, view in self._runs[number]:
-                    free = view.free
-                    for kind, quantity in wanted:
-                        if quantity > free.get(kind, 0):
-                            break
-                    else:
-                        return view
-                self._ceilings[number] = _ceiling(self._runs[number])
+                found = self._scan(place, start, wanted)
+                if found is not None:
+                    if self._policy == "binpacking":
+                        self._lay_floor(shape, found)
+                    return found
+            start = 0
+        self._floors.pop(shape, None)
         return None
+
+    def _scan(self, number: int, start: int, wanted: ShapeKey) -> NodeView | None:
+        run = self._runs[number]
+        for position in range(start, len(run)):
+            view = run[position][2]
+            free = view.free
+            for kind, quantity in wanted:
+                if quantity > free.get(kind, 0):
+                    break
+            else:
+                return view
+        if not start:
+            self._ceilings[number] = _ceiling(run)
+        return None
+
+    def _lay_floor(self, shape: Shape, view: NodeView) -> None:
+        floors = self._floors
+        if shape not in floors and len(floors) >= FLOORS_MAX:
+            del floors[next(iter(floors))]
+        assert view.entry is not None
+        floors[shape] = view.entry
 
     def in_order(self) -> list[NodeView]:
         return [view for run in self._runs for _, _, view in run]
@@ -139,27 +169,49 @@ class NodeIndex:
             share = used / view.weight
         return share if self._policy == "fair" else 1.0 - share
 
-    def _place(self, view: NodeView) -> None:
-        view.entry = entry = (self._score(view), view.id, view)
+    def _move(self, view: NodeView) -> None:
+        """The free amounts changed; often the node keeps its place between its neighbours."""
+        old = view.entry
+        assert old is not None
+        number = bisect_left(self._last, old)
+        run = self._runs[number]
+        position = bisect_left(run, old)
+        new = (self._score(view), view.id, view)
+        if 0 < position < len(run) - 1 and run[position - 1] < new < run[position + 1]:
+            view.entry = run[position] = new
+            self._note(view, new, number)
+        else:
+            self._cut(number, position)
+            self._place(view, new)
+
+    def _place(self, view: NodeView, entry: Entry) -> None:
+        view.entry = entry
         last = self._last
         if not last:
             self._runs.append([entry])
             last.append(entry)
-            self._ceilings.append(dict(view.free))
-            return
+            self._ceilings.append({})
         number = bisect_left(last, entry)
         if number == len(last):
             number -= 1
             self._runs[number].append(entry)
             last[number] = entry
-        else:
+        elif last[number] is not entry:
             insort(self._runs[number], entry)
+        self._note(view, entry, number)
+        if len(self._runs[number]) > 2 * RUN_LENGTH:
+            self._split(number)
+
+    def _note(self, view: NodeView, entry: Entry, number: int) -> None:
+        """Keep the promises of the ceiling and of the floors for a node in its new place."""
         ceiling = self._ceilings[number]
         for kind, quantity in view.free.items():
             if quantity > ceiling.get(kind, 0):
                 ceiling[kind] = quantity
-        if len(self._runs[number]) > 2 * RUN_LENGTH:
-            self._split(number)
+        if self._floors:
+            for shape, floor in self._floors.items():
+                if entry < floor and view.fits(shape.wanted):
+                    self._floors[shape] = entry
 
     def _displace(self, view: NodeView) -> None:
         entry = view.entry
@@ -167,11 +219,14 @@ class NodeIndex:
             return
         view.entry = None
         number = bisect_left(self._last, entry)
+        self._cut(number, bisect_left(self._runs[number], entry))
+
+    def _cut(self, number: int, position: int) -> None:
         run = self._runs[number]
-        del run[bisect_right(run, entry) - 1]
+        del run[position]
         if not run:
             del self._runs[number], self._last[number], self._ceilings[number]
-        elif self._last[number] is entry:
+        elif position == len(run):
             self._last[number] = run[-1]
 
     def _split(self, number: int) -> None:

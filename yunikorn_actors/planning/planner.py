@@ -9,7 +9,7 @@ Nothing else holds amounts. `in_flight` is empty when everything has been settle
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -21,7 +21,8 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
-from yunikorn_actors.planning.order import AppView, AskView, Lane, QueueView, Shape, Tree
+from yunikorn_actors.planning.tree import Tree
+from yunikorn_actors.planning.views import AppView, AskView, QueueView
 
 
 class InFlight(Struct):
@@ -44,18 +45,19 @@ class Planner:
         self.apps: dict[int, AppView] = {}
         self.in_flight: dict[int, InFlight] = {}
         self._last_id = first_proposal_id(scheduler_number)
-        self._waiting_shapes: dict[Shape, None] = {}
         self.order_is_stale = False
 
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
-        return self.order_is_stale or ("root" in self.tree.queues and self.tree.root.has_work)
+        root = self.tree.root
+        return self.order_is_stale or (root is not None and root.has_work)
 
     def plan(self, limit: int) -> list[Allocate]:
         """Decide, one allocation at a time, until nothing can be placed or the limit is reached."""
         if self.order_is_stale:
-            self._refresh_order()
+            self.tree.measure(self.state.capacity)
+            self.order_is_stale = False
         proposals: list[Allocate] = []
         while len(proposals) < limit:
             proposal = self._next()
@@ -66,36 +68,38 @@ class Planner:
 
     def _next(self) -> Allocate | None:
         root = self.tree.root
-        while root.children:
+        while root is not None and root.children:
             leaf = root
             while not leaf.open_lanes:
                 leaf = leaf.children[0][1]
-            app, ask = leaf.first()
-            wanted = ask.shape.wanted
-            refusing = leaf.refusing(wanted)
+            ask = leaf.first()
+            shape = ask.shape
+            refusing = leaf.refusing(shape.wanted)
             if refusing is not None:
-                self._wait_for_queue(leaf.lanes[ask.shape], refusing)
+                self.tree.refuse(leaf.lanes[shape], refusing)
                 continue
-            node = self.nodes.first_fit(wanted)
+            node = self.nodes.first_fit(shape)
             if node is None:
-                self._wait_for_node(ask.shape)
+                self.tree.wait_for_node(shape)
                 continue
-            return self._decide(app, ask, leaf, node)
+            return self._decide(ask, leaf, node)
         return None
 
-    def _decide(self, app: AppView, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
-        self._last_id += 1
-        self.in_flight[self._last_id] = InFlight(ask, leaf, node, ask.resource)
+    def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
+        resource, record = ask.resource, ask.ask
+        self._last_id = proposal_id = self._last_id + 1
+        self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource)
         ask.inflight += 1
-        self.nodes.take(node, ask.resource)
-        self._use(app, leaf, ask.resource)
+        self.nodes.take(node, resource)
+        self._use(ask.app, leaf, resource)
         self._shut(ask, 1)
         self.tree.rekey(leaf)
+        spec = record.spec
         return Allocate(
-            proposal_id=self._last_id,
-            application_id=app.app.spec.application_id,
-            key=ask.ask.spec.key,
-            sequence=ask.ask.sequence,
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=record.sequence,
             node_id=node.id,
         )
 
@@ -111,43 +115,8 @@ class Planner:
         self._give_back(held.ask.app, held.leaf, held.resource)
         if self.nodes.views.get(held.node.id) is held.node:
             self.nodes.give_back(held.node, held.resource)
-            self._node_has_more(held.node)
+            self.tree.wake_shapes(held.node)
         return held
-
-    # -- asks that wait, and what wakes them
-
-    def _wait_for_queue(self, lane: Lane, queue: QueueView) -> None:
-        lane.refused_by = queue
-        queue.waiters[lane] = None
-        self.tree.close_lane(lane)
-
-    def _wait_for_node(self, shape: Shape) -> None:
-        shape.waits_for_node = True
-        self._waiting_shapes[shape] = None
-        for lane in shape.lanes:
-            self.tree.close_lane(lane)
-
-    def _node_has_more(self, node: NodeView) -> None:
-        if node.entry is None:
-            return
-        for shape in [s for s in self._waiting_shapes if node.fits(s.wanted)]:
-            self._wake_shape(shape)
-
-    def _wake_shape(self, shape: Shape) -> None:
-        del self._waiting_shapes[shape]
-        shape.waits_for_node = False
-        if not shape.lanes:
-            self.tree.shapes.pop(shape.key, None)
-        for lane in shape.lanes:
-            if lane.is_open:
-                self.tree.open_lane(lane)
-
-    def _queue_has_more(self, queue: QueueView) -> None:
-        for lane in [w for w in queue.waiters if queue.room_for(w.shape.wanted)]:
-            del queue.waiters[lane]
-            lane.refused_by = None
-            if lane.is_open:
-                self.tree.open_lane(lane)
 
     # -- amounts of the view
 
@@ -157,17 +126,17 @@ class Planner:
             used = level.used
             for kind, quantity in entries:
                 used[kind] = used.get(kind, 0) + quantity
-        if leaf.queue.properties.application_sort_policy == "fair":
+        if leaf.sorts_by_usage:
             self._charge_app(app, amount, charge)
 
     def _give_back(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
         for level in leaf.lineage:
             discharge(level.used, amount)
-        if leaf.queue.properties.application_sort_policy == "fair":
+        if leaf.sorts_by_usage:
             self._charge_app(app, amount, discharge)
         for level in leaf.limits:
             if level.waiters:
-                self._queue_has_more(level)
+                self.tree.wake_waiters(level)
 
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
@@ -217,9 +186,7 @@ class Planner:
         self.nodes.set_policy(sort.policy, sort.weights)
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
-        queue = self.state.queues[fact.path]
-        parent = None if queue.parent is None else self.tree.queues[queue.parent.path]
-        self.tree.queues[fact.path] = QueueView(queue, parent)
+        self.tree.add_queue(self.state.queues[fact.path])
         self.order_is_stale = True
 
     def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
@@ -228,6 +195,7 @@ class Planner:
         apps = [app for app in self.apps.values() if app.leaf is leaf and app.entry is not None]
         for app in apps:
             self.tree.leave(app)
+        leaf.read_properties()
         for app in apps:
             app.used = dict(app.app.allocated)
             self.tree.enter(app)
@@ -236,28 +204,6 @@ class Planner:
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
         del self.tree.queues[fact.path]
         self.order_is_stale = True
-
-    def _refresh_order(self) -> None:
-        """The cluster or the configuration changed: limits and shares have new measures.
-
-        Rare, so everything is measured again; what waits for a queue is asked again.
-        """
-        self.order_is_stale = False
-        fair_max: dict[str, Resource] = {}
-        for path, view in self.tree.queues.items():
-            spec = view.queue.spec
-            if view.parent is None:
-                view.limit = fair_max[path] = self.state.capacity
-            else:
-                view.limit = spec.max
-                inherited = fair_max[view.parent.queue.path]
-                fair_max[path] = inherited | (spec.max or {}) if inherited else {}
-            view.denominators = fair_max[path] | (spec.guaranteed or {})
-            view.limits = tuple(q for q in reversed(view.lineage) if q.limit is not None)
-        for view in self.tree.queues.values():
-            self._queue_has_more(view)
-        for view in self.tree.queues.values():
-            self.tree.rekey(view)
 
     def _on_node_added(self, fact: f.NodeAdded) -> None:
         node = self.state.nodes[fact.node_id]
@@ -278,7 +224,7 @@ class Planner:
             if held.node is view:
                 discharge(free, held.resource)
         self.nodes.refresh(view, free)
-        self._node_has_more(view)
+        self.tree.wake_shapes(view)
         self.order_is_stale = True
 
     def _on_foreign_changed(self, _: f.ForeignAllocationPut | f.ForeignAllocationRemoved) -> None:
@@ -310,9 +256,9 @@ class Planner:
             view.submitted_ns = app.submitted_ns
             self.tree.rekey_app(view)
         ask = app.asks[fact.spec.key]
-        view.asks[ask.spec.key] = watched = AskView(
-            view, ask, self.tree.shape_of(ask.spec.resource)
-        )
+        shape = self.tree.shape_of(ask.spec.resource)
+        watched = AskView(view, ask, shape, ask.spec.resource, ask.order())
+        view.asks[ask.spec.key] = watched
         self._resync(watched)
 
     def _unwatch(self, view: AskView) -> None:
@@ -378,7 +324,7 @@ class Planner:
         self.nodes.give_back(node, fact.old_resource)
         self._give_back(app, app.leaf, fact.old_resource)
         self._charge_view(app, fact.node_id, fact.resource)
-        self._node_has_more(node)
+        self.tree.wake_shapes(node)
         self.tree.rekey(app.leaf)
 
     def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
@@ -386,35 +332,29 @@ class Planner:
         app = self._app(fact.application_id)
         self.nodes.give_back(node, fact.resource)
         self._give_back(app, app.leaf, fact.resource)
-        self._node_has_more(node)
+        self.tree.wake_shapes(node)
         self.tree.rekey(app.leaf)
 
 
-_F = TypeVar("_F", bound=f.Fact)
-_OBSERVE: dict[type, Callable[[Planner, f.Fact], None]] = {}
-
-
-def _row(kind: type[_F], method: Callable[[Planner, _F], None]) -> None:
-    _OBSERVE[kind] = method  # type: ignore[assignment]  # the key is the type of the argument
-
-
-_row(f.PartitionConfigured, Planner._on_configured)
-_row(f.QueueAdded, Planner._on_queue_added)
-_row(f.QueueReconfigured, Planner._on_queue_reconfigured)
-_row(f.QueueRemoved, Planner._on_queue_removed)
-_row(f.NodeAdded, Planner._on_node_added)
-_row(f.NodeResized, Planner._on_node_changed)
-_row(f.NodeScheduleChanged, Planner._on_node_changed)
-_row(f.NodeRemoved, Planner._on_node_removed)
-_row(f.ForeignAllocationPut, Planner._on_foreign_changed)
-_row(f.ForeignAllocationRemoved, Planner._on_foreign_changed)
-_row(f.ApplicationAdded, Planner._on_application_added)
-_row(f.ApplicationStateChanged, Planner._on_application_state_changed)
-_row(f.ApplicationRemoved, Planner._on_application_removed)
-_row(f.AskAdded, Planner._on_ask_added)
-_row(f.AskReplaced, Planner._on_ask_replaced)
-_row(f.AskRemoved, Planner._on_ask_removed)
-_row(f.AllocationCommitted, Planner._on_allocation_committed)
-_row(f.AllocationRecovered, Planner._on_allocation_recovered)
-_row(f.AllocationResized, Planner._on_allocation_resized)
-_row(f.AllocationReleased, Planner._on_allocation_released)
+_OBSERVE: dict[type, Callable[[Planner, Any], None]] = {
+    f.PartitionConfigured: Planner._on_configured,
+    f.QueueAdded: Planner._on_queue_added,
+    f.QueueReconfigured: Planner._on_queue_reconfigured,
+    f.QueueRemoved: Planner._on_queue_removed,
+    f.NodeAdded: Planner._on_node_added,
+    f.NodeResized: Planner._on_node_changed,
+    f.NodeScheduleChanged: Planner._on_node_changed,
+    f.NodeRemoved: Planner._on_node_removed,
+    f.ForeignAllocationPut: Planner._on_foreign_changed,
+    f.ForeignAllocationRemoved: Planner._on_foreign_changed,
+    f.ApplicationAdded: Planner._on_application_added,
+    f.ApplicationStateChanged: Planner._on_application_state_changed,
+    f.ApplicationRemoved: Planner._on_application_removed,
+    f.AskAdded: Planner._on_ask_added,
+    f.AskReplaced: Planner._on_ask_replaced,
+    f.AskRemoved: Planner._on_ask_removed,
+    f.AllocationCommitted: Planner._on_allocation_committed,
+    f.AllocationRecovered: Planner._on_allocation_recovered,
+    f.AllocationResized: Planner._on_allocation_resized,
+    f.AllocationReleased: Planner._on_allocation_released,
+}

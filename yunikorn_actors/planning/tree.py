@@ -1,0 +1,234 @@
+"""The queues of a partition as the planner walks them: who goes first.
+
+Everything is kept in order by re-keying what changed; nothing is sorted from scratch. A lane that
+was refused is closed with the reason and opened by the change that can matter. The way down from
+the root sees open lanes only, so an ask that cannot run costs nothing until then.
+"""
+
+from bisect import bisect_left, insort
+
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
+from yunikorn_actors.planning.views import (
+    AppView,
+    AskView,
+    Lane,
+    QueueView,
+    key_of,
+    priority_of,
+)
+
+
+class Tree:
+    """The queues of a partition as the planner walks them."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, QueueView] = {}
+        self.root: QueueView | None = None
+        self.shapes: dict[ShapeKey, Shape] = {}
+        self._waiting_shapes: dict[Shape, None] = {}
+
+    def add_queue(self, queue: Queue) -> None:
+        parent = None if queue.parent is None else self.queues[queue.parent.path]
+        self.queues[queue.path] = view = QueueView(queue, parent)
+        if parent is None:
+            self.root = view
+
+    # -- shapes and lanes
+
+    def shape_of(self, resource: Resource) -> Shape:
+        key = shape_key(resource)
+        shape = self.shapes.get(key)
+        if shape is None:
+            shape = self.shapes[key] = Shape(key)
+        return shape
+
+    def enter(self, app: AppView) -> None:
+        """Let an application take part with everything it waits for."""
+        if app.entry is not None or not app.piles or not app.is_schedulable:
+            return
+        app.priority = priority_of(app)
+        app.entry = (key_of(app), app)
+        for shape in app.piles:
+            self._join(app, shape)
+
+    def leave(self, app: AppView) -> None:
+        if app.entry is None:
+            return
+        for shape in app.piles:
+            self._part(app, shape)
+        app.entry = None
+
+    def rekey_app(self, app: AppView) -> None:
+        if app.entry is not None:
+            self.leave(app)
+            self.enter(app)
+
+    def _join(self, app: AppView, shape: Shape) -> None:
+        leaf = app.leaf
+        lane = leaf.lanes.get(shape)
+        if lane is None:
+            lane = leaf.lanes[shape] = Lane(leaf, shape)
+            shape.lanes[lane] = None
+        assert app.entry is not None
+        insort(lane.apps, app.entry)
+        if lane.is_open:
+            self.open_lane(lane)
+
+    def _part(self, app: AppView, shape: Shape) -> None:
+        leaf = app.leaf
+        lane = leaf.lanes[shape]
+        assert app.entry is not None
+        del lane.apps[bisect_left(lane.apps, app.entry)]
+        if not lane.apps:
+            self.close_lane(lane)
+            del leaf.lanes[shape]
+            del shape.lanes[lane]
+            if lane.refused_by is not None:
+                del lane.refused_by.waiters[lane]
+            if not shape.lanes and not shape.waits_for_node:
+                self.shapes.pop(shape.key, None)
+
+    def open_lane(self, lane: Lane) -> None:
+        leaf = lane.leaf
+        leaf.open_lanes[lane] = None
+        if leaf.entry is None:
+            self._show(leaf)
+
+    def close_lane(self, lane: Lane) -> None:
+        open_lanes = lane.leaf.open_lanes
+        if lane in open_lanes:
+            del open_lanes[lane]
+            if not open_lanes:
+                self._hide(lane.leaf)
+
+    def _show(self, view: QueueView) -> None:
+        """The queue has something to try again; so have its ancestors."""
+        for level in view.lineage[:-1]:
+            if level.entry is not None:
+                return
+            level.entry = (level.key(), level)
+            assert level.parent is not None
+            insort(level.parent.children, level.entry)
+
+    def _hide(self, view: QueueView) -> None:
+        for level in view.lineage[:-1]:
+            if level.has_work:
+                return
+            parent = level.parent
+            assert parent is not None
+            assert level.entry is not None
+            del parent.children[bisect_left(parent.children, level.entry)]
+            level.entry = None
+
+    def rekey(self, view: QueueView) -> None:
+        """The amounts of this queue changed: it and its ancestors find their new places."""
+        for level in view.lineage[:-1]:
+            entry = level.entry
+            if entry is None:
+                return
+            parent = level.parent
+            assert parent is not None
+            children = parent.children
+            level.entry = new = (level.key(), level)
+            if len(children) == 1:
+                children[0] = new
+            else:
+                del children[bisect_left(children, entry)]
+                insort(children, new)
+
+    # -- lanes that wait, and what wakes them
+
+    def refuse(self, lane: Lane, queue: QueueView) -> None:
+        """The queue has no room for this shape: the lane waits until it has."""
+        lane.refused_by = queue
+        queue.waiters[lane] = None
+        self.close_lane(lane)
+
+    def wake_waiters(self, queue: QueueView) -> None:
+        """The queue may have more room than before."""
+        for lane in [w for w in queue.waiters if queue.room_for(w.shape.wanted)]:
+            del queue.waiters[lane]
+            lane.refused_by = None
+            if lane.is_open:
+                self.open_lane(lane)
+
+    def wait_for_node(self, shape: Shape) -> None:
+        """No node has room for this shape, wherever it is asked for."""
+        shape.waits_for_node = True
+        self._waiting_shapes[shape] = None
+        for lane in shape.lanes:
+            self.close_lane(lane)
+
+    def wake_shapes(self, node: NodeView) -> None:
+        """The node may have more room than before."""
+        if node.entry is None:
+            return
+        for shape in [s for s in self._waiting_shapes if node.fits(s.wanted)]:
+            del self._waiting_shapes[shape]
+            shape.waits_for_node = False
+            if not shape.lanes:
+                self.shapes.pop(shape.key, None)
+            for lane in shape.lanes:
+                if lane.is_open:
+                    self.open_lane(lane)
+
+    def measure(self, capacity: Resource) -> None:
+        """The cluster or the configuration changed: limits and shares have new measures.
+
+        Rare, so everything is measured again; what waits for a queue is asked again.
+        """
+        fair_max: dict[str, Resource] = {}
+        for path, view in self.queues.items():
+            spec = view.queue.spec
+            if view.parent is None:
+                view.limit = fair_max[path] = capacity
+            else:
+                view.limit = spec.max
+                inherited = fair_max[view.parent.queue.path]
+                fair_max[path] = inherited | (spec.max or {}) if inherited else {}
+            view.denominators = fair_max[path] | (spec.guaranteed or {})
+            view.limits = tuple(q for q in reversed(view.lineage) if q.limit is not None)
+        for view in self.queues.values():
+            self.wake_waiters(view)
+        for view in self.queues.values():
+            self.rekey(view)
+
+    # -- asks
+
+    def add_ask(self, view: AskView) -> None:
+        """Put an ask on its pile; the application takes part, or moves up, as it should."""
+        app, shape = view.app, view.shape
+        pile = app.piles.get(shape)
+        if pile is None:
+            pile = app.piles[shape] = []
+            if app.entry is not None:
+                self._join(app, shape)
+        insort(pile, (view.order, view))
+        if app.entry is None:
+            self.enter(app)
+        elif -view.order[0] > app.priority:
+            self.rekey_app(app)
+
+    def drop_ask(self, view: AskView) -> None:
+        app, shape = view.app, view.shape
+        pile = app.piles[shape]
+        if pile[0][1] is view:
+            del pile[0]
+        else:
+            del pile[bisect_left(pile, (view.order, view))]
+        if not pile:
+            if app.entry is not None:
+                self._part(app, shape)
+            del app.piles[shape]
+        if not app.piles:
+            app.entry = None
+        elif (
+            app.entry is not None
+            and -view.order[0] == app.priority
+            and not (pile and pile[0][0][0] == view.order[0])
+            and priority_of(app) != app.priority
+        ):
+            self.rekey_app(app)

@@ -1,0 +1,185 @@
+"""What the planner sees: asks, applications, queues, and the lanes between them.
+
+All asks of one shape in one leaf form a *lane*: whatever refuses the first of them (a queue's
+limit, no node with room) refuses them all. A lane lists its applications, an application piles its
+asks by shape. The order between the shapes of one application is by priority and age, between
+applications by the policy of the leaf, between queues by fair share.
+"""
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.application import SCHEDULABLE, Application
+from yunikorn_actors.domain.config import ApplicationSortPolicy
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.share import usage_key
+from yunikorn_actors.planning.shape import Shape, ShapeKey
+
+
+class Lane:
+    """The asks of one shape in one leaf, by application."""
+
+    __slots__ = ("apps", "leaf", "refused_by", "shape")
+
+    def __init__(self, leaf: "QueueView", shape: Shape) -> None:
+        self.leaf = leaf
+        self.shape = shape
+        self.apps: list[AppEntry] = []
+        self.refused_by: QueueView | None = None
+        """The queue whose limit refused it last; it is told when that queue has more room."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.refused_by is None and not self.shape.waits_for_node
+
+
+class AskView(Struct, eq=False):
+    """An ask as the planner sees it: `open` repeats are neither placed nor in flight."""
+
+    app: "AppView"
+    ask: Ask
+    shape: Shape
+    resource: Resource
+    order: tuple[int, int, int]
+    open: int = 0
+    inflight: int = 0
+    gone: bool = False
+
+    def resize(self, shape: Shape) -> None:
+        """The ask was sent again; its record is the same, its size and rank may not be."""
+        self.shape = shape
+        self.resource = self.ask.spec.resource
+        self.order = self.ask.order()
+
+
+PileEntry = tuple[tuple[int, int, int], AskView]
+
+
+class AppView:
+    __slots__ = ("app", "asks", "entry", "leaf", "piles", "priority", "submitted_ns", "used")
+
+    def __init__(self, app: Application, leaf: "QueueView") -> None:
+        self.app = app
+        self.leaf = leaf
+        self.asks: dict[str, AskView] = {}
+        self.piles: dict[Shape, list[PileEntry]] = {}
+        self.used: Resource = dict(app.allocated)
+        self.submitted_ns = app.submitted_ns
+        self.priority = 0
+        self.entry: AppEntry | None = None
+        """Its place in the lanes; None while nothing of it may be tried."""
+
+    @property
+    def is_schedulable(self) -> bool:
+        return self.app.state in SCHEDULABLE
+
+
+AppEntry = tuple[tuple[object, ...], AppView]
+ChildEntry = tuple[tuple[float, int, str], "QueueView"]
+
+
+class QueueView:
+    __slots__ = (
+        "children",
+        "denominators",
+        "entry",
+        "lanes",
+        "limit",
+        "limits",
+        "lineage",
+        "open_lanes",
+        "parent",
+        "queue",
+        "sorts_by_usage",
+        "used",
+        "waiters",
+        "waiting",
+    )
+
+    def __init__(self, queue: Queue, parent: "QueueView | None") -> None:
+        self.queue = queue
+        self.parent = parent
+        self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
+        self.used: Resource = {}
+        self.waiting = 0
+        """Total of all amounts that wait below; breaks ties between equal shares."""
+        self.denominators: Resource = {}
+        self.limit: Resource | None = None
+        self.limits: tuple[QueueView, ...] = ()
+        """The queues of the lineage, root first, that can refuse something."""
+        self.waiters: dict[Lane, None] = {}
+        self.lanes: dict[Shape, Lane] = {}
+        self.open_lanes: dict[Lane, None] = {}
+        self.children: list[ChildEntry] = []
+        """Children with something to try, in order."""
+        self.entry: ChildEntry | None = None
+        self.sorts_by_usage = False
+        self.read_properties()
+
+    def read_properties(self) -> None:
+        policy = self.queue.properties.application_sort_policy
+        self.sorts_by_usage = policy is ApplicationSortPolicy.FAIR
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.open_lanes or self.children)
+
+    def key(self) -> tuple[float, int, str]:
+        """Fair share first; the larger pending amount decides between equals."""
+        share = 0.0
+        denominators = self.denominators
+        for kind, quantity in self.used.items():
+            if quantity > 0:
+                size = denominators.get(kind)
+                if size is not None:
+                    part = quantity / size if size > 0 else 1.0
+                    share = max(share, part)
+        return (share, -self.waiting, self.queue.path)
+
+    def room_for(self, wanted: ShapeKey) -> bool:
+        """Does this queue's own limit leave room; only types it names are limited."""
+        limit, used = self.limit, self.used
+        if limit is None:
+            return True
+        for kind, quantity in wanted:
+            size = limit.get(kind)
+            if size is None:
+                if self.parent is None:
+                    return False
+            elif quantity > size - used.get(kind, 0):
+                return False
+        return True
+
+    def refusing(self, wanted: ShapeKey) -> "QueueView | None":
+        """Return the first queue from the root down that has no room, if any."""
+        for level in self.limits:
+            if not level.room_for(wanted):
+                return level
+        return None
+
+    def first(self) -> AskView:
+        """Return the first ask that may be tried, of the first application of an open leaf."""
+        lanes = self.open_lanes
+        if len(lanes) == 1:
+            (lane,) = lanes
+            return lane.apps[0][1].piles[lane.shape][0][1]
+        piles = min([lane.apps[0] for lane in lanes])[1].piles
+        return min([piles[lane.shape][0] for lane in lanes if lane.shape in piles])[1]
+
+
+def priority_of(app: AppView) -> int:
+    """The highest priority among the asks that wait."""
+    return max(-pile[0][0][0] for pile in app.piles.values())
+
+
+def key_of(app: AppView) -> tuple[object, ...]:
+    """Order the applications of a leaf; the serial, which tells arrival, decides in the end."""
+    leaf = app.leaf.queue
+    key: list[object] = []
+    if app.leaf.sorts_by_usage:
+        key.append(usage_key(app.used, leaf.spec.guaranteed))
+    else:
+        key.append(app.app.submitted_ns)
+    key.insert(0 if leaf.properties.application_sort_priority else 1, -app.priority)
+    return (*key, app.app.submitted_ns, app.app.serial)
