@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.domain.config import SchedulerConfig, parse_config
 from yunikorn_actors.errors import NoReply, Refused, UnknownResourceManager
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -31,11 +31,14 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.messages.rm_events import (
+    AdminConfigUpdate,
     AllocationsRequested,
     ApplicationsRequested,
     ConfigurationRequested,
     NodesRequested,
     RegistrationRequested,
+    ResourceManagerLeft,
+    ResourceManagerLost,
 )
 
 _Answer = TypeVar("_Answer", bound=Message)
@@ -78,7 +81,7 @@ class Gateway(ABC):
     ) -> si.RegisterResourceManagerResponse:
         """Register, or register anew: then everything of the former registration is dropped."""
         si.check_form(request, si.RegisterResourceManagerRequest)
-        config = parse_config(request.config)
+        config = _brought(request.config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._open_callback(address, callback)
         self._await_acceptance(
@@ -107,12 +110,34 @@ class Gateway(ABC):
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload; when the configuration is refused nothing has changed."""
         self._check(request, si.UpdateConfigurationRequest)
-        config = parse_config(request.config)
+        config = _brought(request.config)
         self._await_acceptance(
             RM_PROXY,
             lambda reply_to: ConfigurationRequested(
                 request=request, config=config, reply_to=reply_to
             ),
+            "configuration",
+        )
+
+    # -- the life of a resource manager, and the administrator
+
+    def resource_manager_lost(self, rm_id: str) -> None:
+        """Pause: its work goes on, nothing is decided or delivered until it registers again."""
+        self._check_registered(rm_id, "resource_manager_lost")
+        del self._registered[rm_id]
+        self._post(RM_PROXY, ResourceManagerLost(rm_id=rm_id), self._name("lost"))
+
+    def unregister_resource_manager(self, rm_id: str) -> None:
+        """Remove everything of a resource manager that leaves, also of one that was lost."""
+        self._registered.pop(rm_id, None)
+        self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
+
+    def update_admin_configuration(self, text: str) -> None:
+        """Set the configuration of every policy group that brings none."""
+        config = parse_config(text)
+        self._await_acceptance(
+            CONTEXT,
+            lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
             "configuration",
         )
 
@@ -137,9 +162,12 @@ class Gateway(ABC):
 
     def _check(self, request: _Request, kind: type[_Request]) -> None:
         si.check_form(request, kind)
-        if request.rm_id not in self._registered:
+        self._check_registered(request.rm_id, kind.__name__)
+
+    def _check_registered(self, rm_id: str, what: str) -> None:
+        if rm_id not in self._registered:
             raise UnknownResourceManager(
-                f'received {type(request).__name__}, but RmID="{request.rm_id}" not registered: '
+                f'received {what}, but RmID="{rm_id}" not registered: '
                 "call register_resource_manager first"
             )
 
@@ -162,6 +190,11 @@ class Gateway(ABC):
             raise Refused(answer.reason)
         if not isinstance(answer, Accepted):
             raise NoReply(f"the core answered {type(answer).__name__} to {call}")
+
+
+def _brought(text: str) -> SchedulerConfig | None:
+    """Blank text means that the resource manager brings no configuration of its own."""
+    return parse_config(text) if text.strip() else None
 
 
 def _with_groups(item: si.AddApplicationRequest) -> si.AddApplicationRequest:

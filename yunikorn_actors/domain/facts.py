@@ -31,6 +31,13 @@ class PartitionConfigured(Base, frozen=True, kw_only=True):
     config: PartitionConfig
 
 
+class SchedulingHeld(Base, frozen=True, kw_only=True):
+    """Nothing new is decided for this partition until it is said otherwise."""
+
+    held: bool
+    at_ns: int
+
+
 class QueueAdded(Base, frozen=True, kw_only=True):
     path: str
     spec: QueueSpec
@@ -252,6 +259,7 @@ class ForeignAllocationRemoved(Base, frozen=True, kw_only=True):
 
 Fact = (
     PartitionConfigured
+    | SchedulingHeld
     | QueueAdded
     | QueueReconfigured
     | QueueStateChanged

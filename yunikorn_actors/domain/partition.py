@@ -47,6 +47,8 @@ class PartitionState:
         self.foreign: dict[str, ForeignAllocation] = {}
         self.allocation_count = 0
         self.refused_node_actions = 0
+        self.held = False
+        """Its resource manager is away: nothing is decided."""
 
     @property
     def root(self) -> Queue:
@@ -64,6 +66,9 @@ class PartitionState:
 
     def _on_configured(self, fact: f.PartitionConfigured) -> None:
         self.config = fact.config
+
+    def _on_scheduling_held(self, fact: f.SchedulingHeld) -> None:
+        self.held = fact.held
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         parent_path, _, name = fact.path.rpartition(".")
@@ -360,6 +365,7 @@ def _strike(books: tuple[Resource, ...], amount: Resource) -> None:
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: PartitionState._on_configured,
+    f.SchedulingHeld: PartitionState._on_scheduling_held,
     f.QueueAdded: PartitionState._on_queue_added,
     f.QueueReconfigured: PartitionState._on_queue_reconfigured,
     f.QueueStateChanged: PartitionState._on_queue_state_changed,

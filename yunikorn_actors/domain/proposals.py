@@ -16,7 +16,7 @@ class Refusal(StrEnum):
     NODE_DRAINING = "NODE_DRAINING"
     NODE_FULL = "NODE_FULL"
     QUEUE_LIMIT = "QUEUE_LIMIT"
-    PARTITION_STOPPED = "PARTITION_STOPPED"
+    RM_PAUSED = "RM_PAUSED"
 
 
 class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):

@@ -19,6 +19,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
     return {
         "name": state.name,
         "revision": state.revision,
+        "held": state.held,
         "capacity": _amounts(state.capacity),
         "allocations": state.allocation_count,
         "refused_node_actions": state.refused_node_actions,

@@ -10,10 +10,20 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.application import ApplicationSpec
-from yunikorn_actors.domain.ids import partition_name, short_partition_name
+from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import CallRm, Effect, Send, StopMachine
+from yunikorn_actors.machines.translation import (
+    allocation,
+    ask_item,
+    ask_release,
+    new_application,
+    node_item,
+    release_in,
+    release_out,
+    reported_item,
+    withdrawal,
+    withdrawn_release,
+)
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import Accepted, Declined
@@ -23,10 +33,6 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateApplication,
     CallUpdateNode,
 )
-
-_NS_PER_S = 1_000_000_000
-_SECONDS_DIGITS_MAX = 10
-"""More digits than this are no time in seconds that anybody means."""
 
 
 class RmProxy:
@@ -70,6 +76,18 @@ class RmProxy:
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
         ]
 
+    def _on_resource_manager_lost(self, message: rm.ResourceManagerLost) -> list[Effect]:
+        return [*self._cut(message.rm_id), Send(to=CONTEXT, message=rm.RMLost(rm_id=message.rm_id))]
+
+    def _on_resource_manager_left(self, message: rm.ResourceManagerLeft) -> list[Effect]:
+        left = rm.RMUnregistered(rm_id=message.rm_id)
+        return [*self._cut(message.rm_id), Send(to=CONTEXT, message=left)]
+
+    def _cut(self, rm_id: str) -> list[Effect]:
+        """Nothing more is delivered to it."""
+        callback = self._callbacks.pop(rm_id, None)
+        return [] if callback is None else [StopMachine(address=callback)]
+
     # -- requests
 
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> list[Effect]:
@@ -79,13 +97,13 @@ class RmProxy:
         event = rm.RMUpdateAllocation(
             rm_id=rm_id,
             asks=(
-                *(_ask_item(rm_id, ask) for ask in request.asks),
-                *(_reported_item(rm_id, item, later_form=True) for item in request.allocations),
+                *(ask_item(rm_id, ask) for ask in request.asks),
+                *(reported_item(rm_id, item, later_form=True) for item in request.allocations),
             ),
             ask_releases=tuple(
-                _ask_release(rm_id, item) for item in releases.allocation_asks_to_release
+                ask_release(rm_id, item) for item in releases.allocation_asks_to_release
             ),
-            releases=tuple(_release(rm_id, item) for item in releases.allocations_to_release),
+            releases=tuple(release_in(rm_id, item) for item in releases.allocations_to_release),
         )
         return self._forward(rm_id, event)
 
@@ -93,7 +111,7 @@ class RmProxy:
         request = message.request
         event = rm.RMUpdateApplication(
             rm_id=request.rm_id,
-            added=tuple(_new_application(request.rm_id, item) for item in request.new),
+            added=tuple(new_application(request.rm_id, item) for item in request.new),
             removed=tuple(
                 rm.OldApplication(
                     partition=partition_name(request.rm_id, item.partition_name),
@@ -108,7 +126,7 @@ class RmProxy:
         request = message.request
         event = rm.RMUpdateNode(
             rm_id=request.rm_id,
-            nodes=tuple(_node_item(request.rm_id, info) for info in request.nodes),
+            nodes=tuple(node_item(request.rm_id, info) for info in request.nodes),
         )
         return self._forward(request.rm_id, event)
 
@@ -138,26 +156,17 @@ class RmProxy:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations) -> list[Effect]:
-        announced = tuple([_allocation(item) for item in message.allocations])
+        announced = tuple([allocation(item) for item in message.allocations])
         return self._call(
             message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(new=announced))
         )
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
-        released = tuple(
-            si.AllocationRelease(
-                partition_name=short_partition_name(item.partition),
-                application_id=item.application_id,
-                uuid=item.uuid,
-                termination_type=item.type,
-                message=item.message,
-                allocation_key=item.key,
-            )
-            for item in message.released
-        )
-        return self._call(
-            message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(released=released))
-        )
+        released = tuple(release_out(item) for item in message.released)
+        withdrawn = tuple(withdrawal(item) for item in message.withdrawn if not item.later_form)
+        later = tuple(withdrawn_release(item) for item in message.withdrawn if item.later_form)
+        response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
+        return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_rejected_allocation_ask(self, message: rm.RMRejectedAllocationAsk) -> list[Effect]:
         """Each is answered in the form in which it was asked."""
@@ -217,6 +226,8 @@ class RmProxy:
 
 RmProxyInbox = (
     rm.RegistrationRequested
+    | rm.ResourceManagerLost
+    | rm.ResourceManagerLeft
     | rm.AllocationsRequested
     | rm.ApplicationsRequested
     | rm.NodesRequested
@@ -235,6 +246,8 @@ RmProxyInbox = (
 
 HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RegistrationRequested: RmProxy._on_registration_requested,
+    rm.ResourceManagerLost: RmProxy._on_resource_manager_lost,
+    rm.ResourceManagerLeft: RmProxy._on_resource_manager_left,
     rm.AllocationsRequested: RmProxy._on_allocations_requested,
     rm.ApplicationsRequested: RmProxy._on_applications_requested,
     rm.NodesRequested: RmProxy._on_nodes_requested,
@@ -250,156 +263,3 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RMNodeUpdate: RmProxy._on_rm_node_update,
     rm.SendEvents: RmProxy._on_send_events,
 }
-
-
-# -- from the interface to the core
-
-
-def _amounts(resource: si.Resource | None) -> dict[str, int]:
-    if resource is None:
-        return {}
-    return {kind: quantity.value for kind, quantity in resource.resources.items()}
-
-
-def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tuple[bool, bool]:
-    """Without a policy an ask may be a victim and may not preempt; the tag can protect it."""
-    if policy is not None:
-        return policy.allow_preempt_self, policy.allow_preempt_other
-    return tags.get(si.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
-
-
-def _creation_ns(tags: dict[str, str]) -> int | None:
-    text = tags.get(si.TAG_CREATION_TIME, "")
-    if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
-        return int(text) * _NS_PER_S
-    return None
-
-
-def _ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
-    tags = ask.tags
-    may_be_victim, may_preempt = _preemption(ask.preemption_policy, tags)
-    spec = AskSpec(
-        application_id=ask.application_id,
-        key=ask.allocation_key,
-        resource=_amounts(ask.resource_ask),
-        max_allocations=ask.max_allocations,
-        priority=ask.priority,
-        task_group=ask.task_group_name,
-        # Without a task group there is nothing to hold a place for.
-        placeholder=ask.placeholder and bool(ask.task_group_name),
-        originator=ask.originator,
-        required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
-        allow_preempt_self=may_be_victim,
-        allow_preempt_other=may_preempt,
-        timeout_ms=ask.execution_timeout_milli_seconds,
-        created_ns=_creation_ns(tags) if tags else None,
-        tags=dict(tags),
-    )
-    return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
-
-
-def _reported_item(
-    rm_id: str, item: si.Allocation, *, later_form: bool, partition: str | None = None
-) -> rm.AskItem:
-    tags = item.allocation_tags
-    may_be_victim, may_preempt = _preemption(item.preemption_policy, tags)
-    spec = AskSpec(
-        application_id=item.application_id,
-        key=item.allocation_key,
-        resource=_amounts(item.resource_per_alloc),
-        priority=item.priority,
-        task_group=item.task_group_name,
-        placeholder=item.placeholder and bool(item.task_group_name),
-        originator=item.originator,
-        required_node=tags.get(si.TAG_REQUIRED_NODE, ""),
-        allow_preempt_self=may_be_victim,
-        allow_preempt_other=may_preempt,
-        created_ns=_creation_ns(tags),
-        tags=dict(tags),
-        later_form=later_form,
-    )
-    return rm.AskItem(
-        partition=partition or partition_name(rm_id, item.partition_name),
-        spec=spec,
-        node_id=item.node_id,
-        uuid=item.uuid,
-        foreign=si.TAG_FOREIGN in tags,
-    )
-
-
-def _ask_release(rm_id: str, item: si.AllocationAskRelease) -> rm.AskReleaseItem:
-    return rm.AskReleaseItem(
-        partition=partition_name(rm_id, item.partition_name),
-        application_id=item.application_id,
-        key=item.allocation_key,
-        type=item.termination_type,
-    )
-
-
-def _release(rm_id: str, item: si.AllocationRelease) -> rm.ReleaseItem:
-    return rm.ReleaseItem(
-        partition=partition_name(rm_id, item.partition_name),
-        application_id=item.application_id,
-        uuid=item.uuid,
-        key=item.allocation_key,
-        type=item.termination_type,
-    )
-
-
-def _new_application(rm_id: str, item: si.AddApplicationRequest) -> rm.NewApplication:
-    ugi = item.ugi or si.UserGroupInformation()
-    spec = ApplicationSpec(
-        application_id=item.application_id,
-        queue_name=item.queue_name,
-        user=ugi.user,
-        groups=ugi.groups,
-        tags=dict(item.tags),
-        timeout_ms=item.execution_timeout_milli_seconds,
-        placeholder_ask=_amounts(item.placeholder_ask),
-        gang_style=item.gang_scheduling_style,
-    )
-    return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
-
-
-def _node_item(rm_id: str, info: si.NodeInfo) -> rm.NodeItem:
-    """Existing allocations belong to the partition of their node, whatever they say."""
-    partition = partition_name(rm_id, info.attributes.get(si.NODE_PARTITION, ""))
-    return rm.NodeItem(
-        partition=partition,
-        node_id=info.node_id,
-        action=info.action,
-        attributes=dict(info.attributes) or None,
-        capacity=_optional(info.schedulable_resource),
-        occupied=_optional(info.occupied_resource),
-        allocations=tuple(
-            _reported_item(rm_id, item, later_form=False, partition=partition)
-            for item in info.existing_allocations
-        ),
-    )
-
-
-def _optional(resource: si.Resource | None) -> dict[str, int] | None:
-    return None if resource is None else _amounts(resource)
-
-
-# -- from the core to the interface
-
-
-def _allocation(item: rm.AnnouncedAllocation) -> si.Allocation:
-    spec = item.spec
-    return si.Allocation(
-        allocation_key=spec.key,
-        allocation_tags=spec.tags,
-        uuid=item.uuid,
-        resource_per_alloc=si.Resource.of(spec.resource),
-        priority=spec.priority,
-        node_id=item.node_id,
-        application_id=spec.application_id,
-        partition_name=short_partition_name(item.partition),
-        task_group_name=spec.task_group,
-        placeholder=spec.placeholder,
-        originator=spec.originator,
-        preemption_policy=si.PreemptionPolicy(
-            allow_preempt_self=spec.allow_preempt_self, allow_preempt_other=spec.allow_preempt_other
-        ),
-    )

@@ -1,8 +1,8 @@
 """Messages as bytes: records of a trace, and digests.
 
-A record is a MessagePack map that any language can read; the type of a message stands beside its
-payload. A digest is made of the same maps in canonical form (keys sorted), so it depends on
-what was delivered in which order and on nothing else.
+A record is a MessagePack map that any language can read; which kind of record it is stands first,
+and the type of a message stands beside its payload. A digest is made of the same maps in canonical
+form (keys sorted), so it depends on what was delivered in which order and on nothing else.
 """
 
 import hashlib
@@ -27,18 +27,21 @@ MESSAGE_TYPES: dict[str, type[Message]] = {
 }
 
 
-class DeliveryRecord(Struct, frozen=True, kw_only=True):
-    """One delivered message as it stands in a trace."""
+class DeliveryRecord(Struct, frozen=True, kw_only=True, tag_field="record", tag="delivery"):
+    """One delivered message as it stands in a trace; read back, the payload is plain values."""
 
     mailbox: str
     step: int
     sender: str
-    cause: tuple[str, int]
+    cause: Cause
     stimulus: str
     at_ns: int
     type: str
     payload: Any
-    record: str = "delivery"
+
+
+class UnknownMessage(LookupError):  # noqa: N818 - it says what the record holds
+    """A record names a type that no message has."""
 
 
 def record_of(delivery: Delivery) -> DeliveryRecord:
@@ -46,7 +49,7 @@ def record_of(delivery: Delivery) -> DeliveryRecord:
         mailbox=delivery.mailbox,
         step=delivery.step,
         sender=delivery.sender,
-        cause=tuple(delivery.cause),
+        cause=delivery.cause,
         stimulus=delivery.stimulus,
         at_ns=delivery.at_ns,
         type=type(delivery.message).__name__,
@@ -62,17 +65,19 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 - whatever MessagePack can h
     return _canonical.encode(value)
 
 
-def delivery_of(record: dict[str, Any]) -> Delivery:
-    """Read a record back; raises msgspec.ValidationError or KeyError where it is not one."""
-    kind = MESSAGE_TYPES[record["type"]]
+def delivery_of(record: DeliveryRecord) -> Delivery:
+    """Read a record back; raise UnknownMessage or msgspec.ValidationError where it is none."""
+    kind = MESSAGE_TYPES.get(record.type)
+    if kind is None:
+        raise UnknownMessage(f"{record.type!r} is no type of message")
     return Delivery(
-        mailbox=record["mailbox"],
-        step=record["step"],
-        sender=record["sender"],
-        cause=Cause(*record["cause"]),
-        stimulus=record["stimulus"],
-        at_ns=record["at_ns"],
-        message=msgspec.convert(record["payload"], kind),
+        mailbox=record.mailbox,
+        step=record.step,
+        sender=record.sender,
+        cause=record.cause,
+        stimulus=record.stimulus,
+        at_ns=record.at_ns,
+        message=msgspec.convert(record.payload, kind),
     )
 
 

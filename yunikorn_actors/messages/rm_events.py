@@ -26,10 +26,10 @@ from yunikorn_actors.si import (
 
 
 class RegistrationRequested(Message, frozen=True, kw_only=True):
-    """`config` is the parsed text of the request."""
+    """`config` is the parsed text of the request; None where it brings none."""
 
     request: RegisterResourceManagerRequest
-    config: SchedulerConfig
+    config: SchedulerConfig | None
     callback: str
     reply_to: str
 
@@ -48,8 +48,20 @@ class NodesRequested(Message, frozen=True, kw_only=True):
 
 class ConfigurationRequested(Message, frozen=True, kw_only=True):
     request: UpdateConfigurationRequest
-    config: SchedulerConfig
+    config: SchedulerConfig | None
     reply_to: str
+
+
+class ResourceManagerLost(Message, frozen=True, kw_only=True):
+    """Its connection is gone; it may come back and register again."""
+
+    rm_id: str
+
+
+class ResourceManagerLeft(Message, frozen=True, kw_only=True):
+    """It leaves for good."""
+
+    rm_id: str
 
 
 # -- from RmProxy to Context
@@ -60,10 +72,18 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     version: str
     policy_group: str
     build_info: dict[str, str]
-    config: SchedulerConfig
+    config: SchedulerConfig | None
     extra_config: dict[str, str]
     callback: str
     reply_to: str
+
+
+class RMLost(Message, frozen=True, kw_only=True):
+    rm_id: str
+
+
+class RMUnregistered(Message, frozen=True, kw_only=True):
+    rm_id: str
 
 
 class AskItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -136,9 +156,26 @@ class RMUpdateNode(Message, frozen=True, kw_only=True):
 class RMConfigUpdate(Message, frozen=True, kw_only=True):
     rm_id: str
     policy_group: str
-    config: SchedulerConfig
+    config: SchedulerConfig | None
     extra_config: dict[str, str]
     reply_to: str
+
+
+class AdminConfigUpdate(Message, frozen=True, kw_only=True):
+    """The administrator's configuration: for every policy group that brings none."""
+
+    config: SchedulerConfig
+    reply_to: str
+
+
+# -- from Context to itself
+
+
+class RMPartitionsRemove(Message, frozen=True, kw_only=True):
+    """A resource manager has been away for too long."""
+
+    rm_id: str
+    generation: int
 
 
 # -- from Context to RmProxy
@@ -187,9 +224,23 @@ class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
     message: str
 
 
+class AnnouncedWithdrawal(Struct, frozen=True, kw_only=True, gc=False):
+    """An ask that the core gave up; told in the form in which it was asked."""
+
+    partition: str
+    application_id: str
+    key: str
+    type: TerminationType
+    message: str
+    later_form: bool
+
+
 class RMReleaseAllocation(Message, frozen=True, kw_only=True):
+    """One response for both: withdrawn asks stand before released allocations."""
+
     rm_id: str
-    released: tuple[AnnouncedRelease, ...]
+    withdrawn: tuple[AnnouncedWithdrawal, ...] = ()
+    released: tuple[AnnouncedRelease, ...] = ()
 
 
 class RejectedAsk(Struct, frozen=True, kw_only=True):

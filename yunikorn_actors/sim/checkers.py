@@ -29,6 +29,16 @@ from yunikorn_actors.sim.simulator import Checker, Simulator
 _CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
 
 
+_STOPPED = si.TerminationType.STOPPED_BY_RM
+_BY_CORE = frozenset(
+    {
+        si.TerminationType.TIMEOUT,
+        si.TerminationType.PREEMPTED_BY_SCHEDULER,
+        si.TerminationType.PLACEHOLDER_REPLACED,
+    }
+)
+
+
 def default_checkers() -> tuple[Checker, ...]:
     return (StateChecker(), ViewChecker(), Ledger())
 
@@ -136,7 +146,7 @@ class _Book:
     def __init__(self) -> None:
         self.answers: Counter[tuple[str, str]] = Counter()
         self._announced: dict[str, str] = {}
-        self._ended: dict[str, None] = {}
+        self._ended: dict[str, list[si.TerminationType]] = {}
         self._accepted: dict[str, None] = {}
 
     def note(self, message: Any) -> list[str]:  # noqa: ANN401 - any call of a callback
@@ -166,13 +176,19 @@ class _Book:
         return faults
 
     def _released(self, response: si.AllocationResponse) -> list[str]:
-        """A UUID is released once; one that was never announced came with its node."""
+        """A UUID is released once, or asked back by the core and then stopped (G13).
+
+        One that was never announced came with its node; one without was an ask.
+        """
         faults: list[str] = []
         for item in response.released:
-            if item.uuid in self._ended:
+            if not item.uuid:
+                continue
+            told = self._ended.setdefault(item.uuid, [])
+            if told and not (told[-1] in _BY_CORE and item.termination_type is _STOPPED):
                 faults.append(f"G15: {item.uuid} was released twice")
+            told.append(item.termination_type)
             key = self._announced.get(item.uuid, item.allocation_key)
             if key != item.allocation_key:
                 faults.append(f"G16: {item.uuid} was announced as {key}, released as another")
-            self._ended[item.uuid] = None
         return faults

@@ -69,6 +69,15 @@ def remove_ask(
     )
 
 
+def withdraw_ask(
+    work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType, why: str
+) -> None:
+    """Drop what waits of an ask by decision of the core: final at once, and told."""
+    spec = ask.spec
+    remove_ask(work, partition, app, ask, type_)
+    work.announce_withdrawal(partition, spec, type_, why)
+
+
 def _refusal(partition: Partition, item: AskItem) -> str | None:
     spec = item.spec
     app = partition.state.applications.get(spec.application_id)

@@ -13,38 +13,45 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationState,
 )
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Refusal
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.machines.context.lifecycle import advance
+from yunikorn_actors.machines.context.lifecycle import advance, arm_allocation_timer
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 
 def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     """Say why the proposal cannot be committed, or None when it can."""
+    if state.held:
+        return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
-    if app is None:
-        return Refusal.ASK_GONE
-    ask = app.asks.get(proposal.key)
-    if ask is None or ask.sequence != proposal.sequence or not ask.remaining:
+    ask = None if app is None else app.asks.get(proposal.key)
+    if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
         return Refusal.ASK_GONE
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
-    node = state.nodes.get(proposal.node_id)
+    resource = ask.spec.resource
+    refusal = _check_node(state.nodes.get(proposal.node_id), resource)
+    if refusal is not None:
+        return refusal
+    for queue in app.queue.lineage:
+        if not _has_room(state, queue, resource):
+            return Refusal.QUEUE_LIMIT
+    return None
+
+
+def _check_node(node: Node | None, resource: Resource) -> Refusal | None:
     if node is None:
         return Refusal.NODE_GONE
     if not node.is_schedulable:
         return Refusal.NODE_DRAINING
-    resource = ask.spec.resource
     available = node.available
     for kind, quantity in resource.items():
         if quantity > 0 and quantity > available.get(kind, 0):
             return Refusal.NODE_FULL
-    for queue in app.queue.lineage:
-        if not _has_room(state, queue, resource):
-            return Refusal.QUEUE_LIMIT
     return None
 
 
@@ -104,5 +111,7 @@ def place(
     work.new.append(
         AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=node_id)
     )
+    if spec.timeout_ms > 0:
+        arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
     if app.state is not ApplicationState.RUNNING and not spec.placeholder:
         advance(work, partition, app, ApplicationEvent.RUN)

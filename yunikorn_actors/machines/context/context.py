@@ -14,11 +14,19 @@ from yunikorn_actors.machines.context.applications import (
 from yunikorn_actors.machines.context.asks import take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean, configure
-from yunikorn_actors.machines.context.lifecycle import on_timer
-from yunikorn_actors.machines.context.nodes import act_on_node
+from yunikorn_actors.machines.context.nodes import act_on_node, remove_node
+from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
+from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.work import Partition, Uuids, Work
-from yunikorn_actors.machines.machine import Effect, Send, StartMachine, StopMachine
+from yunikorn_actors.machines.machine import (
+    CancelTimer,
+    Effect,
+    Send,
+    SetTimer,
+    StartMachine,
+    StopMachine,
+)
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
@@ -29,30 +37,7 @@ from yunikorn_actors.messages.base import (
     Message,
     scheduler_address,
 )
-from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
-
-
-class ResourceManager:
-    """What Context knows of a registered resource manager."""
-
-    __slots__ = (
-        "build_info",
-        "checksum",
-        "extra_config",
-        "partitions",
-        "policy_group",
-        "rm_id",
-        "version",
-    )
-
-    def __init__(self, message: rm.RMRegistration) -> None:
-        self.rm_id = message.rm_id
-        self.version = message.version
-        self.policy_group = message.policy_group
-        self.build_info = message.build_info
-        self.extra_config = message.extra_config
-        self.checksum = message.config.checksum
-        self.partitions: list[str] = []
+from yunikorn_actors.messages.queries import Accepted, StateDump, StateDumpRequested
 
 
 class Context:
@@ -60,7 +45,7 @@ class Context:
         self._settings = settings
         self._topology = topology
         self._uuids = Uuids(instance)
-        self._managers: dict[str, ResourceManager] = {}
+        self._registry = Registry()
         self._epoch = 0
         self.partitions: dict[str, Partition] = {}
         self.stale = 0
@@ -72,15 +57,8 @@ class Context:
     def canonical_state(self) -> dict[str, Any]:
         return {
             "managers": {
-                rm_id: {
-                    "version": manager.version,
-                    "policy_group": manager.policy_group,
-                    "build_info": manager.build_info,
-                    "extra_config": manager.extra_config,
-                    "checksum": manager.checksum,
-                    "partitions": list(manager.partitions),
-                }
-                for rm_id, manager in sorted(self._managers.items())
+                rm_id: manager.canonical()
+                for rm_id, manager in sorted(self._registry.managers.items())
             },
             "partitions": {
                 name: snapshot(partition.state)
@@ -94,16 +72,72 @@ class Context:
 
     def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> list[Effect]:
         """Register anew: everything of an earlier registration goes first (G25, H-19)."""
-        effects = self._close_all(message.rm_id)
-        manager = self._managers[message.rm_id] = ResourceManager(message)
-        work = self._work(message.rm_id, now_ns)
-        for config in message.config.partitions:
-            effects.extend(self._open(manager, config.name))
-            configure(work, self.partitions[partition_name(manager.rm_id, config.name)], config)
+        reason = self._registry.conflict(message)
+        if reason is not None:
+            return [
+                Send(
+                    to=RM_PROXY,
+                    message=rm.RMRegistrationRejected(
+                        rm_id=message.rm_id,
+                        callback=message.callback,
+                        reason=reason,
+                        reply_to=message.reply_to,
+                    ),
+                )
+            ]
+        effects = self._retire(message.rm_id, now_ns)
+        manager = self._registry.add(message)
         answer = rm.RMRegistered(
             rm_id=message.rm_id, callback=message.callback, reply_to=message.reply_to
         )
-        return [*effects, Send(to=RM_PROXY, message=answer), *self._finish(work)]
+        effects.append(Send(to=RM_PROXY, message=answer))
+        return [*effects, *self._reload_group(manager.policy_group, now_ns)]
+
+    def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
+        """State and timers go on; nothing is decided until it registers again."""
+        manager = self._registry.managers.get(message.rm_id)
+        if manager is None or manager.is_paused:
+            return []
+        manager.is_paused = True
+        work = self._work(manager.rm_id, now_ns)
+        for name in manager.partitions:
+            work.record(self.partitions[name], f.SchedulingHeld(held=True, at_ns=now_ns))
+        due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
+        work.timers.append(
+            SetTimer(
+                name=f"paused/{manager.rm_id}",
+                due_ns=now_ns + manager.paused_timeout_ns(self._settings),
+                message=due,
+            )
+        )
+        return self._finish(work)
+
+    def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
+        return self._retire(message.rm_id, now_ns)
+
+    def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> list[Effect]:
+        manager = self._registry.managers.get(message.rm_id)
+        if manager is None or manager.generation != message.generation:
+            return []
+        return self._retire(message.rm_id, now_ns)
+
+    def _retire(self, rm_id: str, now_ns: int) -> list[Effect]:
+        """Remove everything of a resource manager; nobody is left to be told."""
+        manager = self._registry.remove(rm_id)
+        if manager is None:
+            return []
+        effects: list[Effect] = [CancelTimer(name=f"paused/{rm_id}")] if manager.is_paused else []
+        for name in manager.partitions:
+            work = self._work(rm_id, now_ns)
+            self._empty(work, self.partitions[name])
+            effects.extend([*work.silent_effects(), *self._close(name)])
+        return effects
+
+    def _empty(self, work: Work, partition: Partition) -> None:
+        for id_ in tuple(partition.state.applications):
+            remove_application(work, partition, id_)
+        for node in tuple(partition.state.nodes.values()):
+            remove_node(work, partition, node)
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
@@ -112,24 +146,13 @@ class Context:
         effects: list[Effect] = []
         if self._topology == "proposing":
             scheduler = scheduler_address(full_name, self._epoch)
-            effects.append(
-                StartMachine(
-                    address=scheduler,
-                    kind="scheduler",
-                    arguments={"partition": full_name, "epoch": self._epoch},
-                )
-            )
+            arguments = {"partition": full_name, "epoch": self._epoch}
+            effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
         self.partitions[full_name] = Partition(
             full_name, rm_id=manager.rm_id, epoch=self._epoch, scheduler=scheduler
         )
         manager.partitions.append(full_name)
         return effects
-
-    def _close_all(self, rm_id: str) -> list[Effect]:
-        manager = self._managers.pop(rm_id, None)
-        if manager is None:
-            return []
-        return [effect for name in manager.partitions for effect in self._close(name)]
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
@@ -140,37 +163,60 @@ class Context:
             effects.append(StopMachine(address=partition.scheduler))
         return effects
 
+    # -- configuration
+
     def _on_rm_config_update(self, message: rm.RMConfigUpdate, now_ns: int) -> list[Effect]:
-        manager = self._managers.get(message.rm_id)
-        if manager is None:
-            rejected = rm.RMConfigRejected(
-                reason=f"resource manager {message.rm_id!r} is not registered: register it first",
-                reply_to=message.reply_to,
+        manager = self._registry.managers.get(message.rm_id)
+        reason = None
+        if manager is None or manager.is_paused:
+            reason = f"resource manager {message.rm_id!r} is not registered: register it first"
+        elif message.policy_group not in {"", manager.policy_group}:
+            reason = (
+                f"resource manager {message.rm_id!r} is in policy group "
+                f"{manager.policy_group!r}, not {message.policy_group!r}: register it anew"
             )
+        if manager is None or reason is not None:
+            rejected = rm.RMConfigRejected(reason=reason or "", reply_to=message.reply_to)
             return [Send(to=RM_PROXY, message=rejected)]
-        effects = self._reload(manager, message.config, now_ns)
+        manager.extra_config = message.extra_config
+        self._registry.bring(manager.policy_group, message.config)
+        effects = self._reload_group(manager.policy_group, now_ns)
         answer = rm.RMConfigUpdated(reply_to=message.reply_to)
         return [*effects, Send(to=RM_PROXY, message=answer)]
+
+    def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
+        self._registry.admin = message.config
+        groups = dict.fromkeys(m.policy_group for m in self._registry.managers.values())
+        effects = [effect for group in groups for effect in self._reload_group(group, now_ns)]
+        return [*effects, Send(to=message.reply_to, message=Accepted())]
+
+    def _reload_group(self, group: str, now_ns: int) -> list[Effect]:
+        """Bring every member under the configuration that holds for the group now."""
+        config = self._registry.config_of(group)
+        return [
+            effect
+            for manager in self._registry.members(group)
+            if manager.checksum != config.checksum
+            for effect in self._reload(manager, config, now_ns)
+        ]
 
     def _reload(
         self, manager: ResourceManager, config: SchedulerConfig, now_ns: int
     ) -> list[Effect]:
-        if config.checksum == manager.checksum:
-            return []
         manager.checksum = config.checksum
         work = self._work(manager.rm_id, now_ns)
         effects: list[Effect] = []
+        closing: list[Effect] = []
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
         for name in [name for name in manager.partitions if name not in described]:
-            for id_ in tuple(self.partitions[name].state.applications):
-                remove_application(work, self.partitions[name], id_)
+            self._empty(work, self.partitions[name])
             manager.partitions.remove(name)
-            effects.extend(self._close(name))
+            closing.extend(self._close(name))
         for name, partition_config in described.items():
             if name not in self.partitions:
                 effects.extend(self._open(manager, partition_config.name))
             configure(work, self.partitions[name], partition_config)
-        return [*effects, *self._finish(work)]
+        return [*effects, *self._finish(work), *closing]
 
     # -- requests of resource managers
 
@@ -305,7 +351,8 @@ class Context:
     def _finish(self, work: Work) -> list[Effect]:
         effects = work.effects()
         for partition in work.touched():
-            effects.extend(self._next_cycle(partition))
+            if self.partitions.get(partition.name) is partition:
+                effects.extend(self._next_cycle(partition))
         return effects
 
     def _current(self, name: str, epoch: int) -> Partition | None:
@@ -318,7 +365,11 @@ class Context:
 
 ContextInbox = (
     rm.RMRegistration
+    | rm.RMLost
+    | rm.RMUnregistered
+    | rm.RMPartitionsRemove
     | rm.RMConfigUpdate
+    | rm.AdminConfigUpdate
     | rm.RMUpdateAllocation
     | rm.RMUpdateApplication
     | rm.RMUpdateNode
@@ -332,7 +383,11 @@ ContextInbox = (
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
+    rm.RMLost: Context._on_rm_lost,
+    rm.RMUnregistered: Context._on_rm_unregistered,
+    rm.RMPartitionsRemove: Context._on_rm_partitions_remove,
     rm.RMConfigUpdate: Context._on_rm_config_update,
+    rm.AdminConfigUpdate: Context._on_admin_config_update,
     rm.RMUpdateAllocation: Context._on_rm_update_allocation,
     rm.RMUpdateApplication: Context._on_rm_update_application,
     rm.RMUpdateNode: Context._on_rm_update_node,

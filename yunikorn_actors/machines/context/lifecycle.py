@@ -7,6 +7,7 @@ timer and its generation; anything else than the timer that is armed now is stal
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import (
+    COUNTS_AS_RUNNING,
     FINISHED,
     Application,
     ApplicationEvent,
@@ -23,6 +24,9 @@ from yunikorn_actors.messages.scheduling import (
 )
 
 STATE_TIMER = "state"
+EXECUTION_TIMER = "execution"
+_ALLOCATION_TIMER = "allocation:"
+_NS_PER_MS = 1_000_000
 STATEAWARE_DISABLE_TAG = "application.stateaware.disable"
 
 _ENDS_WHEN_IDLE = frozenset(
@@ -37,7 +41,11 @@ def advance(
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
-    _cancel_timer(work, partition, app, STATE_TIMER)
+    if state in FINISHED:
+        cancel_timers(work, partition, app)
+    else:
+        _cancel_timer(work, partition, app, STATE_TIMER)
+    runs_first = state in COUNTS_AS_RUNNING and not app.started_ns
     work.record(
         partition,
         f.ApplicationStateChanged(
@@ -53,6 +61,8 @@ def advance(
     delay_ns = _state_timeout(work, state)
     if delay_ns is not None:
         _arm_timer(work, partition, app, STATE_TIMER, delay_ns)
+    if runs_first and app.spec.timeout_ms > 0 and not app.spec.placeholder_ask:
+        _arm_timer(work, partition, app, EXECUTION_TIMER, app.spec.timeout_ms * _NS_PER_MS)
     if state in FINISHED:
         arm_history_expiry(work, partition, app.serial)
         clean_if_empty(work, partition, app.queue)
@@ -68,17 +78,40 @@ def settle(work: Work, partition: Partition, app: Application) -> None:
         advance(work, partition, app, ApplicationEvent.COMPLETE)
 
 
-def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> None:
+def current_timer(partition: Partition, message: ApplicationTimerDue) -> Application | None:
+    """Return the application whose armed timer this is; None for a stale firing."""
     app = partition.state.applications.get(message.application_id)
     if app is None or app.serial != message.serial:
-        return
+        return None
     timer = app.timers.get(message.kind)
-    if timer is None or timer.generation != message.generation:
-        return
+    return app if timer is not None and timer.generation == message.generation else None
+
+
+def on_state_timer(work: Work, partition: Partition, app: Application) -> None:
     if app.state is ApplicationState.COMPLETING:
         advance(work, partition, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.STARTING:
         advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def arm_allocation_timer(
+    work: Work, partition: Partition, app: Application, uuid: str, timeout_ms: int
+) -> None:
+    _arm_timer(work, partition, app, _ALLOCATION_TIMER + uuid, timeout_ms * _NS_PER_MS)
+
+
+def allocation_of_timer(kind: str) -> str:
+    """Return the UUID of the allocation that this kind of timer belongs to, if it is one."""
+    return kind.removeprefix(_ALLOCATION_TIMER) if kind.startswith(_ALLOCATION_TIMER) else ""
+
+
+def cancel_allocation_timer(work: Work, partition: Partition, app: Application, uuid: str) -> None:
+    _cancel_timer(work, partition, app, _ALLOCATION_TIMER + uuid)
+
+
+def timer_has_fired(work: Work, partition: Partition, app: Application, kind: str) -> None:
+    """It is armed no longer, whatever follows."""
+    work.record(partition, f.TimerCancelled(application_id=app.id, kind=kind))
 
 
 def cancel_timers(work: Work, partition: Partition, app: Application) -> None:

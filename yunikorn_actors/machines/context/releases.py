@@ -12,7 +12,7 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
-from yunikorn_actors.machines.context.lifecycle import settle
+from yunikorn_actors.machines.context.lifecycle import cancel_allocation_timer, settle
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
@@ -55,6 +55,8 @@ def remove_allocation(
     type_: TerminationType,
 ) -> None:
     """Take an allocation out of all books in one step."""
+    if allocation.spec.timeout_ms > 0:
+        cancel_allocation_timer(work, partition, app, allocation.uuid)
     work.record(
         partition,
         f.AllocationReleased(
@@ -67,6 +69,31 @@ def remove_allocation(
             at_ns=work.now_ns,
         ),
     )
+
+
+def request_release(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    allocation: Allocation,
+    type_: TerminationType,
+    message: str,
+) -> None:
+    """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
+    if not allocation.may_be_released:
+        return
+    work.record(
+        partition,
+        f.ReleaseRequested(
+            application_id=app.id,
+            key=allocation.spec.key,
+            uuid=allocation.uuid,
+            type=type_,
+            message=message,
+            at_ns=work.now_ns,
+        ),
+    )
+    work.announce_release(partition, app.id, allocation.spec.key, allocation.uuid, type_, message)
 
 
 def _applications(partition: Partition, application_id: str) -> Iterator[Application]:

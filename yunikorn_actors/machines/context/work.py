@@ -6,6 +6,7 @@ the interface promises: rejected, released, new, then the states of applications
 work item by item and the resource manager still gets at most one message of each kind.
 """
 
+from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
@@ -70,6 +71,7 @@ class Work:
         self.settings = settings
         self.uuids = uuids
         self.rejected_asks: list[rm.RejectedAsk] = []
+        self.withdrawn: list[rm.AnnouncedWithdrawal] = []
         self.released: list[rm.AnnouncedRelease] = []
         self.new: list[rm.AnnouncedAllocation] = []
         self.accepted_apps: list[str] = []
@@ -134,10 +136,28 @@ class Work:
             )
         )
 
+    def announce_withdrawal(
+        self, partition: Partition, spec: AskSpec, type_: TerminationType, message: str
+    ) -> None:
+        self.withdrawn.append(
+            rm.AnnouncedWithdrawal(
+                partition=partition.name,
+                application_id=spec.application_id,
+                key=spec.key,
+                type=type_,
+                message=message,
+                later_form=spec.later_form,
+            )
+        )
+
     # -- the end of the handler
 
     def effects(self) -> list[Effect]:
-        return [*self._answers(), *self._publications(), *self.timers]
+        return [*self._answers(), *self.silent_effects()]
+
+    def silent_effects(self) -> list[Effect]:
+        """Facts and timers, for work of which nobody is left to be told."""
+        return [*self._publications(), *self.timers]
 
     def _answers(self) -> list[Effect]:
         to_rm: list[Message] = []
@@ -161,8 +181,14 @@ class Work:
             to_rm.append(
                 rm.RMRejectedAllocationAsk(rm_id=self.rm_id, rejected=tuple(self.rejected_asks))
             )
-        if self.released:
-            to_rm.append(rm.RMReleaseAllocation(rm_id=self.rm_id, released=tuple(self.released)))
+        if self.withdrawn or self.released:
+            to_rm.append(
+                rm.RMReleaseAllocation(
+                    rm_id=self.rm_id,
+                    withdrawn=tuple(self.withdrawn),
+                    released=tuple(self.released),
+                )
+            )
         if self.new:
             to_rm.append(rm.RMNewAllocations(rm_id=self.rm_id, allocations=tuple(self.new)))
         if self.updated:

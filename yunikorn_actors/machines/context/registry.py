@@ -1,0 +1,106 @@
+"""Resource managers, and whose configuration each of them lives under.
+
+The members of a policy group share one configuration: the one that any of them brought, else the
+administrator's, else the built-in default. Two different ones in one group are a contradiction, so
+the second is refused.
+"""
+
+from typing import Any
+
+from yunikorn_actors.domain.config import SchedulerConfig, parse_config, parse_duration
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.rm_events import RMRegistration
+
+PAUSED_TIMEOUT_KEY = "rm.pausedTimeout"
+
+
+class ResourceManager:
+    """What Context knows of a registered resource manager."""
+
+    __slots__ = (
+        "build_info",
+        "checksum",
+        "extra_config",
+        "generation",
+        "is_paused",
+        "partitions",
+        "policy_group",
+        "rm_id",
+        "version",
+    )
+
+    def __init__(self, message: RMRegistration, generation: int) -> None:
+        self.rm_id = message.rm_id
+        self.version = message.version
+        self.policy_group = message.policy_group
+        self.build_info = message.build_info | {"rmId": message.rm_id}
+        self.extra_config = message.extra_config
+        self.generation = generation
+        self.checksum = ""
+        """Of the configuration that is in force."""
+        self.partitions: list[str] = []
+        self.is_paused = False
+
+    def paused_timeout_ns(self, settings: Settings) -> int:
+        delay_ns = parse_duration(self.extra_config.get(PAUSED_TIMEOUT_KEY, ""))
+        return settings.paused_timeout_ns if delay_ns is None or delay_ns <= 0 else delay_ns
+
+    def canonical(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "policy_group": self.policy_group,
+            "build_info": dict(sorted(self.build_info.items())),
+            "extra_config": dict(sorted(self.extra_config.items())),
+            "checksum": self.checksum,
+            "state": "Paused" if self.is_paused else "Running",
+            "partitions": list(self.partitions),
+        }
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.managers: dict[str, ResourceManager] = {}
+        self.admin: SchedulerConfig | None = None
+        self._brought: dict[str, SchedulerConfig] = {}
+        self._default = parse_config("")
+        self._generation = 0
+
+    def config_of(self, group: str) -> SchedulerConfig:
+        return self._brought.get(group) or self.admin or self._default
+
+    def members(self, group: str) -> list[ResourceManager]:
+        return [manager for manager in self.managers.values() if manager.policy_group == group]
+
+    def conflict(self, message: RMRegistration) -> str | None:
+        """Say why this registration cannot join its group."""
+        brought = self._brought.get(message.policy_group)
+        others = [m for m in self.members(message.policy_group) if m.rm_id != message.rm_id]
+        if message.config is None or brought is None or not others:
+            return None
+        if message.config.checksum == brought.checksum:
+            return None
+        names = ", ".join(manager.rm_id for manager in others)
+        return (
+            f"policy group {message.policy_group!r} has another configuration (members: {names}): "
+            "bring the same one, bring none, or use another group"
+        )
+
+    def add(self, message: RMRegistration) -> ResourceManager:
+        self._generation += 1
+        manager = ResourceManager(message, self._generation)
+        self.managers[manager.rm_id] = manager
+        if message.config is not None:
+            self._brought[manager.policy_group] = message.config
+        return manager
+
+    def remove(self, rm_id: str) -> ResourceManager | None:
+        manager = self.managers.pop(rm_id, None)
+        if manager is not None and not self.members(manager.policy_group):
+            self._brought.pop(manager.policy_group, None)
+        return manager
+
+    def bring(self, group: str, config: SchedulerConfig | None) -> None:
+        if config is None:
+            self._brought.pop(group, None)
+        else:
+            self._brought[group] = config

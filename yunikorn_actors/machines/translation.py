@@ -1,0 +1,199 @@
+"""The scheduler interface and the core, word by word.
+
+Towards the core partition names become full names and amounts plain resources; towards the resource
+manager names are its own again and every value is a copy, so that nobody can reach into the core.
+"""
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.application import ApplicationSpec
+from yunikorn_actors.domain.ids import partition_name, short_partition_name
+from yunikorn_actors.messages import rm_events as rm
+
+_NS_PER_S = 1_000_000_000
+_SECONDS_DIGITS_MAX = 10
+"""More digits than this are no time in seconds that anybody means."""
+
+# -- from the interface to the core
+
+
+def _amounts(resource: si.Resource | None) -> dict[str, int]:
+    if resource is None:
+        return {}
+    return {kind: quantity.value for kind, quantity in resource.resources.items()}
+
+
+def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tuple[bool, bool]:
+    """Without a policy an ask may be a victim and may not preempt; the tag can protect it."""
+    if policy is not None:
+        return policy.allow_preempt_self, policy.allow_preempt_other
+    return tags.get(si.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
+
+
+def _creation_ns(tags: dict[str, str]) -> int | None:
+    text = tags.get(si.TAG_CREATION_TIME, "")
+    if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
+        return int(text) * _NS_PER_S
+    return None
+
+
+def ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
+    tags = ask.tags
+    may_be_victim, may_preempt = _preemption(ask.preemption_policy, tags)
+    spec = AskSpec(
+        application_id=ask.application_id,
+        key=ask.allocation_key,
+        resource=_amounts(ask.resource_ask),
+        max_allocations=ask.max_allocations,
+        priority=ask.priority,
+        task_group=ask.task_group_name,
+        # Without a task group there is nothing to hold a place for.
+        placeholder=ask.placeholder and bool(ask.task_group_name),
+        originator=ask.originator,
+        required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
+        allow_preempt_self=may_be_victim,
+        allow_preempt_other=may_preempt,
+        timeout_ms=ask.execution_timeout_milli_seconds,
+        created_ns=_creation_ns(tags) if tags else None,
+        tags=dict(tags),
+    )
+    return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
+
+
+def reported_item(
+    rm_id: str, item: si.Allocation, *, later_form: bool, partition: str | None = None
+) -> rm.AskItem:
+    tags = item.allocation_tags
+    may_be_victim, may_preempt = _preemption(item.preemption_policy, tags)
+    spec = AskSpec(
+        application_id=item.application_id,
+        key=item.allocation_key,
+        resource=_amounts(item.resource_per_alloc),
+        priority=item.priority,
+        task_group=item.task_group_name,
+        placeholder=item.placeholder and bool(item.task_group_name),
+        originator=item.originator,
+        required_node=tags.get(si.TAG_REQUIRED_NODE, ""),
+        allow_preempt_self=may_be_victim,
+        allow_preempt_other=may_preempt,
+        created_ns=_creation_ns(tags),
+        tags=dict(tags),
+        later_form=later_form,
+    )
+    return rm.AskItem(
+        partition=partition or partition_name(rm_id, item.partition_name),
+        spec=spec,
+        node_id=item.node_id,
+        uuid=item.uuid,
+        foreign=si.TAG_FOREIGN in tags,
+    )
+
+
+def ask_release(rm_id: str, item: si.AllocationAskRelease) -> rm.AskReleaseItem:
+    return rm.AskReleaseItem(
+        partition=partition_name(rm_id, item.partition_name),
+        application_id=item.application_id,
+        key=item.allocation_key,
+        type=item.termination_type,
+    )
+
+
+def release_in(rm_id: str, item: si.AllocationRelease) -> rm.ReleaseItem:
+    return rm.ReleaseItem(
+        partition=partition_name(rm_id, item.partition_name),
+        application_id=item.application_id,
+        uuid=item.uuid,
+        key=item.allocation_key,
+        type=item.termination_type,
+    )
+
+
+def new_application(rm_id: str, item: si.AddApplicationRequest) -> rm.NewApplication:
+    ugi = item.ugi or si.UserGroupInformation()
+    spec = ApplicationSpec(
+        application_id=item.application_id,
+        queue_name=item.queue_name,
+        user=ugi.user,
+        groups=ugi.groups,
+        tags=dict(item.tags),
+        timeout_ms=item.execution_timeout_milli_seconds,
+        placeholder_ask=_amounts(item.placeholder_ask),
+        gang_style=item.gang_scheduling_style,
+    )
+    return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
+
+
+def node_item(rm_id: str, info: si.NodeInfo) -> rm.NodeItem:
+    """Existing allocations belong to the partition of their node, whatever they say."""
+    partition = partition_name(rm_id, info.attributes.get(si.NODE_PARTITION, ""))
+    return rm.NodeItem(
+        partition=partition,
+        node_id=info.node_id,
+        action=info.action,
+        attributes=dict(info.attributes) or None,
+        capacity=_optional(info.schedulable_resource),
+        occupied=_optional(info.occupied_resource),
+        allocations=tuple(
+            reported_item(rm_id, item, later_form=False, partition=partition)
+            for item in info.existing_allocations
+        ),
+    )
+
+
+def _optional(resource: si.Resource | None) -> dict[str, int] | None:
+    return None if resource is None else _amounts(resource)
+
+
+# -- from the core to the interface
+
+
+def allocation(item: rm.AnnouncedAllocation) -> si.Allocation:
+    spec = item.spec
+    return si.Allocation(
+        allocation_key=spec.key,
+        allocation_tags=dict(spec.tags),
+        uuid=item.uuid,
+        resource_per_alloc=si.Resource.of(spec.resource),
+        priority=spec.priority,
+        node_id=item.node_id,
+        application_id=spec.application_id,
+        partition_name=short_partition_name(item.partition),
+        task_group_name=spec.task_group,
+        placeholder=spec.placeholder,
+        originator=spec.originator,
+        preemption_policy=si.PreemptionPolicy(
+            allow_preempt_self=spec.allow_preempt_self, allow_preempt_other=spec.allow_preempt_other
+        ),
+    )
+
+
+def release_out(item: rm.AnnouncedRelease) -> si.AllocationRelease:
+    return si.AllocationRelease(
+        partition_name=short_partition_name(item.partition),
+        application_id=item.application_id,
+        uuid=item.uuid,
+        termination_type=item.type,
+        message=item.message,
+        allocation_key=item.key,
+    )
+
+
+def withdrawal(item: rm.AnnouncedWithdrawal) -> si.AllocationAskRelease:
+    return si.AllocationAskRelease(
+        partition_name=short_partition_name(item.partition),
+        application_id=item.application_id,
+        allocation_key=item.key,
+        termination_type=item.type,
+        message=item.message,
+    )
+
+
+def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
+    """The later form knows one list of releases for asks and allocations."""
+    return si.AllocationRelease(
+        partition_name=short_partition_name(item.partition),
+        application_id=item.application_id,
+        termination_type=item.type,
+        message=item.message,
+        allocation_key=item.key,
+    )
