@@ -87,7 +87,11 @@ class Gateway(ABC):
         self._await_acceptance(
             RM_PROXY,
             lambda reply_to: RegistrationRequested(
-                request=request, config=config, callback=address, reply_to=reply_to
+                request=request,
+                config=config,
+                callback=address,
+                hears_states=_overrides(callback, "update_container_scheduling_state"),
+                reply_to=reply_to,
             ),
             "register",
         )
@@ -190,6 +194,10 @@ class Gateway(ABC):
             raise Refused(answer.reason)
         if not isinstance(answer, Accepted):
             raise NoReply(f"the core answered {type(answer).__name__} to {call}")
+
+
+def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
+    return getattr(type(callback), method) is not getattr(si.ResourceManagerCallback, method)
 
 
 def _brought(text: str) -> SchedulerConfig | None:

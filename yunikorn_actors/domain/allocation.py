@@ -5,10 +5,21 @@ still wait, and the ask is forgotten when none waits and none of its allocations
 an allocation is its UUID; the key is shared by all repeats of one ask.
 """
 
+from enum import StrEnum
+
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
+
+
+class WaitingState(StrEnum):
+    """What the resource manager was last told of an ask; each is told on change only."""
+
+    UNTOLD = ""
+    SCHEDULED = "SCHEDULED"
+    SKIPPED = "SKIPPED"
+    FAILED = "FAILED"
 
 
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -41,6 +52,7 @@ class Ask(Struct, kw_only=True, gc=False):
     sequence: int
     remaining: int
     uuids: tuple[str, ...] = ()
+    told: WaitingState = WaitingState.UNTOLD
 
     def order(self) -> tuple[int, int, int]:
         """Priority first, then age; arrival decides between equals."""

@@ -8,7 +8,7 @@ are given, never read.
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationSpec,
@@ -187,6 +187,16 @@ class AskRemoved(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class AskReported(Base, frozen=True, kw_only=True):
+    """The resource manager is told how an ask that waits is doing."""
+
+    application_id: str
+    key: str
+    state: WaitingState
+    reason: str
+    at_ns: int
+
+
 class AllocationCommitted(Base, frozen=True, kw_only=True):
     """One repeat of an ask has its place; by a proposal, or reported by the resource manager."""
 
@@ -280,6 +290,7 @@ Fact = (
     | AskAdded
     | AskReplaced
     | AskRemoved
+    | AskReported
     | AllocationCommitted
     | AllocationRecovered
     | AllocationResized

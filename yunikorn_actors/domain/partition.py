@@ -13,7 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, ForeignAllocation
+from yunikorn_actors.domain.allocation import (
+    Allocation,
+    Ask,
+    ForeignAllocation,
+    WaitingState,
+)
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     FINISHED,
@@ -23,6 +28,7 @@ from yunikorn_actors.domain.application import (
     FinishedApplication,
     Timer,
 )
+from yunikorn_actors.domain.books import books_of, strike, waiting, write
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
@@ -245,24 +251,27 @@ class PartitionState:
             sequence=fact.sequence,
             remaining=spec.max_allocations,
         )
-        _write(app.pending_books, _waiting(spec, spec.max_allocations))
+        write(app.pending_books, waiting(spec, spec.max_allocations))
 
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         app = self.applications[fact.spec.application_id]
         ask = app.asks[fact.spec.key]
-        _strike(app.pending_books, _waiting(ask.spec, ask.remaining))
+        strike(app.pending_books, waiting(ask.spec, ask.remaining))
         taken = ask.spec.max_allocations - ask.remaining
         ask.spec = fact.spec
         ask.remaining = fact.spec.max_allocations - taken
-        _write(app.pending_books, _waiting(ask.spec, ask.remaining))
+        write(app.pending_books, waiting(ask.spec, ask.remaining))
 
     def _on_ask_removed(self, fact: f.AskRemoved) -> None:
         app = self.applications[fact.application_id]
         ask = app.asks[fact.key]
-        _strike(app.pending_books, _waiting(ask.spec, ask.remaining))
+        strike(app.pending_books, waiting(ask.spec, ask.remaining))
         ask.remaining = 0
         if not ask.uuids:
             del app.asks[fact.key]
+
+    def _on_ask_reported(self, fact: f.AskReported) -> None:
+        self.applications[fact.application_id].asks[fact.key].told = fact.state
 
     # -- allocations
 
@@ -270,6 +279,7 @@ class PartitionState:
         app = self.applications[fact.application_id]
         ask = app.asks[fact.key]
         ask.remaining -= 1
+        ask.told = WaitingState.SCHEDULED
         for kind, quantity in ask.spec.resource.items():
             for book in app.pending_books:
                 book[kind] -= quantity
@@ -292,7 +302,7 @@ class PartitionState:
         ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
         app.allocations[uuid] = allocation
         self.allocation_count += 1
-        _write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
+        write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
         node = self.nodes[node_id]
         node.allocations[uuid] = allocation
         allocated, available = node.allocated, node.available
@@ -307,12 +317,12 @@ class PartitionState:
         app = self.applications[fact.application_id]
         allocation = app.allocations[fact.uuid]
         node = self.nodes[allocation.node_id]
-        books = _books_of(app, allocation)
-        _strike(books, allocation.resource)
+        books = books_of(app, allocation)
+        strike(books, allocation.resource)
         discharge(node.allocated, allocation.resource)
         charge(node.available, allocation.resource)
         allocation.resource = fact.resource
-        _write(books, fact.resource)
+        write(books, fact.resource)
         charge(node.allocated, fact.resource)
         discharge(node.available, fact.resource)
 
@@ -323,7 +333,7 @@ class PartitionState:
         app = self.applications[fact.application_id]
         allocation = app.allocations.pop(fact.uuid)
         self.allocation_count -= 1
-        _strike(_books_of(app, allocation), allocation.resource)
+        strike(books_of(app, allocation), allocation.resource)
         node = self.nodes[allocation.node_id]
         del node.allocations[fact.uuid]
         discharge(node.allocated, allocation.resource)
@@ -332,35 +342,6 @@ class PartitionState:
         ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
         if not ask.uuids and not ask.remaining:
             del app.asks[allocation.spec.key]
-
-
-def _books_of(app: Application, allocation: Allocation) -> tuple[Resource, ...]:
-    return app.placeholder_books if allocation.spec.placeholder else app.allocated_books
-
-
-def _waiting(spec: AskSpec, repeats: int) -> Resource:
-    """Return what these repeats add to the pending books: exact, as the books are."""
-    if repeats == 1:
-        return spec.resource
-    return {kind: quantity * repeats for kind, quantity in spec.resource.items()}
-
-
-def _write(books: tuple[Resource, ...], amount: Resource) -> None:
-    for kind, quantity in amount.items():
-        for book in books:
-            try:
-                book[kind] += quantity
-            except KeyError:
-                book[kind] = quantity
-
-
-def _strike(books: tuple[Resource, ...], amount: Resource) -> None:
-    for kind, quantity in amount.items():
-        for book in books:
-            try:
-                book[kind] -= quantity
-            except KeyError:
-                book[kind] = -quantity
 
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
@@ -386,6 +367,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AskAdded: PartitionState._on_ask_added,
     f.AskReplaced: PartitionState._on_ask_replaced,
     f.AskRemoved: PartitionState._on_ask_removed,
+    f.AskReported: PartitionState._on_ask_reported,
     f.AllocationCommitted: PartitionState._on_allocation_committed,
     f.AllocationRecovered: PartitionState._on_allocation_recovered,
     f.AllocationResized: PartitionState._on_allocation_resized,

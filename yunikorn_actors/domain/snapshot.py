@@ -99,6 +99,7 @@ def _application(app: Application) -> dict[str, Any]:
                 "created_ns": ask.created_ns,
                 "task_group": ask.spec.task_group,
                 "placeholder": ask.spec.placeholder,
+                "told": ask.told.value,
             }
             for ask in app.waiting_asks()
         ],

@@ -16,6 +16,7 @@ from yunikorn_actors.machines.translation import (
     allocation,
     ask_item,
     ask_release,
+    container_state,
     new_application,
     node_item,
     release_in,
@@ -31,6 +32,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallSendEvent,
     CallUpdateAllocation,
     CallUpdateApplication,
+    CallUpdateContainerSchedulingState,
     CallUpdateNode,
 )
 
@@ -59,6 +61,7 @@ class RmProxy:
             config=message.config,
             extra_config=dict(request.extra_config),
             callback=message.callback,
+            hears_states=message.hears_states,
             reply_to=message.reply_to,
         )
         return [Send(to=CONTEXT, message=registration)]
@@ -216,6 +219,12 @@ class RmProxy:
         )
         return self._call(message.rm_id, CallUpdateNode(response=response))
 
+    def _on_rm_container_scheduling_state(
+        self, message: rm.RMContainerSchedulingState
+    ) -> list[Effect]:
+        requests = tuple(container_state(item) for item in message.states)
+        return self._call(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
+
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
         return self._call(message.rm_id, CallSendEvent(events=message.events))
 
@@ -241,6 +250,7 @@ RmProxyInbox = (
     | rm.RMRejectedAllocationAsk
     | rm.RMApplicationUpdate
     | rm.RMNodeUpdate
+    | rm.RMContainerSchedulingState
     | rm.SendEvents
 )
 
@@ -261,5 +271,6 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RMRejectedAllocationAsk: RmProxy._on_rm_rejected_allocation_ask,
     rm.RMApplicationUpdate: RmProxy._on_rm_application_update,
     rm.RMNodeUpdate: RmProxy._on_rm_node_update,
+    rm.RMContainerSchedulingState: RmProxy._on_rm_container_scheduling_state,
     rm.SendEvents: RmProxy._on_send_events,
 }

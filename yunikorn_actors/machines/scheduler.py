@@ -18,13 +18,13 @@ from yunikorn_actors.planning.planner import Planner
 
 
 class Scheduler:
-    def __init__(self, *, partition: str, epoch: int, settings: Settings) -> None:
+    def __init__(self, *, partition: str, epoch: int, reports: bool, settings: Settings) -> None:
         self._address = scheduler_address(partition, epoch)
         self._partition = partition
         self._epoch = epoch
         self._settings = settings
         self.replica = PartitionState(partition)
-        self.planner = Planner(self.replica)
+        self.planner = Planner(self.replica, reports=reports)
         self.rejections: dict[str, int] = {}
         self._cycle_is_coming = False
 
@@ -48,7 +48,7 @@ class Scheduler:
         for fact in message.facts:
             replica.apply(fact)
             planner.observe(fact)
-        return self._next_cycle()
+        return [*self._next_report(), *self._next_cycle()]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if message.proposal_id not in self.planner.in_flight:
@@ -61,15 +61,28 @@ class Scheduler:
         self._cycle_is_coming = False
         room = self._settings.inflight_max - len(self.planner.in_flight)
         proposals = self.planner.plan(min(self._settings.cycle_max, room))
-        if not proposals:
+        effects: list[Effect] = []
+        if proposals:
+            message = s.ProposeAllocations(
+                partition=self._partition,
+                epoch=self._epoch,
+                as_of=self.replica.revision,
+                proposals=tuple(proposals),
+            )
+            effects.append(Send(to=CONTEXT, message=message))
+        return [*effects, *self._next_report(), *self._next_cycle()]
+
+    def _next_report(self) -> list[Effect]:
+        findings = self.planner.take_findings()
+        if not findings:
             return []
-        message = s.ProposeAllocations(
+        report = s.ReportWaiting(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
-            proposals=tuple(proposals),
+            observations=s.observations_of(findings),
         )
-        return [Send(to=CONTEXT, message=message), *self._next_cycle()]
+        return [Send(to=CONTEXT, message=report)]
 
     def _next_cycle(self) -> list[Effect]:
         full = len(self.planner.in_flight) >= self._settings.inflight_max

@@ -197,3 +197,12 @@ def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
         message=item.message,
         allocation_key=item.key,
     )
+
+
+def container_state(item: rm.ContainerState) -> si.UpdateContainerSchedulingStateRequest:
+    return si.UpdateContainerSchedulingStateRequest(
+        application_id=item.application_id,
+        allocation_key=item.key,
+        state=si.SchedulingState[item.state.value],
+        reason=item.reason,
+    )

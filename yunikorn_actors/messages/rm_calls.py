@@ -6,6 +6,7 @@ from yunikorn_actors.si import (
     ApplicationResponse,
     EventRecord,
     NodeResponse,
+    UpdateContainerSchedulingStateRequest,
 )
 
 
@@ -25,4 +26,16 @@ class CallSendEvent(Message, frozen=True, kw_only=True):
     events: tuple[EventRecord, ...]
 
 
-RmCall = CallUpdateAllocation | CallUpdateApplication | CallUpdateNode | CallSendEvent
+class CallUpdateContainerSchedulingState(Message, frozen=True, kw_only=True):
+    """One call of the callback for each request, in their order."""
+
+    requests: tuple[UpdateContainerSchedulingStateRequest, ...]
+
+
+RmCall = (
+    CallUpdateAllocation
+    | CallUpdateApplication
+    | CallUpdateNode
+    | CallSendEvent
+    | CallUpdateContainerSchedulingState
+)

@@ -6,7 +6,7 @@ names are full names in here, and amounts are plain resources.
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import ApplicationSpec, ApplicationState
 from yunikorn_actors.domain.config import SchedulerConfig
 from yunikorn_actors.domain.resource import Resource
@@ -31,6 +31,8 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     request: RegisterResourceManagerRequest
     config: SchedulerConfig | None
     callback: str
+    hears_states: bool
+    """Does its callback take container states? Where not, none are worked out."""
     reply_to: str
 
 
@@ -75,6 +77,7 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     config: SchedulerConfig | None
     extra_config: dict[str, str]
     callback: str
+    hears_states: bool
     reply_to: str
 
 
@@ -260,6 +263,18 @@ class ApplicationUpdate(Struct, frozen=True, kw_only=True):
     state: ApplicationState
     at_ns: int
     message: str
+
+
+class ContainerState(Struct, frozen=True, kw_only=True, gc=False):
+    application_id: str
+    key: str
+    state: WaitingState
+    reason: str
+
+
+class RMContainerSchedulingState(Message, frozen=True, kw_only=True):
+    rm_id: str
+    states: tuple[ContainerState, ...]
 
 
 class Rejected(Struct, frozen=True, kw_only=True):

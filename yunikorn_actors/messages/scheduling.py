@@ -1,5 +1,10 @@
 """What Context and its schedulers say to each other, and Context's timers to Context."""
 
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.messages.base import Message
@@ -26,6 +31,40 @@ class ProposeAllocations(Message, frozen=True, kw_only=True):
     epoch: int
     as_of: int
     proposals: tuple[Proposal, ...]
+
+
+class Observation(Struct, frozen=True, kw_only=True, gc=False):
+    """An ask was refused: by a quota (SKIPPED), or because no node holds it (FAILED)."""
+
+    application_id: str
+    key: str
+    sequence: int
+    state: WaitingState
+    reason: str
+
+
+def observations_of(
+    findings: Iterable[tuple[Ask, WaitingState, str]],
+) -> tuple[Observation, ...]:
+    return tuple(
+        Observation(
+            application_id=ask.spec.application_id,
+            key=ask.spec.key,
+            sequence=ask.sequence,
+            state=state,
+            reason=reason,
+        )
+        for ask, state, reason in findings
+    )
+
+
+class ReportWaiting(Message, frozen=True, kw_only=True):
+    """What a cycle found out about asks that wait."""
+
+    partition: str
+    epoch: int
+    as_of: int
+    observations: tuple[Observation, ...]
 
 
 class ProposalRejected(Message, frozen=True, kw_only=True):

@@ -11,9 +11,8 @@ Nothing else holds amounts. `in_flight` is empty when everything has been settle
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Struct
-
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import FINISHED
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.node import Node
@@ -22,24 +21,20 @@ from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, InFlight, Lane, QueueView
 
-
-class InFlight(Struct):
-    """One decision on its way to Context, with all that it holds.
-
-    The size is its own: the ask may be sent again with another one meanwhile.
-    """
-
-    ask: AskView
-    leaf: QueueView
-    node: NodeView
-    resource: Resource
+Finding = tuple[Ask, WaitingState, str]
+NO_NODE = "request is waiting for cluster resources become available"
 
 
 class Planner:
-    def __init__(self, state: PartitionState, scheduler_number: int = 0) -> None:
+    def __init__(
+        self, state: PartitionState, scheduler_number: int = 0, *, reports: bool = False
+    ) -> None:
         self.state = state
+        self.findings: list[Finding] = []
+        """Asks that were refused since the findings were taken, where anybody wants to know."""
+        self._reports = reports
         self.nodes = NodeIndex()
         self.tree = Tree()
         self.apps: dict[int, AppView] = {}
@@ -51,10 +46,14 @@ class Planner:
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
         root = self.tree.root
+        if self.state.held:
+            return False
         return self.order_is_stale or (root is not None and root.has_work)
 
     def plan(self, limit: int) -> list[Allocate]:
         """Decide, one allocation at a time, until nothing can be placed or the limit is reached."""
+        if self.state.held:
+            return []
         if self.order_is_stale:
             self.tree.measure(self.state.capacity)
             self.order_is_stale = False
@@ -77,10 +76,13 @@ class Planner:
             refusing = leaf.refusing(shape.wanted)
             if refusing is not None:
                 self.tree.refuse(leaf.lanes[shape], refusing)
+                self._report_lane(leaf.lanes[shape])
                 continue
             node = self.nodes.first_fit(shape)
             if node is None:
                 self.tree.wait_for_node(shape)
+                for lane in shape.lanes:
+                    self._report_lane(lane)
                 continue
             return self._decide(ask, leaf, node)
         return None
@@ -102,6 +104,28 @@ class Planner:
             sequence=record.sequence,
             node_id=node.id,
         )
+
+    # -- what asks wait for
+
+    def take_findings(self) -> list[Finding]:
+        findings, self.findings = self.findings, []
+        return findings
+
+    def _report_lane(self, lane: Lane) -> None:
+        if self._reports:
+            for _, app in lane.apps:
+                for _, ask in app.piles[lane.shape]:
+                    self._report(ask, lane)
+
+    def _report(self, ask: AskView, lane: Lane) -> None:
+        """Free size of the cluster is no quota: an ask that only this holds back has failed."""
+        queue = lane.refused_by
+        if queue is not None and queue.parent is not None:
+            state, reason = WaitingState.SKIPPED, f"queue {queue.queue.path} has no room for it"
+        else:
+            state, reason = WaitingState.FAILED, NO_NODE
+        if ask.ask.told is not state:
+            self.findings.append((ask.ask, state, reason))
 
     def reject(self, proposal_id: int) -> None:
         """Context refused: what the proposal held is free again, and the ask waits again."""
@@ -164,6 +188,9 @@ class Planner:
             level.waiting += total
         if not was_open:
             self.tree.add_ask(ask)
+            lane = ask.app.leaf.lanes.get(ask.shape)
+            if self._reports and lane is not None and not lane.is_open:
+                self._report(ask, lane)
 
     def _shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats

@@ -190,7 +190,8 @@ class Tree:
                 inherited = fair_max[view.parent.queue.path]
                 fair_max[path] = inherited | (spec.max or {}) if inherited else {}
             view.denominators = fair_max[path] | (spec.guaranteed or {})
-            view.limits = tuple(q for q in reversed(view.lineage) if q.limit is not None)
+            quotas = tuple(q for q in view.lineage if q.parent is not None and q.limit is not None)
+            view.limits = (*quotas, view.lineage[-1])
         for view in self.queues.values():
             self.wake_waiters(view)
         for view in self.queues.values():

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.share import usage_key
+from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey
 
 
@@ -107,7 +108,7 @@ class QueueView:
         self.denominators: Resource = {}
         self.limit: Resource | None = None
         self.limits: tuple[QueueView, ...] = ()
-        """The queues of the lineage, root first, that can refuse something."""
+        """The queues of the lineage that can refuse something: quotas, then the cluster."""
         self.waiters: dict[Lane, None] = {}
         self.lanes: dict[Shape, Lane] = {}
         self.open_lanes: dict[Lane, None] = {}
@@ -152,7 +153,7 @@ class QueueView:
         return True
 
     def refusing(self, wanted: ShapeKey) -> "QueueView | None":
-        """Return the first queue from the root down that has no room, if any."""
+        """Return the first of them that has no room, if any."""
         for level in self.limits:
             if not level.room_for(wanted):
                 return level
@@ -166,6 +167,18 @@ class QueueView:
             return lane.apps[0][1].piles[lane.shape][0][1]
         piles = min([lane.apps[0] for lane in lanes])[1].piles
         return min([piles[lane.shape][0] for lane in lanes if lane.shape in piles])[1]
+
+
+class InFlight(Struct):
+    """One decision on its way to Context, with all that it holds.
+
+    The size is its own: the ask may be sent again with another one meanwhile.
+    """
+
+    ask: AskView
+    leaf: QueueView
+    node: NodeView
+    resource: Resource
 
 
 def priority_of(app: AppView) -> int:

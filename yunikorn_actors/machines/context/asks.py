@@ -22,6 +22,7 @@ from yunikorn_actors.machines.context.commit import place
 from yunikorn_actors.machines.context.lifecycle import advance, settle
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
+from yunikorn_actors.messages.scheduling import Observation
 
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
 
@@ -76,6 +77,31 @@ def withdraw_ask(
     spec = ask.spec
     remove_ask(work, partition, app, ask, type_)
     work.announce_withdrawal(partition, spec, type_, why)
+
+
+def report_waiting(work: Work, partition: Partition, observations: tuple[Observation, ...]) -> None:
+    """Tell the resource manager of asks that still wait, each state on change only."""
+    for seen in observations:
+        app = partition.state.applications.get(seen.application_id)
+        ask = None if app is None else app.asks.get(seen.key)
+        if (
+            ask is None
+            or ask.sequence != seen.sequence
+            or not ask.remaining
+            or ask.told is seen.state
+        ):
+            continue
+        work.record(
+            partition,
+            f.AskReported(
+                application_id=seen.application_id,
+                key=seen.key,
+                state=seen.state,
+                reason=seen.reason,
+                at_ns=work.now_ns,
+            ),
+        )
+        work.tell_state(ask.spec, seen.state, seen.reason)
 
 
 def _refusal(partition: Partition, item: AskItem) -> str | None:

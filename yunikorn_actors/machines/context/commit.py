@@ -7,6 +7,7 @@ hears why.
 """
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
@@ -94,7 +95,10 @@ def place(
     uuid: str = "",
 ) -> None:
     """Turn one waiting repeat of an ask into an allocation, and tell the resource manager."""
-    spec = app.asks[key].spec
+    ask = app.asks[key]
+    spec = ask.spec
+    if partition.reports and ask.told is not WaitingState.SCHEDULED:
+        work.tell_state(spec, WaitingState.SCHEDULED, "")
     uuid = uuid or work.uuids.next()
     work.record(
         partition,

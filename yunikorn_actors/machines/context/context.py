@@ -11,7 +11,7 @@ from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
 )
-from yunikorn_actors.machines.context.asks import take_item
+from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean, configure
 from yunikorn_actors.machines.context.nodes import act_on_node, remove_node
@@ -146,10 +146,18 @@ class Context:
         effects: list[Effect] = []
         if self._topology == "proposing":
             scheduler = scheduler_address(full_name, self._epoch)
-            arguments = {"partition": full_name, "epoch": self._epoch}
+            arguments = {
+                "partition": full_name,
+                "epoch": self._epoch,
+                "reports": manager.hears_states,
+            }
             effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
         self.partitions[full_name] = Partition(
-            full_name, rm_id=manager.rm_id, epoch=self._epoch, scheduler=scheduler
+            full_name,
+            rm_id=manager.rm_id,
+            epoch=self._epoch,
+            scheduler=scheduler,
+            reports=manager.hears_states,
         )
         manager.partitions.append(full_name)
         return effects
@@ -288,6 +296,14 @@ class Context:
                 refusals.append(Send(to=partition.scheduler, message=refusal))
         return [*self._finish(work), *refusals]
 
+    def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> list[Effect]:
+        partition = self._current(message.partition, message.epoch)
+        if partition is None:
+            return []
+        work = self._work(partition.rm_id, now_ns)
+        report_waiting(work, partition, message.observations)
+        return self._finish(work)
+
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself; nothing can have changed since, so nothing is refused."""
         partition = self._current(message.partition, message.epoch)
@@ -349,6 +365,10 @@ class Context:
         return Work(rm_id, now_ns, self._settings, self._uuids)
 
     def _finish(self, work: Work) -> list[Effect]:
+        for partition in work.touched():
+            if partition.planner is not None:
+                findings = partition.planner.take_findings()
+                report_waiting(work, partition, s.observations_of(findings))
         effects = work.effects()
         for partition in work.touched():
             if self.partitions.get(partition.name) is partition:
@@ -374,6 +394,7 @@ ContextInbox = (
     | rm.RMUpdateApplication
     | rm.RMUpdateNode
     | s.ProposeAllocations
+    | s.ReportWaiting
     | s.RunCycle
     | s.ApplicationTimerDue
     | s.HistoryExpiryDue
@@ -392,6 +413,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMUpdateApplication: Context._on_rm_update_application,
     rm.RMUpdateNode: Context._on_rm_update_node,
     s.ProposeAllocations: Context._on_propose_allocations,
+    s.ReportWaiting: Context._on_report_waiting,
     s.RunCycle: Context._on_run_cycle,
     s.ApplicationTimerDue: Context._on_application_timer_due,
     s.HistoryExpiryDue: Context._on_history_expiry_due,

@@ -22,6 +22,7 @@ class ResourceManager:
         "checksum",
         "extra_config",
         "generation",
+        "hears_states",
         "is_paused",
         "partitions",
         "policy_group",
@@ -36,6 +37,7 @@ class ResourceManager:
         self.build_info = message.build_info | {"rmId": message.rm_id}
         self.extra_config = message.extra_config
         self.generation = generation
+        self.hears_states = message.hears_states
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []

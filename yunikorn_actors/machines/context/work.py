@@ -6,7 +6,7 @@ the interface promises: rejected, released, new, then the states of applications
 work item by item and the resource manager still gets at most one message of each kind.
 """
 
-from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
@@ -22,14 +22,18 @@ from yunikorn_actors.planning.planner import Planner
 class Partition:
     """One life of a partition, with the counters that name things in it."""
 
-    def __init__(self, name: str, *, rm_id: str, epoch: int, scheduler: str | None) -> None:
+    def __init__(
+        self, name: str, *, rm_id: str, epoch: int, scheduler: str | None, reports: bool
+    ) -> None:
         self.name = name
         self.rm_id = rm_id
         self.epoch = epoch
         self.scheduler = scheduler
         """Address of the Scheduler; None where Context plans by itself."""
         self.state = PartitionState(name)
-        self.planner = Planner(self.state) if scheduler is None else None
+        self.planner = Planner(self.state, reports=reports) if scheduler is None else None
+        self.reports = reports
+        """Whether its resource manager hears of container states."""
         self.cycle_is_coming = False
         self.cleaning: dict[str, int] = {}
         """Generation of the cleaning timer of each queue that has become empty."""
@@ -77,6 +81,7 @@ class Work:
         self.accepted_apps: list[str] = []
         self.rejected_apps: list[rm.Rejected] = []
         self.updated: list[rm.ApplicationUpdate] = []
+        self.states: list[rm.ContainerState] = []
         self.accepted_nodes: list[str] = []
         self.rejected_nodes: list[rm.Rejected] = []
         self.timers: list[Effect] = []
@@ -106,6 +111,13 @@ class Work:
                 key=spec.key,
                 reason=reason,
                 later_form=spec.later_form,
+            )
+        )
+
+    def tell_state(self, spec: AskSpec, state: WaitingState, reason: str) -> None:
+        self.states.append(
+            rm.ContainerState(
+                application_id=spec.application_id, key=spec.key, state=state, reason=reason
             )
         )
 
@@ -191,6 +203,8 @@ class Work:
             )
         if self.new:
             to_rm.append(rm.RMNewAllocations(rm_id=self.rm_id, allocations=tuple(self.new)))
+        if self.states:
+            to_rm.append(rm.RMContainerSchedulingState(rm_id=self.rm_id, states=tuple(self.states)))
         if self.updated:
             to_rm.append(rm.RMApplicationUpdate(rm_id=self.rm_id, updated=tuple(self.updated)))
         return [Send(to=RM_PROXY, message=message) for message in to_rm]
