@@ -1,0 +1,143 @@
+"""The partitions of all resource managers: how they come, change with a configuration, and go.
+
+Each life of a partition has an epoch of its own. What arrives late for a former life (a proposal, a
+timer) names an epoch that is gone; it is counted and does nothing.
+"""
+
+from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.ids import partition_name
+from yunikorn_actors.machines.context.applications import remove_application
+from yunikorn_actors.machines.context.asks import report_waiting
+from yunikorn_actors.machines.context.configuration import configure
+from yunikorn_actors.machines.context.nodes import remove_node
+from yunikorn_actors.machines.context.registry import Registry, ResourceManager
+from yunikorn_actors.machines.context.work import Partition, Uuids, Work
+from yunikorn_actors.machines.machine import (
+    CancelTimer,
+    Effect,
+    Send,
+    StartMachine,
+    StopMachine,
+)
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import scheduling as s
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_address
+
+
+class Estate:
+    def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
+        self.settings = settings
+        self.registry = Registry()
+        self.partitions: dict[str, Partition] = {}
+        self.uuids = Uuids(instance)
+        self.stale = 0
+        """Messages of a former life of a partition."""
+        self._topology = topology
+        self._epoch = 0
+
+    def work(self, rm_id: str, now_ns: int) -> Work:
+        return Work(rm_id, now_ns, self.settings, self.uuids)
+
+    def finish(self, work: Work) -> list[Effect]:
+        for partition in work.touched():
+            if partition.planner is not None:
+                findings = partition.planner.take_findings()
+                report_waiting(work, partition, s.observations_of(findings))
+        effects = work.effects()
+        for partition in work.touched():
+            if self.partitions.get(partition.name) is partition:
+                effects.extend(self._next_cycle(partition))
+        return effects
+
+    def current(self, name: str, epoch: int) -> Partition | None:
+        partition = self.partitions.get(name)
+        if partition is None or partition.epoch != epoch:
+            self.stale += 1
+            return None
+        return partition
+
+    def _next_cycle(self, partition: Partition) -> list[Effect]:
+        planner = partition.planner
+        if planner is None or partition.cycle_is_coming or not planner.has_work:
+            return []
+        partition.cycle_is_coming = True
+        cycle = s.RunCycle(partition=partition.name, epoch=partition.epoch)
+        return [Send(to=CONTEXT, message=cycle)]
+
+    def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
+        """Remove everything of a resource manager; nobody is left to be told."""
+        manager = self.registry.remove(rm_id)
+        if manager is None:
+            return []
+        effects: list[Effect] = [CancelTimer(name=f"paused/{rm_id}")] if manager.is_paused else []
+        for name in manager.partitions:
+            work = self.work(rm_id, now_ns)
+            self._empty(work, self.partitions[name])
+            effects.extend([*work.silent_effects(), *self._close(name)])
+        return effects
+
+    def _empty(self, work: Work, partition: Partition) -> None:
+        for id_ in tuple(partition.state.applications):
+            remove_application(work, partition, id_)
+        for node in tuple(partition.state.nodes.values()):
+            remove_node(work, partition, node)
+
+    def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
+        full_name = partition_name(manager.rm_id, name)
+        self._epoch += 1
+        scheduler = None
+        effects: list[Effect] = []
+        if self._topology == "proposing":
+            scheduler = scheduler_address(full_name, self._epoch)
+            arguments = {
+                "partition": full_name,
+                "epoch": self._epoch,
+                "reports": manager.hears_states,
+            }
+            effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
+        self.partitions[full_name] = Partition(
+            full_name,
+            rm_id=manager.rm_id,
+            epoch=self._epoch,
+            scheduler=scheduler,
+            reports=manager.hears_states,
+        )
+        manager.partitions.append(full_name)
+        return effects
+
+    def _close(self, name: str) -> list[Effect]:
+        """Drop a partition whole. Timers that fire later name an epoch that is gone."""
+        partition = self.partitions.pop(name)
+        closed = s.PartitionClosed(partition=name, epoch=partition.epoch)
+        effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=closed)]
+        if partition.scheduler is not None:
+            effects.append(StopMachine(address=partition.scheduler))
+        return effects
+
+    def reload_group(self, group: str, now_ns: int) -> list[Effect]:
+        """Bring every member under the configuration that holds for the group now."""
+        config = self.registry.config_of(group)
+        return [
+            effect
+            for manager in self.registry.members(group)
+            if manager.checksum != config.checksum
+            for effect in self._reload(manager, config, now_ns)
+        ]
+
+    def _reload(
+        self, manager: ResourceManager, config: SchedulerConfig, now_ns: int
+    ) -> list[Effect]:
+        manager.checksum = config.checksum
+        work = self.work(manager.rm_id, now_ns)
+        effects: list[Effect] = []
+        closing: list[Effect] = []
+        described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
+        for name in [name for name in manager.partitions if name not in described]:
+            self._empty(work, self.partitions[name])
+            manager.partitions.remove(name)
+            closing.extend(self._close(name))
+        for name, partition_config in described.items():
+            if name not in self.partitions:
+                effects.extend(self._open(manager, partition_config.name))
+            configure(work, self.partitions[name], partition_config)
+        return [*effects, *self.finish(work), *closing]
