@@ -94,6 +94,8 @@ class NodeScheduleChanged(Base, frozen=True, kw_only=True):
     """Drained, opened again, or told to be (not) ready."""
 
     node_id: str
+    was_drained: bool
+    was_ready: bool
     drained: bool
     ready: bool
     at_ns: int
@@ -130,6 +132,7 @@ class ApplicationRejected(Base, frozen=True, kw_only=True):
 class ApplicationStateChanged(Base, frozen=True, kw_only=True):
     application_id: str
     serial: int
+    queue: str
     state: ApplicationState
     event: ApplicationEvent
     message: str
@@ -141,6 +144,7 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
 
     application_id: str
     serial: int
+    queue: str
     at_ns: int
 
 
@@ -201,6 +205,8 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
     """One repeat of an ask has its place; by a proposal, or reported by the resource manager."""
 
     application_id: str
+    queue: str
+    user: str
     key: str
     uuid: str
     node_id: str
@@ -213,6 +219,8 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
     """Running work that nobody asked for in this life of the core."""
 
     spec: AskSpec
+    queue: str
+    user: str
     uuid: str
     node_id: str
     created_ns: int
@@ -222,6 +230,8 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
 
 class AllocationResized(Base, frozen=True, kw_only=True):
     application_id: str
+    queue: str
+    user: str
     key: str
     uuid: str
     node_id: str
@@ -245,6 +255,8 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     """It is charged nowhere any more."""
 
     application_id: str
+    queue: str
+    user: str
     key: str
     uuid: str
     node_id: str
@@ -264,6 +276,8 @@ class ForeignAllocationPut(Base, frozen=True, kw_only=True):
 
 class ForeignAllocationRemoved(Base, frozen=True, kw_only=True):
     key: str
+    node_id: str
+    resource: Resource
     at_ns: int
 
 

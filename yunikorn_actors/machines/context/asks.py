@@ -198,6 +198,8 @@ def _recover(
         partition,
         f.AllocationRecovered(
             spec=spec,
+            queue=app.queue.path,
+            user=app.spec.user,
             uuid=uuid,
             node_id=item.node_id,
             created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
@@ -233,6 +235,8 @@ def _resize(work: Work, partition: Partition, app: Application, known: Ask, spec
                 partition,
                 f.AllocationResized(
                     application_id=app.id,
+                    queue=app.queue.path,
+                    user=app.spec.user,
                     key=spec.key,
                     uuid=uuid,
                     node_id=allocation.node_id,

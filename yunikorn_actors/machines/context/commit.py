@@ -104,6 +104,8 @@ def place(
         partition,
         f.AllocationCommitted(
             application_id=app.spec.application_id,
+            queue=app.queue.path,
+            user=app.spec.user,
             key=key,
             uuid=uuid,
             node_id=node_id,

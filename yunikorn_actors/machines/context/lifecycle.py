@@ -51,6 +51,7 @@ def advance(
         f.ApplicationStateChanged(
             application_id=app.id,
             serial=app.serial,
+            queue=app.queue.path,
             state=state,
             event=event,
             message=message,

@@ -144,7 +144,14 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
 def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, ready: bool) -> None:
     work.record(
         partition,
-        f.NodeScheduleChanged(node_id=node.id, drained=drained, ready=ready, at_ns=work.now_ns),
+        f.NodeScheduleChanged(
+            node_id=node.id,
+            was_drained=node.drained,
+            was_ready=node.ready,
+            drained=drained,
+            ready=ready,
+            at_ns=work.now_ns,
+        ),
     )
 
 

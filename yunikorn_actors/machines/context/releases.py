@@ -33,9 +33,17 @@ def release_asks(work: Work, partition: Partition, item: AskReleaseItem) -> None
 
 
 def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> None:
-    if not item.application_id and item.key in partition.state.foreign:
-        fact = f.ForeignAllocationRemoved(key=item.key, at_ns=work.now_ns)
-        work.record(partition, fact)
+    foreign = partition.state.foreign.get(item.key)
+    if foreign is not None and not item.application_id:
+        work.record(
+            partition,
+            f.ForeignAllocationRemoved(
+                key=item.key,
+                node_id=foreign.node_id,
+                resource=foreign.resource,
+                at_ns=work.now_ns,
+            ),
+        )
     for app in _applications(partition, item.application_id):
         for allocation in _matching(app, item):
             remove_allocation(work, partition, app, allocation, item.type)
@@ -61,6 +69,8 @@ def remove_allocation(
         partition,
         f.AllocationReleased(
             application_id=app.id,
+            queue=app.queue.path,
+            user=app.spec.user,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             node_id=allocation.node_id,

@@ -1,0 +1,157 @@
+"""What the facts about allocations tell of five kinds of objects.
+
+An allocation is an event of its application, its ask, its node, its queue, and of its user in every
+queue of the path; all of it follows from the one fact.
+"""
+
+from functools import partial
+from typing import Any
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+
+_D = ChangeDetail
+_SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+_REQUEST, _APP, _NODE = EventType.REQUEST, EventType.APP, EventType.NODE
+_QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
+
+RELEASE_DETAILS = {
+    TerminationType.UNKNOWN_TERMINATION_TYPE: _D.ALLOC_NODEREMOVED,
+    TerminationType.STOPPED_BY_RM: _D.ALLOC_CANCEL,
+    TerminationType.TIMEOUT: _D.ALLOC_TIMEOUT,
+    TerminationType.PREEMPTED_BY_SCHEDULER: _D.ALLOC_PREEMPT,
+    TerminationType.PLACEHOLDER_REPLACED: _D.ALLOC_REPLACED,
+}
+
+
+def _app_of(fact: Any) -> str:  # noqa: ANN401 - facts about allocations
+    id_: str = (
+        fact.spec.application_id if type(fact) is f.AllocationRecovered else (fact.application_id)
+    )
+    return id_
+
+
+def _key_of(fact: Any) -> str:  # noqa: ANN401
+    key: str = fact.spec.key if type(fact) is f.AllocationRecovered else fact.key
+    return key
+
+
+def _amount_of(fact: Any) -> Resource:  # noqa: ANN401
+    amount: Resource = fact.spec.resource if type(fact) is f.AllocationRecovered else fact.resource
+    return amount
+
+
+def _app_alloc(fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _APP,
+        _app_of(fact),
+        fact,
+        _ADD,
+        _D.APP_ALLOC,
+        reference=_key_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _request_alloc(fact: f.AllocationCommitted) -> EventRecord:
+    return event_record(
+        _REQUEST,
+        fact.key,
+        fact,
+        _SET,
+        _D.REQUEST_ALLOC,
+        reference=fact.application_id,
+        resource=fact.resource,
+    )
+
+
+def _app_released(fact: f.AllocationReleased) -> EventRecord:
+    return event_record(
+        _APP,
+        fact.application_id,
+        fact,
+        _REMOVE,
+        RELEASE_DETAILS[fact.type],
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
+def _node_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _NODE,
+        fact.node_id,
+        fact,
+        change,
+        _D.NODE_ALLOC,
+        reference=_key_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _queue_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
+    return event_record(
+        _QUEUE,
+        fact.queue,
+        fact,
+        change,
+        _D.QUEUE_ALLOC,
+        reference=_app_of(fact),
+        resource=_amount_of(fact),
+    )
+
+
+def _user_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
+    """Tell the usage of a user in one queue of the path; level 0 is the root."""
+    path = ".".join(fact.queue.split(".")[: level + 1])
+    return event_record(
+        _USER,
+        fact.user,
+        fact,
+        change,
+        _D.UG_USER_RESOURCE,
+        reference=path,
+        resource=_amount_of(fact),
+    )
+
+
+DEPTH_MAX = 64
+_USER_LEVELS = {
+    change: tuple(partial(_user_usage, change, level) for level in range(DEPTH_MAX))
+    for change in (_ADD, _REMOVE)
+}
+_COMMITTED = (_app_alloc, _request_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RECOVERED = (_app_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RELEASED = (_app_released, partial(_node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))
+_ByDepth = list[tuple[Builder, ...]]
+
+
+def _by_depth(first: tuple[Builder, ...], change: ChangeType) -> _ByDepth:
+    """Prepare the builders for every depth of a queue, leaf level last."""
+    levels = _USER_LEVELS[change]
+    return [(*first, *levels[: depth + 1]) for depth in range(DEPTH_MAX)]
+
+
+_COMMITTED_BY_DEPTH = _by_depth(_COMMITTED, _ADD)
+_RECOVERED_BY_DEPTH = _by_depth(_RECOVERED, _ADD)
+_RELEASED_BY_DEPTH = _by_depth(_RELEASED, _REMOVE)
+
+
+def _depth(fact: Any) -> int:  # noqa: ANN401
+    depth: int = fact.queue.count(".")
+    return min(depth, DEPTH_MAX - 1)
+
+
+def of_commitment(fact: f.AllocationCommitted) -> tuple[Builder, ...]:
+    return _COMMITTED_BY_DEPTH[_depth(fact)]
+
+
+def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
+    return _RECOVERED_BY_DEPTH[_depth(fact)]
+
+
+def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
+    return _RELEASED_BY_DEPTH[_depth(fact)]
