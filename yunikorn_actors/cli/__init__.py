@@ -15,6 +15,7 @@ COMMANDS = {
     "trace": "look into a recorded run, or run it again",
     "demo": "watch the core schedule a small cluster",
     "config": "check a configuration file",
+    "health": "judge a state dump",
 }
 """Imported only when asked for: a command pays for what it uses."""
 

@@ -24,6 +24,7 @@ from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
 
+UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
 
 
@@ -34,6 +35,7 @@ def take_item(work: Work, partition: Partition, item: AskItem) -> None:
         return
     reason = _refusal(partition, item)
     if reason is not None:
+        work.unknown_applications += reason.startswith(UNKNOWN_APPLICATION)
         work.reject_ask(item, reason)
         return
     app = partition.state.applications[item.spec.application_id]
@@ -108,7 +110,7 @@ def _refusal(partition: Partition, item: AskItem) -> str | None:
     spec = item.spec
     app = partition.state.applications.get(spec.application_id)
     if app is None or app.state in TAKES_NO_ASKS:
-        return f"failed to find application {spec.application_id}"
+        return f"{UNKNOWN_APPLICATION} {spec.application_id}"
     if item.node_id and item.node_id not in partition.state.nodes:
         return f"failed to find node {item.node_id}"
     if has_negative(spec.resource):

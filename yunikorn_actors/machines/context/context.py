@@ -55,6 +55,8 @@ class Context:
             },
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,
+            "scheduling_errors": self._estate.scheduling_errors,
+            "failed_nodes": sorted(self._estate.failed_nodes),
         }
 
     # -- resource managers

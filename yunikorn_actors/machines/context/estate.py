@@ -32,6 +32,10 @@ class Estate:
         self.uuids = Uuids(instance)
         self.stale = 0
         """Messages of a former life of a partition."""
+        self.scheduling_errors = 0
+        """Asks that named an application that is not there."""
+        self.failed_nodes: dict[str, None] = {}
+        """Nodes that were refused and have not been registered since."""
         self._topology = topology
         self._epoch = 0
 
@@ -39,6 +43,7 @@ class Estate:
         return Work(rm_id, now_ns, self.settings, self.uuids)
 
     def finish(self, work: Work) -> list[Effect]:
+        self._count(work)
         for partition in work.touched():
             if partition.planner is not None:
                 findings = partition.planner.take_findings()
@@ -48,6 +53,14 @@ class Estate:
             if self.partitions.get(partition.name) is partition:
                 effects.extend(self._next_cycle(partition))
         return effects
+
+    def _count(self, work: Work) -> None:
+        self.scheduling_errors += work.unknown_applications
+        for rejected in work.rejected_nodes:
+            if not any(rejected.id in p.state.nodes for p in self.partitions.values()):
+                self.failed_nodes[rejected.id] = None
+        for accepted in work.accepted_nodes:
+            self.failed_nodes.pop(accepted, None)
 
     def current(self, name: str, epoch: int) -> Partition | None:
         partition = self.partitions.get(name)

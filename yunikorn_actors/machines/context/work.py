@@ -74,6 +74,7 @@ class Work:
         self.now_ns = now_ns
         self.settings = settings
         self.uuids = uuids
+        self.unknown_applications = 0
         self.rejected_asks: list[rm.RejectedAsk] = []
         self.withdrawn: list[rm.AnnouncedWithdrawal] = []
         self.released: list[rm.AnnouncedRelease] = []

@@ -1,0 +1,162 @@
+"""Is a core healthy? Nine checks over a state dump, each with what it found.
+
+They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
+by the same code. A number that should balance is added up again from its parts.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+Dump = Mapping[str, Any]
+
+
+class HealthCheck(Struct, frozen=True, kw_only=True):
+    name: str
+    succeeded: bool
+    description: str
+    diagnosis: str
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    healthy: bool
+    checks: tuple[HealthCheck, ...]
+
+
+def health_of(dump: Dump) -> Health:
+    """Judge a state dump, in the order in which the checks are known to operators."""
+    checks = tuple(_run(name, description, find, dump) for name, description, find in CHECKS)
+    return Health(healthy=all(check.succeeded for check in checks), checks=checks)
+
+
+def _run(
+    name: str, description: str, find: Callable[[Dump], Iterator[str]], dump: Dump
+) -> HealthCheck:
+    findings = tuple(find(dump))
+    return HealthCheck(
+        name=name,
+        succeeded=not findings,
+        description=description,
+        diagnosis="; ".join(findings) or "nothing found",
+    )
+
+
+def _partitions(dump: Dump) -> Iterator[tuple[str, Any]]:
+    yield from dump["partitions"].items()
+
+
+def _nodes(dump: Dump) -> Iterator[tuple[str, Any]]:
+    for name, partition in _partitions(dump):
+        for node_id, node in partition["nodes"].items():
+            yield f"node {node_id} of {name}", node
+
+
+def _sum(parts: Iterator[Mapping[str, int]]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for part in parts:
+        for kind, quantity in part.items():
+            total[kind] = total.get(kind, 0) + quantity
+    return {kind: quantity for kind, quantity in sorted(total.items()) if quantity}
+
+
+def _negative(amounts: Mapping[str, int]) -> list[str]:
+    return sorted(kind for kind, quantity in amounts.items() if quantity < 0)
+
+
+def _scheduling_errors(dump: Dump) -> Iterator[str]:
+    if dump["scheduling_errors"]:
+        yield f"{dump['scheduling_errors']} requests named an application that is not there"
+
+
+def _failed_nodes(dump: Dump) -> Iterator[str]:
+    if dump["failed_nodes"]:
+        yield f"refused and not registered since: {', '.join(dump['failed_nodes'])}"
+
+
+def _negative_partitions(dump: Dump) -> Iterator[str]:
+    for name, partition in _partitions(dump):
+        root = partition["queues"].get("root", {"allocated": {}})
+        for what, amounts in (("allocated", root["allocated"]), ("total", partition["capacity"])):
+            if kinds := _negative(amounts):
+                yield f"{what} of {name} is negative in {', '.join(kinds)}"
+
+
+def _negative_nodes(dump: Dump) -> Iterator[str]:
+    for name, node in _nodes(dump):
+        for what in ("allocated", "available", "capacity", "occupied"):
+            if kinds := _negative(node[what]):
+                yield f"{what} of {name} is negative in {', '.join(kinds)}"
+
+
+def _partition_totals(dump: Dump) -> Iterator[str]:
+    for name, partition in _partitions(dump):
+        total = _sum(node["capacity"] for node in partition["nodes"].values())
+        if total != partition["capacity"]:
+            yield f"total of {name} is {partition['capacity']}, its nodes make {total}"
+
+
+def _node_totals(dump: Dump) -> Iterator[str]:
+    for name, node in _nodes(dump):
+        parts = _sum(iter((node["allocated"], node["occupied"], node["available"])))
+        if parts != node["capacity"]:
+            yield f"capacity of {name} is {node['capacity']}, its parts make {parts}"
+
+
+def _reservations(_: Dump) -> Iterator[str]:
+    """A ratio for the reader; it never fails."""
+    yield from ()
+
+
+def _held(partition: Any) -> dict[str, str]:  # noqa: ANN401 - plain values
+    return {
+        item["uuid"]: item["node"]
+        for app in partition["applications"].values()
+        for item in app["allocations"]
+    }
+
+
+def _orphans_on_nodes(dump: Dump) -> Iterator[str]:
+    for name, partition in _partitions(dump):
+        held = _held(partition)
+        for node_id, node in partition["nodes"].items():
+            lost = [uuid for uuid in node["allocations"] if held.get(uuid) != node_id]
+            if lost:
+                yield f"node {node_id} of {name} has allocations of nobody: {', '.join(lost)}"
+
+
+def _orphans_on_applications(dump: Dump) -> Iterator[str]:
+    for name, partition in _partitions(dump):
+        nodes = partition["nodes"]
+        lost = [
+            uuid
+            for uuid, node_id in sorted(_held(partition).items())
+            if node_id not in nodes or uuid not in nodes[node_id]["allocations"]
+        ]
+        if lost:
+            yield f"allocations of {name} are missing on their nodes: {', '.join(lost)}"
+
+
+CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
+    ("Scheduling errors", "Requests could be handled", _scheduling_errors),
+    ("Failed nodes", "Every node that was offered is registered", _failed_nodes),
+    ("Negative resources", "No amount of a partition is negative", _negative_partitions),
+    ("Negative resources", "No amount of a node is negative", _negative_nodes),
+    ("Consistency of data", "A partition's total is the sum of its nodes", _partition_totals),
+    (
+        "Consistency of data",
+        "A node's total is allocated plus occupied plus available",
+        _node_totals,
+    ),
+    ("Reservation check", "How many nodes are reserved is not too many", _reservations),
+    (
+        "Orphan allocation on node check",
+        "Every allocation on a node belongs to an application",
+        _orphans_on_nodes,
+    ),
+    (
+        "Orphan allocation on app check",
+        "Every allocation of an application is on its node",
+        _orphans_on_applications,
+    ),
+)
