@@ -12,6 +12,8 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import CallRm, Effect, Send, StopMachine
+from yunikorn_actors.machines.questions import Questions
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.translation import (
     allocation,
     ask_item,
@@ -25,6 +27,7 @@ from yunikorn_actors.machines.translation import (
     withdrawal,
     withdrawn_release,
 )
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import Accepted, Declined
@@ -38,16 +41,24 @@ from yunikorn_actors.messages.rm_calls import (
 
 
 class RmProxy:
-    def __init__(self) -> None:
+    def __init__(self, *, settings: Settings) -> None:
         self._callbacks: dict[str, str] = {}
         """Registered resource managers, each with the mailbox of its callback."""
+        self._questions = Questions(settings.predicate_timeout_ns)
+        self._now_ns = 0
+        """The time of the message being handled."""
         self.dropped = 0
 
-    def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:
+        self._now_ns = now_ns
         return HANDLERS[type(message)](self, message)
 
     def canonical_state(self) -> dict[str, Any]:
-        return {"callbacks": dict(self._callbacks), "dropped": self.dropped}
+        return {
+            "callbacks": dict(sorted(self._callbacks.items())),
+            "dropped": self.dropped,
+            "questions": self._questions.canonical_state(),
+        }
 
     # -- registration
 
@@ -112,9 +123,13 @@ class RmProxy:
 
     def _on_applications_requested(self, message: rm.ApplicationsRequested) -> list[Effect]:
         request = message.request
+        reasons = {item.position: item.reason for item in message.unresolved}
         event = rm.RMUpdateApplication(
             rm_id=request.rm_id,
-            added=tuple(new_application(request.rm_id, item) for item in request.new),
+            added=tuple(
+                new_application(request.rm_id, item, reasons.get(position, ""))
+                for position, item in enumerate(request.new)
+            ),
             removed=tuple(
                 rm.OldApplication(
                     partition=partition_name(request.rm_id, item.partition_name),
@@ -149,6 +164,21 @@ class RmProxy:
             self.dropped += 1
             return []
         return [Send(to=CONTEXT, message=event)]
+
+    # -- questions about placements
+
+    def _on_question(
+        self, message: p.CheckPredicates | p.CheckPreemptionPredicates
+    ) -> list[Effect]:
+        return self._questions.ask(message, self._callbacks.get(message.rm_id), self._now_ns)
+
+    def _on_answer(
+        self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
+    ) -> list[Effect]:
+        return self._questions.answered(message)
+
+    def _on_predicate_due(self, message: p.PredicateDue) -> list[Effect]:
+        return self._questions.due(message)
 
     # -- answers
 
@@ -252,6 +282,11 @@ RmProxyInbox = (
     | rm.RMNodeUpdate
     | rm.RMContainerSchedulingState
     | rm.SendEvents
+    | p.CheckPredicates
+    | p.CheckPreemptionPredicates
+    | p.PredicatesAnswered
+    | p.PreemptionPredicatesAnswered
+    | p.PredicateDue
 )
 
 HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
@@ -273,4 +308,9 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RMNodeUpdate: RmProxy._on_rm_node_update,
     rm.RMContainerSchedulingState: RmProxy._on_rm_container_scheduling_state,
     rm.SendEvents: RmProxy._on_send_events,
+    p.CheckPredicates: RmProxy._on_question,
+    p.CheckPreemptionPredicates: RmProxy._on_question,
+    p.PredicatesAnswered: RmProxy._on_answer,
+    p.PreemptionPredicatesAnswered: RmProxy._on_answer,
+    p.PredicateDue: RmProxy._on_predicate_due,
 }

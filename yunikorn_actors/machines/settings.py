@@ -17,6 +17,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     paused_timeout_ns: int = 5 * MINUTE
     """How long a lost resource manager may stay away before its partitions go."""
     queue_cleaning_ns: int = 10 * SECOND
+    predicate_timeout_ns: int = SECOND
+    """No answer within this time is a no."""
     event_push_ns: int = 2 * SECOND
     event_ring_capacity: int = 100_000
     event_push_capacity: int = 1_000

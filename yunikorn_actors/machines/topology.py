@@ -29,7 +29,7 @@ class Topology:
     def first_machines(self) -> dict[str, Machine]:
         """Return those that exist from the start."""
         return {
-            RM_PROXY: RmProxy(),
+            RM_PROXY: RmProxy(settings=self.settings),
             CONTEXT: Context(settings=self.settings, topology=self.name, instance=self.instance),
             EVENT_PUBLISHER: EventPublisher(settings=self.settings),
         }

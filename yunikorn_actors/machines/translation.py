@@ -108,7 +108,9 @@ def release_in(rm_id: str, item: si.AllocationRelease) -> rm.ReleaseItem:
     )
 
 
-def new_application(rm_id: str, item: si.AddApplicationRequest) -> rm.NewApplication:
+def new_application(
+    rm_id: str, item: si.AddApplicationRequest, unresolved: str
+) -> rm.NewApplication:
     ugi = item.ugi or si.UserGroupInformation()
     spec = ApplicationSpec(
         application_id=item.application_id,
@@ -119,6 +121,7 @@ def new_application(rm_id: str, item: si.AddApplicationRequest) -> rm.NewApplica
         timeout_ms=item.execution_timeout_milli_seconds,
         placeholder_ask=_amounts(item.placeholder_ask),
         gang_style=item.gang_scheduling_style,
+        unresolved=unresolved,
     )
     return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
 

@@ -1,11 +1,19 @@
-"""How a delivered call reaches a callback: one row for each method."""
+"""How a delivered call reaches a callback: one row for each method.
+
+A call that asks something brings back the answer as a message to RmProxy. An exception of a
+predicate is a no: a resource manager that cannot tell has not agreed.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.si import ResourceManagerCallback
+from yunikorn_actors.messages.predicates import (
+    PredicatesAnswered,
+    PreemptionPredicatesAnswered,
+)
+from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
 
 
 def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedulingState) -> None:
@@ -13,14 +21,38 @@ def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedul
         rm.update_container_scheduling_state(request)
 
 
-_METHODS: dict[type, Callable[[ResourceManagerCallback, Any], None]] = {
+def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
+    try:
+        reason = rm.predicates(call.args) or ""
+    except Exception as error:  # noqa: BLE001 - the edge: what cannot be told is a no
+        reason = f"the predicate raised {error!r}"
+    return PredicatesAnswered(question_id=call.question_id, asker=call.asker, reason=str(reason))
+
+
+def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
+    try:
+        response = rm.preemption_predicates(call.args)
+    except Exception:  # noqa: BLE001 - the edge: what cannot be told is a no
+        response = None
+    return PreemptionPredicatesAnswered(
+        question_id=call.question_id,
+        asker=call.asker,
+        response=response or PreemptionPredicatesResponse(success=False),
+    )
+
+
+_METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] = {
     c.CallUpdateAllocation: lambda rm, call: rm.update_allocation(call.response),
     c.CallUpdateApplication: lambda rm, call: rm.update_application(call.response),
     c.CallUpdateNode: lambda rm, call: rm.update_node(call.response),
     c.CallUpdateContainerSchedulingState: _tell_states,
     c.CallSendEvent: lambda rm, call: rm.send_event(call.events),
+    c.CallPredicates: _ask_predicates,
+    c.CallPreemptionPredicates: _ask_preemption,
 }
 
 
-def call_back(callback: ResourceManagerCallback, call: Message) -> None:
-    _METHODS[type(call)](callback, call)
+def call_back(callback: ResourceManagerCallback, call: Message) -> Message | None:
+    """Make the call; return the answer for RmProxy where the call asks something."""
+    answer = _METHODS[type(call)](callback, call)
+    return answer if isinstance(answer, Message) else None

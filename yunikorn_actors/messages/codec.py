@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages import events, queries, rm_calls, rm_events, scheduling
+from yunikorn_actors.messages import events, predicates, queries, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 
 FORMAT_VERSION = 1
@@ -21,7 +21,7 @@ _canonical = msgspec.msgpack.Encoder(order="sorted")
 
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
-    for module in (events, queries, rm_calls, rm_events, scheduling)
+    for module in (events, predicates, queries, rm_calls, rm_events, scheduling)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 }

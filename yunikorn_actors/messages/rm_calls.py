@@ -6,6 +6,8 @@ from yunikorn_actors.si import (
     ApplicationResponse,
     EventRecord,
     NodeResponse,
+    PredicatesArgs,
+    PreemptionPredicatesArgs,
     UpdateContainerSchedulingStateRequest,
 )
 
@@ -32,10 +34,24 @@ class CallUpdateContainerSchedulingState(Message, frozen=True, kw_only=True):
     requests: tuple[UpdateContainerSchedulingStateRequest, ...]
 
 
+class CallPredicates(Message, frozen=True, kw_only=True):
+    question_id: int
+    asker: str
+    args: PredicatesArgs
+
+
+class CallPreemptionPredicates(Message, frozen=True, kw_only=True):
+    question_id: int
+    asker: str
+    args: PreemptionPredicatesArgs
+
+
 RmCall = (
     CallUpdateAllocation
     | CallUpdateApplication
     | CallUpdateNode
     | CallSendEvent
     | CallUpdateContainerSchedulingState
+    | CallPredicates
+    | CallPreemptionPredicates
 )

@@ -40,8 +40,18 @@ class AllocationsRequested(Message, frozen=True, kw_only=True):
     request: AllocationRequest
 
 
+class UnresolvedUser(Struct, frozen=True, kw_only=True):
+    """Why nobody can say who the user of a new application is; `position` is its place in `new`."""
+
+    position: int
+    reason: str
+
+
 class ApplicationsRequested(Message, frozen=True, kw_only=True):
+    """The users of the request come with their groups, except those that are listed beside it."""
+
     request: ApplicationRequest
+    unresolved: tuple[UnresolvedUser, ...] = ()
 
 
 class NodesRequested(Message, frozen=True, kw_only=True):

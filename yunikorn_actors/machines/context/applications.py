@@ -1,7 +1,5 @@
 """Applications come and go."""
 
-import re
-
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import Application, ApplicationSpec
 from yunikorn_actors.domain.partition import PartitionState
@@ -18,7 +16,6 @@ from yunikorn_actors.machines.context.releases import remove_allocation
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import Rejected
 
-_USER = re.compile(r"[_a-zA-Z][a-zA-Z0-9:#/_.@-]*\$?")
 _FALLBACK = "root.default"
 
 
@@ -83,10 +80,8 @@ def _forget(work: Work, partition: Partition, app: Application) -> None:
 
 
 def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
-    if not spec.user:
-        return "empty user cannot resolve"
-    if not _USER.fullmatch(spec.user):
-        return f"invalid username, it contains invalid characters: {spec.user!r}"
+    if spec.unresolved:
+        return spec.unresolved
     if spec.application_id in state.applications:
         return (
             f"adding application {spec.application_id} to partition {state.name}, "
