@@ -99,6 +99,8 @@ class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_ms: int = 0
     placeholder_ask: Resource = field(default_factory=dict)
     gang_style: str = ""
+    unresolved: str = ""
+    """Why nobody can say who the user is; such an application is rejected."""
 
 
 class Timer(Struct, frozen=True, kw_only=True):

@@ -147,6 +147,13 @@ def _running(state: PartitionState) -> Iterator[str]:
         truth = sum(1 for app in _below(state, queue) if app.state in COUNTS_AS_RUNNING)
         if queue.running_apps != truth:
             yield f"{path} counts {queue.running_apps} running applications, there are {truth}"
+        holding = [
+            app.serial
+            for app in _below(state, queue)
+            if app.state is ApplicationState.ACCEPTED and app.allocations
+        ]
+        if sorted(queue.allocating) != sorted(holding):
+            yield f"{path} takes {sorted(queue.allocating)} for allocating, they are {holding}"
 
 
 _TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})

@@ -190,6 +190,8 @@ class PartitionState:
         if counted is not counts:
             for level in app.queue.lineage:
                 level.running_apps += 1 if counts else -1
+        if app.state is ApplicationState.ACCEPTED:
+            _forget_allocating(app)
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns
         app.state = fact.state
@@ -221,6 +223,7 @@ class PartitionState:
 
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""
+        _forget_allocating(app)
         del self.applications[app.id]
         del app.queue.applications[app.serial]
         by_path = self.users[app.spec.user]
@@ -309,6 +312,9 @@ class PartitionState:
         for kind, quantity in resource.items():
             allocated[kind] = allocated.get(kind, 0) + quantity
             available[kind] = available.get(kind, 0) - quantity
+        if app.state is ApplicationState.ACCEPTED:
+            for level in app.queue.lineage:
+                level.allocating[app.serial] = None
         if app.serial not in app.usages[0].running:
             for usage in app.usages:
                 usage.running[app.serial] = None
@@ -338,10 +344,17 @@ class PartitionState:
         del node.allocations[fact.uuid]
         discharge(node.allocated, allocation.resource)
         charge(node.available, allocation.resource)
+        if not app.allocations:
+            _forget_allocating(app)
         ask = app.asks[allocation.spec.key]
         ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
         if not ask.uuids and not ask.remaining:
             del app.asks[allocation.spec.key]
+
+
+def _forget_allocating(app: Application) -> None:
+    for level in app.queue.lineage:
+        level.allocating.pop(app.serial, None)
 
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {

@@ -12,6 +12,7 @@ from msgspec import Struct
 class Refusal(StrEnum):
     ASK_GONE = "ASK_GONE"
     APP_STATE = "APP_STATE"
+    APP_LIMIT = "APP_LIMIT"
     NODE_GONE = "NODE_GONE"
     NODE_DRAINING = "NODE_DRAINING"
     NODE_FULL = "NODE_FULL"

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from yunikorn_actors.domain.config import Acl, QueueProperties
+from yunikorn_actors.domain.config import Acl, QueueProperties, TemplateConfig
 from yunikorn_actors.domain.resource import Resource
 
 ROOT = "root"
@@ -35,12 +35,15 @@ class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The effective ones, inheritance applied."""
     submit_acl: str = ""
     admin_acl: str = ""
+    template: TemplateConfig | None = None
+    """What a leaf that placement creates below starts with."""
 
 
 class Queue:
     __slots__ = (
         "admin_acl",
         "allocated",
+        "allocating",
         "applications",
         "children",
         "lineage",
@@ -69,6 +72,8 @@ class Queue:
         self.pending: Resource = {}
         self.preempting: Resource = {}
         self.running_apps = 0
+        self.allocating: dict[int, None] = {}
+        """Serials of Accepted applications that hold something: they count as running too."""
         self.configure(spec)
 
     def configure(self, spec: QueueSpec) -> None:
@@ -97,6 +102,13 @@ class Queue:
             level.submit_acl.allows(user, groups) or level.admin_acl.allows(user, groups)
             for level in self.lineage
         )
+
+    def may_start(self, serial: int, starting: int = 0) -> bool:
+        """Whether one more application may run, `starting` others being on their way."""
+        limit = self.spec.max_applications
+        if not limit or serial in self.allocating:
+            return True
+        return self.running_apps + len(self.allocating) + starting < limit
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.domain.application import FINISHED
+from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -73,6 +73,8 @@ class Planner:
                 leaf = leaf.children[0][1]
             ask = leaf.first()
             shape = ask.shape
+            if ask.app.app.state is ApplicationState.ACCEPTED and self._is_held(ask.app):
+                continue
             refusing = leaf.refusing(shape.wanted)
             if refusing is not None:
                 self.tree.refuse(leaf.lanes[shape], refusing)
@@ -87,11 +89,34 @@ class Planner:
             return self._decide(ask, leaf, node)
         return None
 
+    def _is_held(self, app: AppView) -> bool:
+        """Hold an application back where a queue runs as many as it may."""
+        for level in app.leaf.application_limits:
+            if not level.may_start(app):
+                self.tree.hold(app, level)
+                return True
+        return False
+
+    def _start(self, app: AppView) -> None:
+        """A decision for an application that does not run yet is in flight."""
+        app.starting += 1
+        for level in app.leaf.application_limits:
+            level.starting[app.app.serial] = None
+
+    def _started(self, app: AppView) -> None:
+        app.starting -= 1
+        if not app.starting:
+            for level in app.leaf.lineage:
+                level.starting.pop(app.app.serial, None)
+                self.tree.wake_held(level)
+
     def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
         resource, record = ask.resource, ask.ask
         self._last_id = proposal_id = self._last_id + 1
         self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource)
         ask.inflight += 1
+        if ask.app.app.state is ApplicationState.ACCEPTED:
+            self._start(ask.app)
         self.nodes.take(node, resource)
         self._use(ask.app, leaf, resource)
         self._shut(ask, 1)
@@ -136,6 +161,8 @@ class Planner:
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1
+        if held.ask.app.starting:
+            self._started(held.ask.app)
         self._give_back(held.ask.app, held.leaf, held.resource)
         if self.nodes.views.get(held.node.id) is held.node:
             self.nodes.give_back(held.node, held.resource)
@@ -266,15 +293,24 @@ class Planner:
         view = self.apps.get(fact.serial)
         if view is None:
             return
+        self.tree.let_go(view)
         if view.is_schedulable:
             self.tree.enter(view)
         else:
             self.tree.leave(view)
         if fact.state in FINISHED:
             del self.apps[fact.serial]
+        self._wake_applications(view.leaf)
 
     def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
-        self.tree.leave(self.apps.pop(fact.serial))
+        view = self.apps.pop(fact.serial)
+        self.tree.let_go(view)
+        self.tree.leave(view)
+        self._wake_applications(view.leaf)
+
+    def _wake_applications(self, leaf: QueueView) -> None:
+        for level in leaf.application_limits:
+            self.tree.wake_held(level)
 
     def _on_ask_added(self, fact: f.AskAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
@@ -319,6 +355,8 @@ class Planner:
         if held is not None and held.resource == fact.resource:
             ask = held.ask
             ask.inflight -= 1
+            if ask.app.starting:
+                self._started(ask.app)
         else:
             ask = self._commit_of_another(fact, held)
         if not ask.ask.remaining and not ask.inflight:
@@ -361,6 +399,7 @@ class Planner:
         self._give_back(app, app.leaf, fact.resource)
         self.tree.wake_shapes(node)
         self.tree.rekey(app.leaf)
+        self._wake_applications(app.leaf)
 
 
 _OBSERVE: dict[type, Callable[[Planner, Any], None]] = {

@@ -47,7 +47,7 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
-        if app.entry is not None or not app.piles or not app.is_schedulable:
+        if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
             return
         app.priority = priority_of(app)
         app.entry = (key_of(app), app)
@@ -155,6 +155,23 @@ class Tree:
             if lane.is_open:
                 self.open_lane(lane)
 
+    def hold(self, app: AppView, queue: QueueView) -> None:
+        """The queue runs as many applications as it may."""
+        self.leave(app)
+        app.held_by = queue
+        queue.held[app.app.serial] = app
+
+    def let_go(self, app: AppView) -> None:
+        if app.held_by is not None:
+            del app.held_by.held[app.app.serial]
+            app.held_by = None
+
+    def wake_held(self, queue: QueueView) -> None:
+        """The queue may have a place for another application."""
+        for app in [app for app in queue.held.values() if queue.may_start(app)]:
+            self.let_go(app)
+            self.enter(app)
+
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""
         shape.waits_for_node = True
@@ -192,8 +209,12 @@ class Tree:
             view.denominators = fair_max[path] | (spec.guaranteed or {})
             quotas = tuple(q for q in view.lineage if q.parent is not None and q.limit is not None)
             view.limits = (*quotas, view.lineage[-1])
+            view.application_limits = tuple(
+                level for level in view.lineage if level.queue.spec.max_applications
+            )
         for view in self.queues.values():
             self.wake_waiters(view)
+            self.wake_held(view)
         for view in self.queues.values():
             self.rekey(view)
 

@@ -58,7 +58,18 @@ PileEntry = tuple[tuple[int, int, int], AskView]
 
 
 class AppView:
-    __slots__ = ("app", "asks", "entry", "leaf", "piles", "priority", "submitted_ns", "used")
+    __slots__ = (
+        "app",
+        "asks",
+        "entry",
+        "held_by",
+        "leaf",
+        "piles",
+        "priority",
+        "starting",
+        "submitted_ns",
+        "used",
+    )
 
     def __init__(self, app: Application, leaf: "QueueView") -> None:
         self.app = app
@@ -67,6 +78,10 @@ class AppView:
         self.piles: dict[Shape, list[PileEntry]] = {}
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
+        self.held_by: QueueView | None = None
+        """The queue that runs as many applications as it may; this one waits for a place."""
+        self.starting = 0
+        """Decisions in flight for an application that does not run yet."""
         self.priority = 0
         self.entry: AppEntry | None = None
         """Its place in the lanes; None while nothing of it may be tried."""
@@ -82,9 +97,11 @@ ChildEntry = tuple[tuple[float, int, str], "QueueView"]
 
 class QueueView:
     __slots__ = (
+        "application_limits",
         "children",
         "denominators",
         "entry",
+        "held",
         "lanes",
         "limit",
         "limits",
@@ -93,6 +110,7 @@ class QueueView:
         "parent",
         "queue",
         "sorts_by_usage",
+        "starting",
         "used",
         "waiters",
         "waiting",
@@ -107,6 +125,11 @@ class QueueView:
         """Total of all amounts that wait below; breaks ties between equal shares."""
         self.denominators: Resource = {}
         self.limit: Resource | None = None
+        self.application_limits: tuple[QueueView, ...] = ()
+        """The queues of the lineage that bound how many applications run."""
+        self.held: dict[int, AppView] = {}
+        self.starting: dict[int, None] = {}
+        """Serials of applications whose first allocation is on its way: they count as started."""
         self.limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that can refuse something: quotas, then the cluster."""
         self.waiters: dict[Lane, None] = {}
@@ -151,6 +174,11 @@ class QueueView:
             elif quantity > size - used.get(kind, 0):
                 return False
         return True
+
+    def may_start(self, app: "AppView") -> bool:
+        serial = app.app.serial
+        others = [s for s in self.starting if s != serial and s not in self.queue.allocating]
+        return self.queue.may_start(serial, len(others))
 
     def refusing(self, wanted: ShapeKey) -> "QueueView | None":
         """Return the first of them that has no room, if any."""

@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import Application, ApplicationSpec
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import ROOT, QueueState
+from yunikorn_actors.domain.placement import PlacementFailed
 from yunikorn_actors.domain.resource import has_negative
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
@@ -12,28 +12,26 @@ from yunikorn_actors.machines.context.lifecycle import (
     cancel_timers,
     clean_if_empty,
 )
+from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.releases import remove_allocation
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import Rejected
 
-_FALLBACK = "root.default"
-
 
 def add_application(work: Work, partition: Partition, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
-    queue = place_application(partition.state, spec)
     reason = _refusal(partition.state, spec)
-    if reason is None and queue is None:
-        reason = (
-            f"failed to place application {spec.application_id}: "
-            f"application rejected: no placement rule matched (queue {spec.queue_name!r} is not an "
-            f"active leaf that user {spec.user!r} may submit to)"
-        )
-    if reason is not None or queue is None:
-        reject_application(work, partition, spec, reason or "")
+    if reason is not None:
+        reject_application(work, partition, spec, reason)
+        return
+    try:
+        queue = queue_for(work, partition, spec)
+    except PlacementFailed as failure:
+        reason = f"failed to place application {spec.application_id}: {failure}"
+        reject_application(work, partition, spec, reason)
         return
     fact = f.ApplicationAdded(
-        spec=spec, queue=queue, serial=partition.next_serial(), at_ns=work.now_ns
+        spec=spec, queue=queue.path, serial=partition.next_serial(), at_ns=work.now_ns
     )
     work.record(partition, fact)
     work.accepted_apps.append(spec.application_id)
@@ -89,24 +87,4 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
         )
     if has_negative(spec.placeholder_ask):
         return "placeholderAsk contains negative resources"
-    return None
-
-
-def place_application(state: PartitionState, spec: ApplicationSpec) -> str | None:
-    """Return the path of the leaf that takes the application: the queue it names, or the default.
-
-    The name of a queue that does not start at the root is the name of a child of the root.
-    """
-    wanted = spec.queue_name.lower()
-    if wanted and not wanted.startswith(f"{ROOT}."):
-        wanted = f"{ROOT}.{wanted.replace('.', '_dot_')}"
-    for path in (wanted, _FALLBACK):
-        queue = state.queues.get(path)
-        if (
-            queue is not None
-            and queue.is_leaf
-            and queue.state is not QueueState.DRAINING
-            and queue.allows_submit(spec.user, spec.groups)
-        ):
-            return path
     return None

@@ -34,6 +34,8 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         return Refusal.ASK_GONE
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
+    if app.state is ApplicationState.ACCEPTED and not _may_start(app):
+        return Refusal.APP_LIMIT
     resource = ask.spec.resource
     refusal = _check_node(state.nodes.get(proposal.node_id), resource)
     if refusal is not None:
@@ -42,6 +44,10 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         if not _has_room(state, queue, resource):
             return Refusal.QUEUE_LIMIT
     return None
+
+
+def _may_start(app: Application) -> bool:
+    return all(queue.may_start(app.serial) for queue in app.queue.lineage)
 
 
 def _check_node(node: Node | None, resource: Resource) -> Refusal | None:

@@ -9,7 +9,12 @@ the facts. A reload is a pure function of the new text and the tree, never a mer
 from collections.abc import Iterator
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.config import PartitionConfig, QueueConfig, effective_properties
+from yunikorn_actors.domain.config import (
+    PartitionConfig,
+    QueueConfig,
+    TemplateConfig,
+    effective_properties,
+)
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.machines.context.lifecycle import clean_if_empty
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -19,7 +24,7 @@ def configure(work: Work, partition: Partition, config: PartitionConfig) -> None
     state = partition.state
     if state.config != config:
         work.record(partition, f.PartitionConfigured(config=config))
-    described = dict(_describe(config.root, "", 0, {}))
+    described = dict(_describe(config.root, "", 0, {}, None))
     for path, spec in described.items():
         _put(work, partition, path, spec)
     for queue in tuple(state.queues.values()):
@@ -66,11 +71,16 @@ def clean(work: Work, partition: Partition, path: str, generation: int) -> None:
 
 
 def _describe(
-    config: QueueConfig, parent: str, position: int, inherited: dict[str, str]
+    config: QueueConfig,
+    parent: str,
+    position: int,
+    inherited: dict[str, str],
+    template: TemplateConfig | None,
 ) -> Iterator[tuple[str, QueueSpec]]:
     """List this queue and all below it, parents first."""
     path = f"{parent}.{config.name}" if parent else config.name
     properties = effective_properties(inherited, config.properties)
+    template = None if config.is_leaf else config.template or template
     yield (
         path,
         QueueSpec(
@@ -82,7 +92,8 @@ def _describe(
             properties=properties,
             submit_acl=config.submit_acl,
             admin_acl=config.admin_acl,
+            template=template,
         ),
     )
     for number, child in enumerate(config.children):
-        yield from _describe(child, path, number, properties)
+        yield from _describe(child, path, number, properties, template)

@@ -1,0 +1,168 @@
+"""Which queue an application belongs to: the placement rules.
+
+Rules are tried in order; the first that names a queue which will do wins, and a last one places
+what must be created into the recovery queue. A rule that says nothing lets the next one speak; a
+rule that says something impossible ends the placement. When no rule matched, `root.default` takes
+the application if it exists and will do.
+"""
+
+import re
+from collections.abc import Callable
+
+from yunikorn_actors.domain.application import ApplicationSpec
+from yunikorn_actors.domain.config import FilterConfig, RuleConfig
+from yunikorn_actors.domain.config.names import (
+    RECOVERY_QUEUE,
+    ROOT,
+    is_group_name,
+    is_queue_name,
+    is_user_name,
+)
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue, QueueState
+
+FORCE_TAG = "application.create.force"
+RECOVERY_PATH = f"{ROOT}.{RECOVERY_QUEUE}"
+_FALLBACK = f"{ROOT}.default"
+_REGEX_CHARACTERS = frozenset("^$*+?()[]{}|")
+_TRUE = frozenset({"1", "t", "true"})
+
+
+class PlacementFailed(Exception):  # noqa: N818 - it names what happened
+    """No queue for this application; the text says why."""
+
+
+def tag_of(spec: ApplicationSpec, name: str) -> str:
+    """Look a tag up; the names of tags ignore case."""
+    wanted = name.lower()
+    return next((value for tag, value in spec.tags.items() if tag.lower() == wanted), "")
+
+
+def is_forced(spec: ApplicationSpec) -> bool:
+    """Its work runs already, so it must be taken."""
+    return tag_of(spec, FORCE_TAG).lower() in _TRUE
+
+
+def place(state: PartitionState, spec: ApplicationSpec) -> str:
+    """Return the path of the leaf, which may still have to be created."""
+    assert state.config is not None
+    for rule in state.config.placement_rules:
+        path = _path_of(state, spec, rule)
+        if path and _will_do(state, spec, path):
+            return path
+    if is_forced(spec):
+        return RECOVERY_PATH
+    if _FALLBACK in state.queues and _will_do(state, spec, _FALLBACK):
+        return _FALLBACK
+    raise PlacementFailed(
+        f"application rejected: no placement rule matched (asked for {spec.queue_name!r}: is it "
+        f"an active leaf that user {spec.user!r} may submit to?)"
+    )
+
+
+def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
+    queue = state.queues.get(path)
+    if queue is None:
+        return nearest(state, path).allows_submit(spec.user, spec.groups)
+    return (
+        queue.is_leaf
+        and queue.state is not QueueState.DRAINING
+        and path != RECOVERY_PATH
+        and queue.allows_submit(spec.user, spec.groups)
+    )
+
+
+def nearest(state: PartitionState, path: str) -> Queue:
+    """Return the deepest queue on the path that exists; the root always does."""
+    while path not in state.queues:
+        path = path.rpartition(".")[0] or ROOT
+    return state.queues[path]
+
+
+def _path_of(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
+    """Return the path that one rule names, or nothing."""
+    name = _NAMES[rule.name](spec, rule)
+    if not name or not _passes(spec, rule.filter):
+        return ""
+    if _is_qualified(name):
+        _check_names(name, rule)
+        path = name.lower()
+    else:
+        if rule.name != "fixed":
+            name = name.replace(".", "_dot_")
+        _check_names(name, rule)
+        parent = _parent_of(state, spec, rule)
+        if not parent:
+            return ""
+        path = f"{parent}.{name}".lower()
+    return path if rule.create or path in state.queues else ""
+
+
+def _parent_of(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
+    if rule.parent is None:
+        return ROOT
+    parent = _path_of(state, spec, rule.parent)
+    known = state.queues.get(parent)
+    if known is not None and known.is_leaf:
+        raise PlacementFailed(f"parent rule returned a leaf queue: {parent}")
+    return parent
+
+
+def _is_qualified(name: str) -> bool:
+    lower = name.lower()
+    return lower == ROOT or lower.startswith(f"{ROOT}.")
+
+
+def _check_names(name: str, rule: RuleConfig) -> None:
+    for part in name.split("."):
+        if not is_queue_name(part):
+            raise PlacementFailed(
+                f"rule {rule.name} gives an invalid queue name {part!r}: use letters, digits and "
+                "_ : # / @ -, at most 64"
+            )
+
+
+def _provided(spec: ApplicationSpec, _: RuleConfig) -> str:
+    return spec.queue_name
+
+
+def _user(spec: ApplicationSpec, _: RuleConfig) -> str:
+    return spec.user.replace(".", "_dot_")
+
+
+def _tag(spec: ApplicationSpec, rule: RuleConfig) -> str:
+    return tag_of(spec, rule.value)
+
+
+def _fixed(_: ApplicationSpec, rule: RuleConfig) -> str:
+    return rule.value
+
+
+_NAMES: dict[str, Callable[[ApplicationSpec, RuleConfig], str]] = {
+    "provided": _provided,
+    "user": _user,
+    "tag": _tag,
+    "fixed": _fixed,
+}
+
+
+def _passes(spec: ApplicationSpec, filter_: FilterConfig | None) -> bool:
+    if filter_ is None:
+        return True
+    allow = filter_.type != "deny"
+    if not filter_.users and not filter_.groups:
+        return allow
+    matches = _matches(filter_.users, (spec.user,), is_user_name) or _matches(
+        filter_.groups, spec.groups, is_group_name
+    )
+    return allow if matches else not allow
+
+
+def _matches(
+    wanted: tuple[str, ...], names: tuple[str, ...], is_name: Callable[[str], bool]
+) -> bool:
+    """A single entry may be an expression, which is searched for anywhere in the name."""
+    if len(wanted) == 1 and not _REGEX_CHARACTERS.isdisjoint(wanted[0]):
+        expression = re.compile(wanted[0])
+        return any(expression.search(name) for name in names)
+    return any(name in wanted and is_name(name) for name in names)

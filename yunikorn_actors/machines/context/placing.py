@@ -1,0 +1,127 @@
+"""Placing an application: the rules name a queue, and what is missing of it is created.
+
+Creating the queue and adding the application happen in one handler, so no cleaner can come between
+(R-110, H-25). A queue that was created for an application which is refused in the end stays empty
+and is cleaned like any other.
+"""
+
+from typing import Any
+
+import msgspec
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationSpec
+from yunikorn_actors.domain.config import TemplateConfig
+from yunikorn_actors.domain.placement import (
+    RECOVERY_PATH,
+    PlacementFailed,
+    nearest,
+    place,
+    tag_of,
+)
+from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
+from yunikorn_actors.domain.resource import Resource, strictly_greater_than_zero
+from yunikorn_actors.machines.context.work import Partition, Work
+
+GUARANTEED_TAG = "namespace.resourceguaranteed"
+QUOTA_TAG = "namespace.resourcequota"
+MAX_APPLICATIONS_TAG = "namespace.resourcemaxapps"
+_TAG_MAX = 64 * 1024
+
+
+def queue_for(work: Work, partition: Partition, spec: ApplicationSpec) -> Queue:
+    """Return the leaf for an application, created where it must be; or raise PlacementFailed."""
+    path = place(partition.state, spec)
+    if path not in partition.state.queues:
+        _check_creation(partition, spec, path)
+        _create(work, partition, path)
+    queue = partition.state.queues[path]
+    if not queue.spec.managed and path != RECOVERY_PATH:
+        _apply_tags(work, partition, spec, queue)
+    return queue
+
+
+def _check_creation(partition: Partition, spec: ApplicationSpec, path: str) -> None:
+    above = nearest(partition.state, path)
+    if path == RECOVERY_PATH:
+        return
+    reason = None
+    if path.startswith(f"{RECOVERY_PATH}."):
+        reason = f"creation of queue {path} failed: the recovery queue cannot be asked for"
+    elif not above.allows_submit(spec.user, spec.groups):
+        reason = f"submit access to queue {above.path} denied during create of: {path}"
+    elif above.is_leaf:
+        reason = f"creation of queue {path} failed parent is already a leaf: {above.path}"
+    elif above.state is QueueState.DRAINING:
+        reason = f"creation of queue {path} failed: {above.path} is draining"
+    if reason is not None:
+        raise PlacementFailed(
+            f"failed to create rule based queue {path} for application "
+            f"{spec.application_id}: {reason}"
+        )
+
+
+def _create(work: Work, partition: Partition, path: str) -> None:
+    """Make every missing level: parents on the way, a leaf at the end."""
+    state = partition.state
+    parts = path.split(".")
+    for number in range(1, len(parts) + 1):
+        name = ".".join(parts[:number])
+        if name in state.queues:
+            continue
+        above = state.queues[".".join(parts[: number - 1])]
+        is_leaf = number == len(parts)
+        template = None if name == RECOVERY_PATH else above.spec.template
+        spec = _leaf_spec(template) if is_leaf else _parent_spec(template)
+        work.record(partition, f.QueueAdded(path=name, spec=spec, at_ns=work.now_ns))
+
+
+def _parent_spec(template: TemplateConfig | None) -> QueueSpec:
+    return QueueSpec(leaf=False, managed=False, template=template)
+
+
+def _leaf_spec(template: TemplateConfig | None) -> QueueSpec:
+    template = template or TemplateConfig()
+    return QueueSpec(
+        leaf=True,
+        managed=False,
+        guaranteed=_positive(template.guaranteed),
+        max=_positive(template.max),
+        max_applications=template.max_applications,
+        properties={key: value for key, value in template.properties.items() if key and value},
+    )
+
+
+def _positive(resource: Resource | None) -> Resource | None:
+    return resource if strictly_greater_than_zero(resource) else None
+
+
+def _apply_tags(work: Work, partition: Partition, spec: ApplicationSpec, queue: Queue) -> None:
+    """The last application that brings quota tags decides for its dynamic queue."""
+    new = queue.spec
+    quota, guaranteed = _tagged(spec, QUOTA_TAG), _tagged(spec, GUARANTEED_TAG)
+    if quota is not None or guaranteed is not None:
+        new = msgspec.structs.replace(new, max=quota, guaranteed=guaranteed)
+    text = tag_of(spec, MAX_APPLICATIONS_TAG)
+    if text.isascii() and text.isdecimal() and len(text) < 20 and int(text):  # noqa: PLR2004 - uint64
+        new = msgspec.structs.replace(new, max_applications=int(text))
+    if new != queue.spec:
+        work.record(
+            partition,
+            f.QueueReconfigured(path=queue.path, old_spec=queue.spec, spec=new, at_ns=work.now_ns),
+        )
+
+
+def _tagged(spec: ApplicationSpec, tag: str) -> Resource | None:
+    """Read `{"resources": {"memory": {"value": 123}}}`; what is no such thing is ignored."""
+    text = tag_of(spec, tag)
+    if not text or len(text) > _TAG_MAX:
+        return None
+    try:
+        entries: dict[str, dict[str, Any]] = msgspec.json.decode(text)["resources"]
+        resource = msgspec.convert(
+            {kind: entry["value"] for kind, entry in entries.items()}, dict[str, int]
+        )
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+        return None
+    return _positive(resource)
