@@ -77,8 +77,14 @@ def _order(planner: Planner) -> Iterator[str]:
         if (view.entry is not None) is not (view.has_work and view.parent is not None):
             yield f"queue {path} has something to try and is not shown, or the reverse"
         entries = [child.entry for _, child in view.children]
-        if not planner.order_is_stale and entries != sorted(e for e in entries if e is not None):
-            yield f"children of {path} are out of order"
+        if not planner.order_is_stale and not planner.stale_leaves:
+            if entries != sorted(entry for entry in entries if entry is not None):
+                yield f"children of {path} are out of order"
+            for key, child in view.children:
+                if key != child.key():
+                    yield f"queue {child.queue.path} stands by {key}, should by {child.key()}"
+            if view.priority != view.exported_priority():
+                yield f"queue {path} shows priority {view.priority}"
         yield from _lanes(view)
 
 

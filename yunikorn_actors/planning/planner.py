@@ -41,6 +41,9 @@ class Planner:
         self.in_flight: dict[int, InFlight] = {}
         self._last_id = first_proposal_id(scheduler_number)
         self.order_is_stale = False
+        """The cluster or the configuration changed since the last plan."""
+        self.stale_leaves: dict[QueueView, None] = {}
+        """Leaves whose amounts changed since: their rank is worked out once, before planning."""
 
     @property
     def has_work(self) -> bool:
@@ -57,6 +60,9 @@ class Planner:
         if self.order_is_stale:
             self.tree.measure(self.state.capacity)
             self.order_is_stale = False
+        for leaf in self.stale_leaves:
+            self.tree.rekey(leaf)
+        self.stale_leaves.clear()
         proposals: list[Allocate] = []
         while len(proposals) < limit:
             proposal = self._next()
@@ -157,7 +163,7 @@ class Planner:
         held = self._let_go(self.in_flight.pop(proposal_id))
         if not held.ask.gone:
             self._resync(held.ask)
-        self.tree.rekey(held.leaf)
+        self.stale_leaves[held.leaf] = None
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1
@@ -256,7 +262,7 @@ class Planner:
         self.order_is_stale = True
 
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
-        del self.tree.queues[fact.path]
+        self.tree.remove_queue(fact.path)
         self.order_is_stale = True
 
     def _on_node_added(self, fact: f.NodeAdded) -> None:
@@ -287,7 +293,8 @@ class Planner:
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
-        self.apps[fact.serial] = AppView(app, self.tree.queues[fact.queue])
+        leaf = self.tree.queues[fact.queue]
+        self.apps[fact.serial] = leaf.members[fact.serial] = AppView(app, leaf)
 
     def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
         view = self.apps.get(fact.serial)
@@ -299,11 +306,12 @@ class Planner:
         else:
             self.tree.leave(view)
         if fact.state in FINISHED:
-            del self.apps[fact.serial]
+            del self.apps[fact.serial], view.leaf.members[fact.serial]
         self._wake_applications(view.leaf)
 
     def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
         view = self.apps.pop(fact.serial)
+        del view.leaf.members[fact.serial]
         self.tree.let_go(view)
         self.tree.leave(view)
         self._wake_applications(view.leaf)
@@ -323,6 +331,7 @@ class Planner:
         watched = AskView(view, ask, shape, ask.spec.resource, ask.order())
         view.asks[ask.spec.key] = watched
         self._resync(watched)
+        self.stale_leaves[view.leaf] = None
 
     def _unwatch(self, view: AskView) -> None:
         if view.open:
@@ -339,13 +348,13 @@ class Planner:
             self._shut(view, view.open)
         view.resize(self.tree.shape_of(fact.spec.resource))
         self._resync(view)
-        self.tree.rekey(view.app.leaf)
+        self.stale_leaves[view.app.leaf] = None
 
     def _on_ask_removed(self, fact: f.AskRemoved) -> None:
         view = self._app(fact.application_id).asks.get(fact.key)
         if view is not None:
             self._unwatch(view)
-            self.tree.rekey(view.app.leaf)
+            self.stale_leaves[view.app.leaf] = None
 
     def _app(self, application_id: str) -> AppView:
         return self.apps[self.state.applications[application_id].serial]
@@ -370,14 +379,14 @@ class Planner:
         ask = app.asks[fact.key]
         self._charge_view(app, fact.node_id, fact.resource)
         self._resync(ask)
-        self.tree.rekey(app.leaf)
+        self.stale_leaves[app.leaf] = None
         return ask
 
     def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
         app = self._app(fact.spec.application_id)
         self._charge_view(app, fact.node_id, fact.spec.resource)
         self.tree.rekey_app(app)
-        self.tree.rekey(app.leaf)
+        self.stale_leaves[app.leaf] = None
 
     def _charge_view(self, app: AppView, node_id: str, amount: Resource) -> None:
         self.nodes.take(self.nodes.views[node_id], amount)
@@ -390,7 +399,7 @@ class Planner:
         self._give_back(app, app.leaf, fact.old_resource)
         self._charge_view(app, fact.node_id, fact.resource)
         self.tree.wake_shapes(node)
-        self.tree.rekey(app.leaf)
+        self.stale_leaves[app.leaf] = None
 
     def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
         node = self.nodes.views[fact.node_id]
@@ -398,7 +407,7 @@ class Planner:
         self.nodes.give_back(node, fact.resource)
         self._give_back(app, app.leaf, fact.resource)
         self.tree.wake_shapes(node)
-        self.tree.rekey(app.leaf)
+        self.stale_leaves[app.leaf] = None
         self._wake_applications(app.leaf)
 
 

@@ -12,6 +12,7 @@ from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.views import (
+    NO_PRIORITY,
     AppView,
     AskView,
     Lane,
@@ -35,6 +36,13 @@ class Tree:
         self.queues[queue.path] = view = QueueView(queue, parent)
         if parent is None:
             self.root = view
+        else:
+            parent.below.append(view)
+
+    def remove_queue(self, path: str) -> None:
+        view = self.queues.pop(path)
+        if view.parent is not None:
+            view.parent.below.remove(view)
 
     # -- shapes and lanes
 
@@ -49,7 +57,6 @@ class Tree:
         """Let an application take part with everything it waits for."""
         if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
             return
-        app.priority = priority_of(app)
         app.entry = (key_of(app), app)
         for shape in app.piles:
             self._join(app, shape)
@@ -128,7 +135,7 @@ class Tree:
         for level in view.lineage[:-1]:
             entry = level.entry
             if entry is None:
-                return
+                continue
             parent = level.parent
             assert parent is not None
             children = parent.children
@@ -210,11 +217,15 @@ class Tree:
             quotas = tuple(q for q in view.lineage if q.parent is not None and q.limit is not None)
             view.limits = (*quotas, view.lineage[-1])
             view.application_limits = tuple(
-                level for level in view.lineage if level.queue.spec.max_applications
+                level
+                for level in view.lineage
+                if level.queue.spec.max_applications or level.is_stateaware
             )
         for view in self.queues.values():
             self.wake_waiters(view)
             self.wake_held(view)
+        for view in self.queues.values():
+            self._export(view)
         for view in self.queues.values():
             self.rekey(view)
 
@@ -229,10 +240,10 @@ class Tree:
             if app.entry is not None:
                 self._join(app, shape)
         insort(pile, (view.order, view))
+        if -view.order[0] > app.priority:
+            self._rank(app, -view.order[0])
         if app.entry is None:
             self.enter(app)
-        elif -view.order[0] > app.priority:
-            self.rekey_app(app)
 
     def drop_ask(self, view: AskView) -> None:
         app, shape = view.app, view.shape
@@ -247,10 +258,30 @@ class Tree:
             del app.piles[shape]
         if not app.piles:
             app.entry = None
-        elif (
-            app.entry is not None
-            and -view.order[0] == app.priority
-            and not (pile and pile[0][0][0] == view.order[0])
-            and priority_of(app) != app.priority
-        ):
-            self.rekey_app(app)
+        if -view.order[0] == app.priority and not (pile and pile[0][0][0] == view.order[0]):
+            self._rank(app, priority_of(app))
+
+    # -- priorities
+
+    def _rank(self, app: AppView, priority: int) -> None:
+        """The highest priority of an application changed: it and its queues find new places."""
+        if priority == app.priority:
+            return
+        ranks = app.leaf.ranks
+        if app.priority != NO_PRIORITY:
+            ranks[app.priority] -= 1
+            if not ranks[app.priority]:
+                del ranks[app.priority]
+        if priority != NO_PRIORITY:
+            ranks[priority] = ranks.get(priority, 0) + 1
+        app.priority = priority
+        self.rekey_app(app)
+        self._export(app.leaf)
+        self.rekey(app.leaf)
+
+    def _export(self, view: QueueView) -> None:
+        for level in view.lineage:
+            priority = level.exported_priority()
+            if priority == level.priority:
+                return
+            level.priority = priority

@@ -9,8 +9,8 @@ applications by the policy of the leaf, between queues by fair share.
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.application import SCHEDULABLE, Application
-from yunikorn_actors.domain.config import ApplicationSortPolicy
+from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
+from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.share import usage_key
@@ -82,7 +82,7 @@ class AppView:
         """The queue that runs as many applications as it may; this one waits for a place."""
         self.starting = 0
         """Decisions in flight for an application that does not run yet."""
-        self.priority = 0
+        self.priority = NO_PRIORITY
         self.entry: AppEntry | None = None
         """Its place in the lanes; None while nothing of it may be tried."""
 
@@ -90,25 +90,37 @@ class AppView:
     def is_schedulable(self) -> bool:
         return self.app.state in SCHEDULABLE
 
+    @property
+    def age(self) -> tuple[int, int]:
+        return (self.app.submitted_ns, self.app.serial)
+
 
 AppEntry = tuple[tuple[object, ...], AppView]
-ChildEntry = tuple[tuple[float, int, str], "QueueView"]
+ChildKey = tuple[float, float, int, str]
+ChildEntry = tuple[ChildKey, "QueueView"]
+NO_PRIORITY = -(2**31)
+_PRIORITY_MAX = 2**31 - 1
 
 
 class QueueView:
     __slots__ = (
         "application_limits",
+        "below",
         "children",
         "denominators",
         "entry",
         "held",
+        "is_stateaware",
         "lanes",
         "limit",
         "limits",
         "lineage",
+        "members",
         "open_lanes",
         "parent",
+        "priority",
         "queue",
+        "ranks",
         "sorts_by_usage",
         "starting",
         "used",
@@ -127,6 +139,7 @@ class QueueView:
         self.limit: Resource | None = None
         self.application_limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that bound how many applications run."""
+        self.members: dict[int, AppView] = {}
         self.held: dict[int, AppView] = {}
         self.starting: dict[int, None] = {}
         """Serials of applications whose first allocation is on its way: they count as started."""
@@ -138,19 +151,53 @@ class QueueView:
         self.children: list[ChildEntry] = []
         """Children with something to try, in order."""
         self.entry: ChildEntry | None = None
+        self.below: list[QueueView] = []
+        self.ranks: dict[int, int] = {}
+        """How many applications of a leaf have which priority."""
+        self.priority = NO_PRIORITY
+        """What the parent sees: the highest below, moved by the offset or held by the fence."""
         self.sorts_by_usage = False
+        self.is_stateaware = False
         self.read_properties()
 
     def read_properties(self) -> None:
         policy = self.queue.properties.application_sort_policy
         self.sorts_by_usage = policy is ApplicationSortPolicy.FAIR
+        self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
+
+    def exported_priority(self) -> int:
+        """Work the priority out from what is below; without anything waiting there is none."""
+        highest = max(self.ranks, default=NO_PRIORITY)
+        for view in self.below:
+            highest = max(highest, view.priority)
+        properties = self.queue.properties
+        if highest == NO_PRIORITY:
+            return NO_PRIORITY
+        if properties.priority_fence:
+            return properties.priority_offset
+        return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + properties.priority_offset))
 
     @property
     def has_work(self) -> bool:
         return bool(self.open_lanes or self.children)
 
-    def key(self) -> tuple[float, int, str]:
-        """Fair share first; the larger pending amount decides between equals."""
+    def key(self) -> ChildKey:
+        """Rank among the siblings: priority and fair share, in the order the parent says.
+
+        The larger pending amount decides between equals; a parent may also keep to the order of its
+        configuration.
+        """
+        assert self.parent is not None
+        properties = self.parent.queue.properties
+        if properties.queue_sort_policy is QueueSortPolicy.FIFO:
+            rank: float = self.queue.spec.position
+        else:
+            rank = self._share()
+        if properties.application_sort_priority:
+            return (-self.priority, rank, -self.waiting, self.queue.path)
+        return (rank, -self.priority, -self.waiting, self.queue.path)
+
+    def _share(self) -> float:
         share = 0.0
         denominators = self.denominators
         for kind, quantity in self.used.items():
@@ -159,7 +206,7 @@ class QueueView:
                 if size is not None:
                     part = quantity / size if size > 0 else 1.0
                     share = max(share, part)
-        return (share, -self.waiting, self.queue.path)
+        return share
 
     def room_for(self, wanted: ShapeKey) -> bool:
         """Does this queue's own limit leave room; only types it names are limited."""
@@ -176,9 +223,23 @@ class QueueView:
         return True
 
     def may_start(self, app: "AppView") -> bool:
+        if self.is_stateaware and not self._is_next_to_start(app):
+            return False
         serial = app.app.serial
         others = [s for s in self.starting if s != serial and s not in self.queue.allocating]
         return self.queue.may_start(serial, len(others))
+
+    def _is_next_to_start(self, app: "AppView") -> bool:
+        """In a stateaware leaf one application starts at a time, the oldest that waits first."""
+        for other in self.members.values():
+            if other is app:
+                continue
+            state = other.app.state
+            if state is ApplicationState.STARTING or other.starting:
+                return False
+            if state is ApplicationState.ACCEPTED and other.piles and other.age < app.age:
+                return False
+        return True
 
     def refusing(self, wanted: ShapeKey) -> "QueueView | None":
         """Return the first of them that has no room, if any."""
@@ -210,8 +271,8 @@ class InFlight(Struct):
 
 
 def priority_of(app: AppView) -> int:
-    """The highest priority among the asks that wait."""
-    return max(-pile[0][0][0] for pile in app.piles.values())
+    """Return the highest priority among the asks that wait."""
+    return max((-pile[0][0][0] for pile in app.piles.values()), default=NO_PRIORITY)
 
 
 def key_of(app: AppView) -> tuple[object, ...]:

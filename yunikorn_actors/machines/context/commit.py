@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationState,
 )
+from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Refusal
@@ -36,6 +37,8 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         return Refusal.APP_STATE
     if app.state is ApplicationState.ACCEPTED and not _may_start(app):
         return Refusal.APP_LIMIT
+    if app.state is ApplicationState.ACCEPTED and _is_another_starting(state, app):
+        return Refusal.STATEAWARE_BUSY
     resource = ask.spec.resource
     refusal = _check_node(state.nodes.get(proposal.node_id), resource)
     if refusal is not None:
@@ -48,6 +51,25 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
 
 def _may_start(app: Application) -> bool:
     return all(queue.may_start(app.serial) for queue in app.queue.lineage)
+
+
+def _is_another_starting(state: PartitionState, app: Application) -> bool:
+    """In a stateaware leaf one application starts at a time, the oldest that waits first."""
+    queue = app.queue
+    if queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
+        return False
+    age = (app.submitted_ns, app.serial)
+    for serial, id_ in queue.applications.items():
+        other = state.applications[id_]
+        if other.state is ApplicationState.STARTING:
+            return True
+        if (
+            other.state is ApplicationState.ACCEPTED
+            and any(other.pending.values())
+            and (other.submitted_ns, serial) < age
+        ):
+            return True
+    return False
 
 
 def _check_node(node: Node | None, resource: Resource) -> Refusal | None:

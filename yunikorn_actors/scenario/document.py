@@ -1,0 +1,115 @@
+"""A scenario file: from its text to a Scenario, or a ScenarioError that names file and line.
+
+The format is read whole, also where the core cannot do yet what a step says. YAML is the strict
+kind that configurations are written in.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from yaml.nodes import Node
+
+from yunikorn_actors.domain.config import ConfigError
+from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX, compose, line_of
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.scenario.reading import (
+    Fault,
+    duration,
+    one_of,
+    refuse_ambiguous_keys,
+    table,
+    text,
+)
+from yunikorn_actors.scenario.resource_manager import Confirmation
+from yunikorn_actors.scenario.step_readers import read_steps
+from yunikorn_actors.scenario.written import WrittenStep, configuration
+
+DEFAULT_QUEUES: Final = """\
+partitions:
+- name: default
+  queues:
+  - name: root
+    submitacl: "*"
+    queues: [{name: default}]
+"""
+_DURATIONS: Final = (
+    "placeholder_timeout", "completing_timeout", "starting_timeout", "reservation_delay",
+    "preemption_delay",
+)  # fmt: skip
+
+
+class ScenarioError(ValueError):
+    """The file cannot be read as a scenario."""
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    file: str
+    name: str
+    queues: str
+    settings: Settings
+    confirmation: Confirmation
+    steps: tuple[WrittenStep, ...]
+
+
+def read_scenario(path: Path) -> Scenario:
+    try:
+        with path.open("rb") as file:
+            source = file.read(TEXT_BYTES_MAX + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+    return parse_scenario(source, str(path))
+
+
+def parse_scenario(source: str, file: str) -> Scenario:
+    try:
+        return _scenario(source, file)
+    except ConfigError as error:
+        fault = error.faults[0]
+        raise ScenarioError(f"{file}:{fault.line}: {fault.what} ({fault.remedy})") from None
+    except Fault as fault:
+        raise ScenarioError(f"{file}:{fault.line}: {fault}") from None
+
+
+def _scenario(source: str, file: str) -> Scenario:
+    root = compose(source)
+    if root is None:
+        raise Fault(1, "the file is empty; write at least `name` and `steps`")
+    refuse_ambiguous_keys(root)
+    values: dict[str, Any] = _read_document(root)
+    for key in ("name", "steps"):
+        if key not in values:
+            raise Fault(line_of(root), f"{key!r} is missing")
+    return Scenario(
+        file=file,
+        name=values["name"],
+        queues=values.get("queues", DEFAULT_QUEUES),
+        settings=values.get("settings", Settings()),
+        confirmation=values.get("rm", {}).get("confirm", "auto"),
+        steps=values["steps"],
+    )
+
+
+def _read_name(node: Node) -> str:
+    name = text(node)
+    if not name.strip() or len(name.splitlines()) > 1:
+        raise Fault(line_of(node), "a name is one line")
+    return name
+
+
+def _read_settings(node: Node) -> Settings:
+    return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
+
+
+_CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "manual"}
+_read_durations: Final = table(dict.fromkeys(_DURATIONS, duration))
+_read_document: Final = table(
+    {
+        "name": _read_name,
+        "about": text,
+        "queues": configuration,
+        "settings": _read_settings,
+        "rm": table({"confirm": one_of(_CONFIRMATIONS)}),
+        "steps": read_steps,
+    }
+)

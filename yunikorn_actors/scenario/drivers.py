@@ -1,0 +1,152 @@
+"""The two ways to run a core under a scenario: in virtual time on one thread, and for real.
+
+On threads the clock of the core runs faster than the world, so waiting is shorter by that factor;
+rest is then a matter of watching: nothing under way for a little while.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.codec import TraceDigest, state_digest
+from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.sim.choosers import chooser_of
+from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
+
+DriverName = Literal["sim", "threads"]
+
+INSTANCE: Final = "scenario"
+"""A part of every UUID: the same in each run, so that runs can be compared."""
+QUIET_S: Final = 0.02
+REST_TIMEOUT_S: Final = 5.0
+_POLL_S: Final = 0.001
+
+
+class NoRest(CoreError, TimeoutError):  # noqa: N818 - as the other errors of the core
+    """The core did not come to rest after a step."""
+
+
+class Report(NamedTuple):
+    messages: int
+    virtual_ns: int
+    digest: str | None
+    """Of all that was delivered, in its order; None where the order is not ours to choose."""
+
+
+class Driver(Protocol):
+    @property
+    def core(self) -> Gateway: ...
+
+    def settle(self) -> None: ...
+
+    def advance(self, duration_ns: int) -> None: ...
+
+    def report(self) -> Report: ...
+
+    def close(self) -> None: ...
+
+
+class _Listener:
+    """Stands among the checkers, and hands on what was delivered."""
+
+    def __init__(self, hear: Callable[[Delivery], None]) -> None:
+        self._hear = hear
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
+        self._hear(delivery)
+
+
+class SimulatorDriver:
+    def __init__(
+        self, *, topology: TopologyName, settings: Settings, seed: int, trace: Path | None,
+        checkers: tuple[Checker, ...],
+    ) -> None:  # fmt: skip
+        self._digest = TraceDigest()
+        self._recorder = (
+            None if trace is None else Recorder(trace, _header(topology, settings, seed))
+        )
+        recording = () if self._recorder is None else (_Listener(self._recorder.add),)
+        self.core = Simulator(
+            Topology(topology, settings=settings, instance=INSTANCE),
+            chooser=chooser_of(seed),
+            # What a checker objects to must be in the trace already.
+            checkers=(*recording, _Listener(self._digest.add), *checkers),
+        )
+
+    def settle(self) -> None:
+        self.core.settle()
+        if self.core.callback_errors:
+            raise self.core.callback_errors[0]
+
+    def advance(self, duration_ns: int) -> None:
+        self.core.advance(duration_ns)
+
+    def report(self) -> Report:
+        return Report(self.core.delivered, self.core.now_ns - EPOCH_NS, self._digest.hex())
+
+    def close(self) -> None:
+        """End the trace; a disk that did not take all of it is the caller's to hear of."""
+        if self._recorder is None:
+            return
+        states = {address: state_digest(state) for address, state in self.core.states().items()}
+        self._recorder.close({"states": states, "digest": self._digest.hex()})
+        if self._recorder.failure is not None:
+            raise self._recorder.failure
+
+
+class ThreadsDriver:
+    def __init__(
+        self, *, topology: TopologyName, settings: Settings, trace: Path | None, time_scale: int
+    ) -> None:
+        self._time_scale = time_scale
+        self.core = SchedulerCore(
+            topology=topology, settings=settings, instance=INSTANCE, trace=trace,
+            time_scale=time_scale,
+        )  # fmt: skip
+        self.core.start()
+        self._start_ns = self.core.clock.now_ns()
+
+    def settle(self) -> None:
+        """Wait until nothing has been under way for a while, callbacks included."""
+        deadline = time.monotonic() + REST_TIMEOUT_S
+        quiet_since = time.monotonic()
+        while (now := time.monotonic()) - quiet_since < QUIET_S:
+            if self.core.failure is not None:
+                raise self.core.failure
+            if now > deadline:
+                raise NoRest(
+                    f"no rest within {REST_TIMEOUT_S:.0f} s: messages keep coming, or a handler "
+                    "or callback does not return"
+                )
+            time.sleep(_POLL_S)
+            if not self.core.is_settled():
+                quiet_since = time.monotonic()
+
+    def advance(self, duration_ns: int) -> None:
+        time.sleep(duration_ns / self._time_scale / 1e9)
+
+    def report(self) -> Report:
+        return Report(self.core.handled, self.core.clock.now_ns() - self._start_ns, None)
+
+    def close(self) -> None:
+        self.core.stop()
+
+
+def _header(topology: TopologyName, settings: Settings, seed: int) -> dict[str, Any]:
+    return {
+        "topology": topology,
+        "driver": "sim",
+        "seed": seed,
+        "instance": INSTANCE,
+        "settings": msgspec.to_builtins(settings),
+        "start_ns": EPOCH_NS,
+    }

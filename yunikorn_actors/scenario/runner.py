@@ -1,0 +1,164 @@
+"""Running scenarios: a file for each of its seeds, a run step by step up to the first failure.
+
+Every simulated run is watched by checkers; what they object to, and whatever the core raises, ends
+the run as a failure of the step at hand, with the line that repeats it.
+"""
+
+import shlex
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.scenario.document import Scenario, ScenarioError, read_scenario
+from yunikorn_actors.scenario.drivers import (
+    Driver,
+    DriverName,
+    SimulatorDriver,
+    ThreadsDriver,
+)
+from yunikorn_actors.scenario.expected import Difference
+from yunikorn_actors.scenario.stage import Stage
+from yunikorn_actors.scenario.written import Register, WrittenStep
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.simulator import Checker
+
+IMPLIED_REGISTRATION: Final = WrittenStep(number=0, line=1, name="register", step=Register())
+
+
+class RunOptions(Struct, frozen=True, kw_only=True):
+    seeds: Sequence[int] = (0,)
+    """Run in this order up to the first that fails."""
+    topology: TopologyName = "proposing"
+    driver: DriverName = "sim"
+    time_scale: int = 100
+    trace: Path | None = None
+    """Of the last run."""
+    checkers: Callable[[], tuple[Checker, ...]] = default_checkers
+
+
+class Failure(Struct, frozen=True, kw_only=True):
+    step: int
+    """From 1; 0 is the registration that a file leaves out."""
+    line: int
+    path: str
+    expected: Any
+    actual: Any
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How a file fared: its first failing run, else its last one."""
+
+    file: str
+    ok: bool
+    name: str = ""
+    seed: int = 0
+    failures: tuple[Failure, ...] = ()
+    messages: int = 0
+    virtual_ms: float = 0.0
+    wall_ms: float = 0.0
+    digest: str | None = None
+    runs: int = 0
+    error: str | None = None
+    """Why the file cannot be read."""
+
+
+def run_file(path: Path, options: RunOptions) -> Outcome:
+    """Read a file once and run it for every seed, up to the first that fails."""
+    try:
+        scenario = read_scenario(path)
+    except ScenarioError as error:
+        return Outcome(file=str(path), ok=False, error=str(error))
+    return run_scenario(scenario, options)
+
+
+def run_scenario(scenario: Scenario, options: RunOptions) -> Outcome:
+    """Run a scenario for every seed, up to the first that fails."""
+    outcome = Outcome(file=scenario.file, ok=True, name=scenario.name)
+    for runs, seed in enumerate(options.seeds, 1):
+        outcome = replace(_run(scenario, seed, options), runs=runs)
+        if not outcome.ok:
+            break
+    return outcome
+
+
+def _run(scenario: Scenario, seed: int, options: RunOptions) -> Outcome:
+    started = time.perf_counter()
+    driver = _driver(scenario, seed, options)
+    try:
+        failures = _failures(scenario, seed, options, driver)
+        report = driver.report()
+    finally:
+        driver.close()
+    return Outcome(
+        file=scenario.file,
+        name=scenario.name,
+        seed=seed,
+        ok=not failures,
+        failures=failures,
+        messages=report.messages,
+        virtual_ms=report.virtual_ns / 1e6,
+        wall_ms=round((time.perf_counter() - started) * 1e3, 3),
+        digest=report.digest,
+    )
+
+
+def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
+    if options.driver == "threads":
+        return ThreadsDriver(
+            topology=options.topology, settings=scenario.settings, trace=options.trace,
+            time_scale=options.time_scale,
+        )  # fmt: skip
+    return SimulatorDriver(
+        topology=options.topology, settings=scenario.settings, seed=seed, trace=options.trace,
+        checkers=options.checkers(),
+    )  # fmt: skip
+
+
+def _failures(
+    scenario: Scenario, seed: int, options: RunOptions, driver: Driver
+) -> tuple[Failure, ...]:
+    """Perform step by step; return what is wrong with the first step that has anything wrong."""
+    stage = Stage(scenario, driver, Random(seed).random if seed else None)  # noqa: S311 - no secret
+    for step in _steps(scenario):
+        try:
+            differences = stage.perform(step)
+        except Exception as error:  # noqa: BLE001 - whatever the core raises belongs to the step
+            actual = f"{_text_of(error)}; repeat: {_command(scenario, seed, options)}"
+            differences = (Difference("invariants", "hold", actual),)
+        if differences:
+            return tuple(
+                Failure(step=step.number, line=step.line, **difference._asdict())
+                for difference in differences
+            )
+    return ()
+
+
+def _steps(scenario: Scenario) -> tuple[WrittenStep, ...]:
+    first = scenario.steps[0].step
+    implied = () if isinstance(first, Register) else (IMPLIED_REGISTRATION,)
+    return (*implied, *scenario.steps)
+
+
+def _text_of(error: Exception) -> str:
+    """Say what the core says of itself; of a plain exception, where it came from as well."""
+    if isinstance(error, InvariantViolation | CoreError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{error!r} in {frame.name} ({Path(frame.filename).name}:{frame.lineno})"
+
+
+def _command(scenario: Scenario, seed: int, options: RunOptions) -> str:
+    driver = "" if options.driver == "sim" else f" --driver {options.driver}"
+    return (
+        f"yunikorn-actors scenario run {shlex.quote(scenario.file)} --seed {seed} "
+        f"--topology {options.topology}{driver}"
+    )

@@ -1,0 +1,115 @@
+"""The steps by name, and how each is read."""
+
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from yunikorn_actors.domain.config.document import line_of
+from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario.expectations import EXPECTATION
+from yunikorn_actors.scenario.reading import (
+    Fault,
+    Reader,
+    allowed,
+    duration,
+    members,
+    one_of,
+    record,
+    text,
+    within,
+    wrong,
+)
+
+_N = TypeVar("_N", bound=w.NamedStep)
+
+StepReaders = Mapping[str, Reader[w.Step]]
+
+
+def _named(kind: type[_N]) -> Reader[_N]:
+    """Read a step that is one name, or a mapping with that name as `id`."""
+    read_mapping = record(kind)
+    return lambda node: read_mapping(node) if isinstance(node, MappingNode) else kind(id=text(node))
+
+
+def _word_or(word: str, step: w.Step, read: Reader[w.Step]) -> Reader[w.Step]:
+    """Read a step for which one word may stand."""
+    read_word = one_of({word: step})
+    return lambda node: (read_word if isinstance(node, ScalarNode) else read)(node)
+
+
+def _read_create_node(node: Node) -> w.CreateNode:
+    step = _read_nodes(node)
+    if bool(step.id) == bool(step.ids) or (step.ids and step.count is not None):
+        raise Fault(line_of(node), "name the nodes by `id`, by `id` with `count`, or by `ids`")
+    return step
+
+
+def _read_config(node: Node) -> w.Config:
+    """Either a configuration, or one under `queues` with what else is to be said."""
+    if any(key.value == "queues" for key, _ in members(node)):
+        return _read_config_fields(node)
+    return w.Config(queues=w.configuration(node))
+
+
+def _steps(readers: StepReaders) -> Reader[tuple[w.WrittenStep, ...]]:
+    def read(node: Node) -> tuple[w.WrittenStep, ...]:
+        if not isinstance(node, SequenceNode) or not node.value:
+            raise wrong(node, "a list of steps")
+        return tuple(
+            within(f"step {number}", _step(readers, number), item)
+            for number, item in enumerate(node.value, 1)
+        )
+
+    return read
+
+
+def _step(readers: StepReaders, number: int) -> Reader[w.WrittenStep]:
+    def read(node: Node) -> w.WrittenStep:
+        written = list(members(node))
+        if len(written) != 1:
+            raise Fault(line_of(node), f"a step has exactly one key, not {len(written)}")
+        key, value = written[0]
+        name = str(key.value)
+        if name not in readers:
+            raise Fault(line_of(key), f"unknown step {name!r}; {allowed(readers)}")
+        step = within(name, readers[name], value)
+        return w.WrittenStep(number=number, line=line_of(key), name=name, step=step)
+
+    return read
+
+
+_read_nodes: Final = record(w.CreateNode)
+_read_config_fields: Final = record(w.Config)
+
+_REQUESTS: Final[dict[str, Reader[w.Step]]] = {
+    "register": record(w.Register),
+    "create_node": _read_create_node,
+    "update_node": record(w.UpdateNode),
+    "drain_node": _named(w.DrainNode),
+    "undrain_node": _named(w.UndrainNode),
+    "remove_node": _named(w.RemoveNode),
+    "add_app": record(w.AddApp),
+    "remove_app": _named(w.RemoveApp),
+    "ask": record(w.Ask),
+    "release_ask": record(w.ReleaseAsk),
+    "release": record(w.Release),
+    "confirm": _word_or("all", w.ConfirmAll(), record(w.Confirm)),
+    "bind": record(w.Bind),
+    "config": _read_config,
+    "lose_rm": _named(w.LoseRm),
+    "unregister": _named(w.Unregister),
+    "raw": record(w.Raw),
+    "predicate": _word_or("allow", w.Predicate(), record(w.Predicate)),
+}
+"""What can be sent without waiting for rest: these alone may stand in `together`."""
+
+_read_together: Final = _steps(_REQUESTS)
+_STEPS: Final[dict[str, Reader[w.Step]]] = {
+    **_REQUESTS,
+    "advance": lambda node: w.Advance(duration_ns=duration(node)),
+    "together": lambda node: w.Together(steps=_read_together(node)),
+    "expect": lambda node: w.Expect(expected=EXPECTATION.read(node)),
+}
+
+read_steps: Final = _steps(_STEPS)
