@@ -130,6 +130,8 @@ class Application:
         "allocations",
         "asks",
         "generation",
+        "group",
+        "group_usages",
         "pending",
         "pending_books",
         "placeholder_books",
@@ -158,6 +160,9 @@ class Application:
         self.serial = serial
         self.queue = queue
         self.usages = usages
+        self.group = ""
+        """The group in which it counts, decided once."""
+        self.group_usages: tuple[Usage, ...] = ()
         self.state = ApplicationState.NEW
         self.generation = 0
         self.submitted_ns = now_ns
@@ -169,18 +174,27 @@ class Application:
         self.pending: Resource = {}
         self.allocated: Resource = {}
         self.placeholders: Resource = {}
-        # Every book that one allocation is written into, gathered once: the books are changed in
-        # place and never replaced, so the hot path touches no attribute at all.
-        shared = (
-            *(level.allocated for level in queue.lineage),
-            *(usage.amounts for usage in usages),
-        )
-        self.allocated_books: tuple[Resource, ...] = (self.allocated, *shared)
-        self.placeholder_books: tuple[Resource, ...] = (self.placeholders, *shared)
+        self.allocated_books: tuple[Resource, ...] = ()
+        self.placeholder_books: tuple[Resource, ...] = ()
         self.pending_books: tuple[Resource, ...] = (
             self.pending,
             *(level.pending for level in queue.lineage),
         )
+        self.gather_books()
+
+    def gather_books(self) -> None:
+        """Gather every book that one allocation is written into.
+
+        The books are changed in place and never replaced, so this is done once for each group, and
+        the hot path touches no attribute at all.
+        """
+        shared = (
+            *(level.allocated for level in self.queue.lineage),
+            *(usage.amounts for usage in self.usages),
+            *(usage.amounts for usage in self.group_usages),
+        )
+        self.allocated_books = (self.allocated, *shared)
+        self.placeholder_books = (self.placeholders, *shared)
 
     @property
     def id(self) -> str:

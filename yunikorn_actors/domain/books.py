@@ -1,11 +1,13 @@
-"""Writing one amount into all the books that it belongs to.
+"""Writing one amount into all the books that it belongs to, and opening and closing books.
 
 The books are exact (they never saturate), are changed in place and never replaced.
 """
 
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.user import Usage
 
 
 def books_of(app: Application, allocation: Allocation) -> tuple[Resource, ...]:
@@ -35,3 +37,25 @@ def strike(books: tuple[Resource, ...], amount: Resource) -> None:
                 book[kind] -= quantity
             except KeyError:
                 book[kind] = -quantity
+
+
+def attach(owners: dict[str, dict[str, Usage]], owner: str, queue: Queue) -> tuple[Usage, ...]:
+    """Open what an owner uses along a path, or count one more application on it."""
+    by_path = owners.setdefault(owner, {})
+    usages = tuple(by_path.setdefault(level.path, Usage()) for level in queue.lineage)
+    for usage in usages:
+        usage.attached += 1
+    return usages
+
+
+def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) -> None:
+    """Close what nobody is attached to any more."""
+    by_path = owners[owner]
+    for level in app.queue.lineage:
+        usage = by_path[level.path]
+        usage.running.pop(app.serial, None)
+        usage.attached -= 1
+        if not usage.attached:
+            del by_path[level.path]
+    if not by_path:
+        del owners[owner]

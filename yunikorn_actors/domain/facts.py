@@ -139,6 +139,16 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class ApplicationLinked(Base, frozen=True, kw_only=True):
+    """From here on the application counts in a group; an empty one ends that."""
+
+    application_id: str
+    serial: int
+    old_group: str
+    group: str
+    at_ns: int
+
+
 class ApplicationRemoved(Base, frozen=True, kw_only=True):
     """Removed by its resource manager; its asks and allocations went before it."""
 
@@ -213,6 +223,7 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
     resource: Resource
     at_ns: int
     proposal_id: int = NO_PROPOSAL
+    group: str = ""
 
 
 class AllocationRecovered(Base, frozen=True, kw_only=True):
@@ -226,6 +237,7 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
     created_ns: int
     sequence: int
     at_ns: int
+    group: str = ""
 
 
 class AllocationResized(Base, frozen=True, kw_only=True):
@@ -238,6 +250,7 @@ class AllocationResized(Base, frozen=True, kw_only=True):
     old_resource: Resource
     resource: Resource
     at_ns: int
+    group: str = ""
 
 
 class ReleaseRequested(Base, frozen=True, kw_only=True):
@@ -263,6 +276,7 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     resource: Resource
     type: TerminationType
     at_ns: int
+    group: str = ""
 
 
 class ForeignAllocationPut(Base, frozen=True, kw_only=True):
@@ -297,6 +311,7 @@ Fact = (
     | ApplicationAdded
     | ApplicationRejected
     | ApplicationStateChanged
+    | ApplicationLinked
     | ApplicationRemoved
     | ApplicationForgotten
     | TimerArmed

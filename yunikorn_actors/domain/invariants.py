@@ -18,6 +18,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, deep_equals, describe, pruned
+from yunikorn_actors.domain.user import Usage
 
 
 def violations(state: PartitionState) -> list[str]:
@@ -175,17 +176,23 @@ def _life_cycle(state: PartitionState) -> Iterator[str]:
 
 def _usage(state: PartitionState) -> Iterator[str]:
     for user, by_path in state.users.items():
-        for path, usage in by_path.items():
-            apps = [
-                app
-                for app in state.applications.values()
-                if app.spec.user == user and state.queues[path] in app.queue.lineage
-            ]
-            charged = (part for app in apps for part in (app.allocated, app.placeholders))
-            yield from _differ(f"usage of {user} in {path}", usage.amounts, _total(charged))
-            counted = {app.serial for app in apps if app.state not in LEAVES_USER_COUNT}
-            if not counted.issuperset(usage.running) or usage.attached != len(apps):
-                yield f"{user} in {path} counts applications that are not there"
+        mine = [app for app in state.applications.values() if app.spec.user == user]
+        yield from _usages_of(state, user, by_path, mine)
+    for group, by_path in state.groups.items():
+        ours = [app for app in state.applications.values() if app.group == group]
+        yield from _usages_of(state, group, by_path, ours)
+
+
+def _usages_of(
+    state: PartitionState, owner: str, by_path: dict[str, Usage], apps: list[Application]
+) -> Iterator[str]:
+    for path, usage in by_path.items():
+        below = [app for app in apps if state.queues[path] in app.queue.lineage]
+        charged = (part for app in below for part in (app.allocated, app.placeholders))
+        yield from _differ(f"usage of {owner} in {path}", usage.amounts, _total(charged))
+        counted = {app.serial for app in below if app.state not in LEAVES_USER_COUNT}
+        if not counted.issuperset(usage.running) or usage.attached != len(below):
+            yield f"{owner} in {path} counts applications that are not there"
 
 
 def _identity(state: PartitionState) -> Iterator[str]:

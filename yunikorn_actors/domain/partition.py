@@ -28,7 +28,7 @@ from yunikorn_actors.domain.application import (
     FinishedApplication,
     Timer,
 )
-from yunikorn_actors.domain.books import books_of, strike, waiting, write
+from yunikorn_actors.domain.books import attach, books_of, detach, strike, waiting, write
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
@@ -50,6 +50,7 @@ class PartitionState:
         self.applications: dict[str, Application] = {}
         self.finished: dict[int, FinishedApplication] = {}
         self.users: dict[str, dict[str, Usage]] = {}
+        self.groups: dict[str, dict[str, Usage]] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
         self.allocation_count = 0
         self.refused_node_actions = 0
@@ -161,10 +162,7 @@ class PartitionState:
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
         queue = self.queues[fact.queue]
-        by_path = self.users.setdefault(fact.spec.user, {})
-        usages = tuple(by_path.setdefault(level.path, Usage()) for level in queue.lineage)
-        for usage in usages:
-            usage.attached += 1
+        usages = attach(self.users, fact.spec.user, queue)
         app = Application(
             fact.spec, serial=fact.serial, queue=queue, usages=usages, now_ns=fact.at_ns
         )
@@ -198,7 +196,7 @@ class PartitionState:
         app.generation += 1
         app.state_log.append((fact.at_ns, fact.state))
         if fact.state in LEAVES_USER_COUNT:
-            for usage in app.usages:
+            for usage in (*app.usages, *app.group_usages):
                 usage.running.pop(app.serial, None)
         if fact.state in FINISHED:
             self._detach(app)
@@ -226,14 +224,27 @@ class PartitionState:
         _forget_allocating(app)
         del self.applications[app.id]
         del app.queue.applications[app.serial]
-        by_path = self.users[app.spec.user]
-        for level, usage in zip(app.queue.lineage, app.usages, strict=True):
-            usage.running.pop(app.serial, None)
-            usage.attached -= 1
-            if not usage.attached:
-                del by_path[level.path]
-        if not by_path:
-            del self.users[app.spec.user]
+        detach(self.users, app.spec.user, app)
+        if app.group:
+            detach(self.groups, app.group, app)
+
+    def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
+        app = self.applications[fact.application_id]
+        counts = app.serial in app.usages[0].running
+        charged = (app.allocated, app.placeholders)
+        for usage in app.group_usages:
+            for amount in charged:
+                discharge(usage.amounts, amount)
+        if app.group:
+            detach(self.groups, app.group, app)
+        app.group = fact.group
+        app.group_usages = attach(self.groups, fact.group, app.queue) if fact.group else ()
+        for usage in app.group_usages:
+            for amount in charged:
+                charge(usage.amounts, amount)
+            if counts:
+                usage.running[app.serial] = None
+        app.gather_books()
 
     def _on_timer_armed(self, fact: f.TimerArmed) -> None:
         timer = Timer(generation=fact.generation, due_ns=fact.due_ns)
@@ -316,7 +327,7 @@ class PartitionState:
             for level in app.queue.lineage:
                 level.allocating[app.serial] = None
         if app.serial not in app.usages[0].running:
-            for usage in app.usages:
+            for usage in (*app.usages, *app.group_usages):
                 usage.running[app.serial] = None
 
     def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
@@ -373,6 +384,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ApplicationAdded: PartitionState._on_application_added,
     f.ApplicationRejected: PartitionState._on_application_rejected,
     f.ApplicationStateChanged: PartitionState._on_application_state_changed,
+    f.ApplicationLinked: PartitionState._on_application_linked,
     f.ApplicationRemoved: PartitionState._on_application_removed,
     f.ApplicationForgotten: PartitionState._on_application_forgotten,
     f.TimerArmed: PartitionState._on_timer_armed,

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from yunikorn_actors.domain.config import Acl, QueueProperties, TemplateConfig
+from yunikorn_actors.domain.config import Acl, LimitConfig, QueueProperties, TemplateConfig
 from yunikorn_actors.domain.resource import Resource
 
 ROOT = "root"
@@ -35,6 +35,7 @@ class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The effective ones, inheritance applied."""
     submit_acl: str = ""
     admin_acl: str = ""
+    limits: tuple[LimitConfig, ...] = ()
     template: TemplateConfig | None = None
     """What a leaf that placement creates below starts with."""
 

@@ -28,6 +28,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "applications": {id_: _application(app) for id_, app in sorted(state.applications.items())},
         "finished": [_finished(app) for _, app in sorted(state.finished.items())],
         "users": {user: _usages(by_path) for user, by_path in sorted(state.users.items())},
+        "groups": {group: _usages(by_path) for group, by_path in sorted(state.groups.items())},
         "foreign": {
             key: {"node": item.node_id, "resource": _amounts(item.resource)}
             for key, item in sorted(state.foreign.items())
@@ -85,6 +86,7 @@ def _application(app: Application) -> dict[str, Any]:
         "queue": app.queue.path,
         "user": spec.user,
         "groups": list(spec.groups),
+        "group": app.group,
         "submitted_ns": app.submitted_ns,
         "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
         "allocated": _amounts(app.allocated),

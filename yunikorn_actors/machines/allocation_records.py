@@ -118,9 +118,26 @@ def _user_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # no
     )
 
 
+def _group_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # noqa: ANN401
+    path = ".".join(fact.queue.split(".")[: level + 1])
+    return event_record(
+        _USER,
+        fact.group,
+        fact,
+        change,
+        _D.UG_GROUP_RESOURCE,
+        reference=path,
+        resource=_amount_of(fact),
+    )
+
+
 DEPTH_MAX = 64
 _USER_LEVELS = {
     change: tuple(partial(_user_usage, change, level) for level in range(DEPTH_MAX))
+    for change in (_ADD, _REMOVE)
+}
+_GROUP_LEVELS = {
+    change: tuple(partial(_group_usage, change, level) for level in range(DEPTH_MAX))
     for change in (_ADD, _REMOVE)
 }
 _COMMITTED = (_app_alloc, _request_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
@@ -146,12 +163,19 @@ def _depth(fact: Any) -> int:  # noqa: ANN401
 
 
 def of_commitment(fact: f.AllocationCommitted) -> tuple[Builder, ...]:
-    return _COMMITTED_BY_DEPTH[_depth(fact)]
+    return _with_group(fact, _COMMITTED_BY_DEPTH, _ADD)
 
 
 def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
-    return _RECOVERED_BY_DEPTH[_depth(fact)]
+    return _with_group(fact, _RECOVERED_BY_DEPTH, _ADD)
 
 
 def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
-    return _RELEASED_BY_DEPTH[_depth(fact)]
+    return _with_group(fact, _RELEASED_BY_DEPTH, _REMOVE)
+
+
+def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Builder, ...]:  # noqa: ANN401
+    depth = _depth(fact)
+    if not fact.group:
+        return by_depth[depth]
+    return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])

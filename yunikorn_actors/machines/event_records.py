@@ -6,10 +6,13 @@ can be numbered; what they say is worked out from the fact alone.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.allocation_records import of_commitment, of_recovery, of_release
 from yunikorn_actors.machines.event_record import Builder, event_record
@@ -18,7 +21,7 @@ from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
 _REQUEST, _APP, _NODE = EventType.REQUEST, EventType.APP, EventType.NODE
-_QUEUE = EventType.QUEUE
+_QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
 
 STATE_DETAILS = {
     ApplicationState.ACCEPTED: _D.APP_ACCEPTED,
@@ -235,6 +238,60 @@ def _queue_type(fact: f.QueueReconfigured) -> EventRecord:
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_TYPE, message=message)
 
 
+def _limit(
+    owner: str,
+    change: ChangeType,
+    detail: ChangeDetail,
+    fact: f.QueueAdded | f.QueueReconfigured,
+) -> EventRecord:
+    return event_record(_USER, owner, fact, change, detail, reference=fact.path)
+
+
+def _limit_changes(old: QueueSpec | None, new: QueueSpec) -> tuple[Builder, ...]:
+    """One record for each user and group whose limit is new, another, or gone."""
+    builders: list[Builder] = []
+    for detail, names in ((_D.UG_USER_LIMIT, _users), (_D.UG_GROUP_LIMIT, _groups)):
+        before = names(old.limits) if old is not None else {}
+        after = names(new.limits)
+        for owner, limit in after.items():
+            if before.get(owner) != limit:
+                builders.append(partial(_limit, owner, _SET, detail))
+        for owner in before:
+            if owner not in after:
+                builders.append(partial(_limit, owner, _REMOVE, detail))
+    return tuple(builders)
+
+
+def _users(limits: tuple[LimitConfig, ...]) -> dict[str, LimitConfig]:
+    return {user: limit for limit in limits for user in limit.users}
+
+
+def _groups(limits: tuple[LimitConfig, ...]) -> dict[str, LimitConfig]:
+    return {group: limit for limit in limits for group in limit.groups}
+
+
+def _app_linked(fact: f.ApplicationLinked) -> EventRecord:
+    return event_record(
+        _USER, fact.group, fact, _SET, _D.UG_APP_LINK, reference=fact.application_id
+    )
+
+
+def _app_unlinked(fact: f.ApplicationLinked) -> EventRecord:
+    return event_record(
+        _USER, fact.old_group, fact, _REMOVE, _D.UG_APP_LINK, reference=fact.application_id
+    )
+
+
+def _of_link(fact: f.ApplicationLinked) -> tuple[Builder, ...]:
+    unlinked = (_app_unlinked,) if fact.old_group else ()
+    linked = (_app_linked,) if fact.group else ()
+    return (*unlinked, *linked)
+
+
+def _of_queue_added(fact: f.QueueAdded) -> tuple[Builder, ...]:
+    return (_queue_added, *_limit_changes(None, fact.spec))
+
+
 def _of_queue_change(fact: f.QueueReconfigured) -> tuple[Builder, ...]:
     old, new = fact.old_spec, fact.spec
     changed = (
@@ -243,7 +300,8 @@ def _of_queue_change(fact: f.QueueReconfigured) -> tuple[Builder, ...]:
         (old.guaranteed != new.guaranteed, _queue_guaranteed),
         (old.leaf != new.leaf, _queue_type),
     )
-    return tuple(builder for differs, builder in changed if differs)
+    found = tuple(builder for differs, builder in changed if differs)
+    return (*found, *_limit_changes(old, new))
 
 
 _FIXED: dict[type, tuple[Builder, ...]] = {
@@ -258,7 +316,6 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.NodeRemoved: (_node_removed,),
     f.ForeignAllocationPut: (_foreign_put,),
     f.ForeignAllocationRemoved: (_foreign_removed,),
-    f.QueueAdded: (_queue_added,),
     f.QueueRemoved: (_queue_removed,),
 }
 _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
@@ -268,5 +325,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.ApplicationStateChanged: _of_state_change,
     f.NodeResized: _of_resize,
     f.NodeScheduleChanged: _of_schedule_change,
+    f.QueueAdded: _of_queue_added,
     f.QueueReconfigured: _of_queue_change,
+    f.ApplicationLinked: _of_link,
 }

@@ -15,13 +15,16 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.ids import first_proposal_id
+from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.limits import LimitView, LimitViews
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.shape import ShapeKey
 from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, InFlight, Lane, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, Lane, QueueView
 
 Finding = tuple[Ask, WaitingState, str]
 NO_NODE = "request is waiting for cluster resources become available"
@@ -37,6 +40,7 @@ class Planner:
         self._reports = reports
         self.nodes = NodeIndex()
         self.tree = Tree()
+        self._limits = LimitViews(state)
         self.apps: dict[int, AppView] = {}
         self.in_flight: dict[int, InFlight] = {}
         self._last_id = first_proposal_id(scheduler_number)
@@ -79,12 +83,14 @@ class Planner:
                 leaf = leaf.children[0][1]
             ask = leaf.first()
             shape = ask.shape
-            if ask.app.app.state is ApplicationState.ACCEPTED and self._is_held(ask.app):
+            app = ask.app
+            if (app.limits or app.app.state is ApplicationState.ACCEPTED) and self._is_held(app):
                 continue
-            refusing = leaf.refusing(shape.wanted)
+            refusing = leaf.refusing(shape.wanted) or _refusing(app.limits, shape.wanted)
             if refusing is not None:
-                self.tree.refuse(leaf.lanes[shape], refusing)
-                self._report_lane(leaf.lanes[shape])
+                lane = leaf.lanes[shape, app.owner]
+                self.tree.refuse(lane, refusing)
+                self._report_lane(lane)
                 continue
             node = self.nodes.first_fit(shape)
             if node is None:
@@ -96,10 +102,13 @@ class Planner:
         return None
 
     def _is_held(self, app: AppView) -> bool:
-        """Hold an application back where a queue runs as many as it may."""
-        for level in app.leaf.application_limits:
-            if not level.may_start(app):
-                self.tree.hold(app, level)
+        """Hold an application back where as many run as may."""
+        gates: tuple[Gate, ...] = app.limits
+        if app.app.state is ApplicationState.ACCEPTED:
+            gates = (*app.leaf.application_limits, *gates)
+        for gate in gates:
+            if not gate.may_start(app):
+                self.tree.hold(app, gate)
                 return True
         return False
 
@@ -119,10 +128,12 @@ class Planner:
     def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
         resource, record = ask.resource, ask.ask
         self._last_id = proposal_id = self._last_id + 1
-        self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource)
+        self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource, ask.app.limits)
         ask.inflight += 1
         if ask.app.app.state is ApplicationState.ACCEPTED:
             self._start(ask.app)
+        for limit in ask.app.limits:
+            limit.take(ask.app, resource)
         self.nodes.take(node, resource)
         self._use(ask.app, leaf, resource)
         self._shut(ask, 1)
@@ -150,9 +161,9 @@ class Planner:
 
     def _report(self, ask: AskView, lane: Lane) -> None:
         """Free size of the cluster is no quota: an ask that only this holds back has failed."""
-        queue = lane.refused_by
-        if queue is not None and queue.parent is not None:
-            state, reason = WaitingState.SKIPPED, f"queue {queue.queue.path} has no room for it"
+        gate = lane.refused_by
+        if gate is not None and gate.is_quota:
+            state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
         else:
             state, reason = WaitingState.FAILED, NO_NODE
         if ask.ask.told is not state:
@@ -167,6 +178,7 @@ class Planner:
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1
+        self._settle_limits(held)
         if held.ask.app.starting:
             self._started(held.ask.app)
         self._give_back(held.ask.app, held.leaf, held.resource)
@@ -174,6 +186,17 @@ class Planner:
             self.nodes.give_back(held.node, held.resource)
             self.tree.wake_shapes(held.node)
         return held
+
+    def _settle_limits(self, held: InFlight) -> None:
+        for limit in held.limits:
+            limit.settle(held.ask.app, held.resource)
+            self._wake(limit)
+
+    def _wake(self, gate: Gate) -> None:
+        if gate.waiters:
+            self.tree.wake_waiters(gate)
+        if gate.held:
+            self.tree.wake_held(gate)
 
     # -- amounts of the view
 
@@ -194,6 +217,8 @@ class Planner:
         for level in leaf.limits:
             if level.waiters:
                 self.tree.wake_waiters(level)
+        for limit in app.limits:
+            self._wake(limit)
 
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
@@ -221,7 +246,7 @@ class Planner:
             level.waiting += total
         if not was_open:
             self.tree.add_ask(ask)
-            lane = ask.app.leaf.lanes.get(ask.shape)
+            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
             if self._reports and lane is not None and not lane.is_open:
                 self._report(ask, lane)
 
@@ -251,14 +276,14 @@ class Planner:
 
     def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
         """Another sort policy gives keys that do not compare with the old ones: all leave first."""
-        leaf = self.tree.queues[fact.path]
-        apps = [app for app in self.apps.values() if app.leaf is leaf and app.entry is not None]
+        queue = self.tree.queues[fact.path]
+        apps = [app for app in self.apps.values() if queue in app.leaf.lineage]
         for app in apps:
             self.tree.leave(app)
-        leaf.read_properties()
+        queue.read_properties()
         for app in apps:
             app.used = dict(app.app.allocated)
-            self.tree.enter(app)
+            self._assign_limits(app)
         self.order_is_stale = True
 
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
@@ -294,7 +319,31 @@ class Planner:
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
         leaf = self.tree.queues[fact.queue]
-        self.apps[fact.serial] = leaf.members[fact.serial] = AppView(app, leaf)
+        view = AppView(app, leaf)
+        self.apps[fact.serial] = leaf.members[fact.serial] = view
+        self._assign_limits(view)
+
+    def _assign_limits(self, view: AppView) -> None:
+        """Find the limits that count for an application; it may move to other lanes."""
+        app = view.app
+        self.tree.leave(view)
+        self.tree.let_go(view)
+        former = view.limits
+        found = limits_of(app.queue, app.spec.user, app.group)
+        view.limits = tuple(self._limits.join(limit) for limit in found)
+        view.owner = (app.spec.user, app.group) if view.limits else None
+        for limit in former:
+            self._limits.part(limit)
+            self._wake(limit)
+        self.tree.enter(view)
+
+    def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
+        self._assign_limits(self.apps[fact.serial])
+
+    def _forget(self, view: AppView) -> None:
+        del self.apps[view.app.serial], view.leaf.members[view.app.serial]
+        for limit in view.limits:
+            self._limits.part(limit)
 
     def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
         view = self.apps.get(fact.serial)
@@ -306,19 +355,22 @@ class Planner:
         else:
             self.tree.leave(view)
         if fact.state in FINISHED:
-            del self.apps[fact.serial], view.leaf.members[fact.serial]
-        self._wake_applications(view.leaf)
+            self._forget(view)
+        self._wake_applications(view)
 
     def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
-        view = self.apps.pop(fact.serial)
-        del view.leaf.members[fact.serial]
+        view = self.apps[fact.serial]
         self.tree.let_go(view)
         self.tree.leave(view)
-        self._wake_applications(view.leaf)
+        self._forget(view)
+        self._wake_applications(view)
 
-    def _wake_applications(self, leaf: QueueView) -> None:
-        for level in leaf.application_limits:
+    def _wake_applications(self, view: AppView) -> None:
+        for level in view.leaf.application_limits:
             self.tree.wake_held(level)
+        for limit in view.limits:
+            if limit.members:
+                self._wake(limit)
 
     def _on_ask_added(self, fact: f.AskAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
@@ -364,6 +416,7 @@ class Planner:
         if held is not None and held.resource == fact.resource:
             ask = held.ask
             ask.inflight -= 1
+            self._settle_limits(held)
             if ask.app.starting:
                 self._started(ask.app)
         else:
@@ -408,7 +461,14 @@ class Planner:
         self._give_back(app, app.leaf, fact.resource)
         self.tree.wake_shapes(node)
         self.stale_leaves[app.leaf] = None
-        self._wake_applications(app.leaf)
+        self._wake_applications(app)
+
+
+def _refusing(limits: tuple[LimitView, ...], wanted: ShapeKey) -> LimitView | None:
+    for limit in limits:
+        if not limit.room_for(wanted):
+            return limit
+    return None
 
 
 _OBSERVE: dict[type, Callable[[Planner, Any], None]] = {
@@ -424,6 +484,7 @@ _OBSERVE: dict[type, Callable[[Planner, Any], None]] = {
     f.ForeignAllocationRemoved: Planner._on_foreign_changed,
     f.ApplicationAdded: Planner._on_application_added,
     f.ApplicationStateChanged: Planner._on_application_state_changed,
+    f.ApplicationLinked: Planner._on_application_linked,
     f.ApplicationRemoved: Planner._on_application_removed,
     f.AskAdded: Planner._on_ask_added,
     f.AskReplaced: Planner._on_ask_replaced,

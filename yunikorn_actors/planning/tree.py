@@ -15,6 +15,7 @@ from yunikorn_actors.planning.views import (
     NO_PRIORITY,
     AppView,
     AskView,
+    Gate,
     Lane,
     QueueView,
     key_of,
@@ -75,9 +76,9 @@ class Tree:
 
     def _join(self, app: AppView, shape: Shape) -> None:
         leaf = app.leaf
-        lane = leaf.lanes.get(shape)
+        lane = leaf.lanes.get((shape, app.owner))
         if lane is None:
-            lane = leaf.lanes[shape] = Lane(leaf, shape)
+            lane = leaf.lanes[shape, app.owner] = Lane(leaf, shape, app.owner)
             shape.lanes[lane] = None
         assert app.entry is not None
         insort(lane.apps, app.entry)
@@ -86,12 +87,12 @@ class Tree:
 
     def _part(self, app: AppView, shape: Shape) -> None:
         leaf = app.leaf
-        lane = leaf.lanes[shape]
+        lane = leaf.lanes[shape, app.owner]
         assert app.entry is not None
         del lane.apps[bisect_left(lane.apps, app.entry)]
         if not lane.apps:
             self.close_lane(lane)
-            del leaf.lanes[shape]
+            del leaf.lanes[shape, app.owner]
             del shape.lanes[lane]
             if lane.refused_by is not None:
                 del lane.refused_by.waiters[lane]
@@ -148,34 +149,34 @@ class Tree:
 
     # -- lanes that wait, and what wakes them
 
-    def refuse(self, lane: Lane, queue: QueueView) -> None:
-        """The queue has no room for this shape: the lane waits until it has."""
-        lane.refused_by = queue
-        queue.waiters[lane] = None
+    def refuse(self, lane: Lane, gate: Gate) -> None:
+        """There is no room for this shape: the lane waits until there is."""
+        lane.refused_by = gate
+        gate.waiters[lane] = None
         self.close_lane(lane)
 
-    def wake_waiters(self, queue: QueueView) -> None:
-        """The queue may have more room than before."""
-        for lane in [w for w in queue.waiters if queue.room_for(w.shape.wanted)]:
-            del queue.waiters[lane]
+    def wake_waiters(self, gate: Gate) -> None:
+        """There may be more room than before."""
+        for lane in [w for w in gate.waiters if gate.room_for(w.shape.wanted)]:
+            del gate.waiters[lane]
             lane.refused_by = None
             if lane.is_open:
                 self.open_lane(lane)
 
-    def hold(self, app: AppView, queue: QueueView) -> None:
-        """The queue runs as many applications as it may."""
+    def hold(self, app: AppView, gate: Gate) -> None:
+        """As many applications run as may."""
         self.leave(app)
-        app.held_by = queue
-        queue.held[app.app.serial] = app
+        app.held_by = gate
+        gate.held[app.app.serial] = app
 
     def let_go(self, app: AppView) -> None:
         if app.held_by is not None:
             del app.held_by.held[app.app.serial]
             app.held_by = None
 
-    def wake_held(self, queue: QueueView) -> None:
-        """The queue may have a place for another application."""
-        for app in [app for app in queue.held.values() if queue.may_start(app)]:
+    def wake_held(self, gate: Gate) -> None:
+        """There may be a place for another application."""
+        for app in [app for app in gate.held.values() if gate.may_start(app)]:
             self.let_go(app)
             self.enter(app)
 

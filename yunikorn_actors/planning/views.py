@@ -6,6 +6,8 @@ asks by shape. The order between the shapes of one application is by priority an
 applications by the policy of the leaf, between queues by fair share.
 """
 
+from typing import Union
+
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask
@@ -14,21 +16,26 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.share import usage_key
+from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey
 
+Owner = tuple[str, str] | None
+"""User and group, where any limit counts for them: their asks are refused apart from others'."""
+
 
 class Lane:
-    """The asks of one shape in one leaf, by application."""
+    """The asks of one shape and one limited owner in one leaf, by application."""
 
-    __slots__ = ("apps", "leaf", "refused_by", "shape")
+    __slots__ = ("apps", "leaf", "owner", "refused_by", "shape")
 
-    def __init__(self, leaf: "QueueView", shape: Shape) -> None:
+    def __init__(self, leaf: "QueueView", shape: Shape, owner: Owner) -> None:
         self.leaf = leaf
         self.shape = shape
+        self.owner = owner
         self.apps: list[AppEntry] = []
-        self.refused_by: QueueView | None = None
-        """The queue whose limit refused it last; it is told when that queue has more room."""
+        self.refused_by: Gate | None = None
+        """The queue or limit that refused it last; the lane is opened when that has more room."""
 
     @property
     def is_open(self) -> bool:
@@ -64,6 +71,8 @@ class AppView:
         "entry",
         "held_by",
         "leaf",
+        "limits",
+        "owner",
         "piles",
         "priority",
         "starting",
@@ -78,8 +87,10 @@ class AppView:
         self.piles: dict[Shape, list[PileEntry]] = {}
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
-        self.held_by: QueueView | None = None
-        """The queue that runs as many applications as it may; this one waits for a place."""
+        self.held_by: Gate | None = None
+        """Where as many applications run as may; this one waits for a place."""
+        self.limits: tuple[LimitView, ...] = ()
+        self.owner: Owner = None
         self.starting = 0
         """Decisions in flight for an application that does not run yet."""
         self.priority = NO_PRIORITY
@@ -95,6 +106,8 @@ class AppView:
         return (self.app.submitted_ns, self.app.serial)
 
 
+Gate = Union["QueueView", LimitView]
+"""What can refuse an ask or hold an application back, and has both wait until it has room."""
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[float, float, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
@@ -146,7 +159,7 @@ class QueueView:
         self.limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that can refuse something: quotas, then the cluster."""
         self.waiters: dict[Lane, None] = {}
-        self.lanes: dict[Shape, Lane] = {}
+        self.lanes: dict[tuple[Shape, Owner], Lane] = {}
         self.open_lanes: dict[Lane, None] = {}
         self.children: list[ChildEntry] = []
         """Children with something to try, in order."""
@@ -176,6 +189,15 @@ class QueueView:
         if properties.priority_fence:
             return properties.priority_offset
         return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + properties.priority_offset))
+
+    @property
+    def is_quota(self) -> bool:
+        """Whether it is configured: the root stands for the size of the cluster."""
+        return self.parent is not None
+
+    @property
+    def name(self) -> str:
+        return f"queue {self.queue.path}"
 
     @property
     def has_work(self) -> bool:
@@ -254,8 +276,12 @@ class QueueView:
         if len(lanes) == 1:
             (lane,) = lanes
             return lane.apps[0][1].piles[lane.shape][0][1]
-        piles = min([lane.apps[0] for lane in lanes])[1].piles
-        return min([piles[lane.shape][0] for lane in lanes if lane.shape in piles])[1]
+        app = min([lane.apps[0] for lane in lanes])[1]
+        piles, owner = app.piles, app.owner
+        heads = [
+            piles[lane.shape][0] for lane in lanes if lane.owner == owner and lane.shape in piles
+        ]
+        return min(heads)[1]
 
 
 class InFlight(Struct):
@@ -268,6 +294,7 @@ class InFlight(Struct):
     leaf: QueueView
     node: NodeView
     resource: Resource
+    limits: tuple[LimitView, ...]
 
 
 def priority_of(app: AppView) -> int:

@@ -19,7 +19,7 @@ from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.resource import has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.commit import place
-from yunikorn_actors.machines.context.lifecycle import advance, settle
+from yunikorn_actors.machines.context.lifecycle import advance, link_group, settle
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
@@ -149,6 +149,7 @@ def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec)
 
 def _add_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
     if app.state in _WAKES:
+        link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)
     work.record(
         partition,
@@ -194,6 +195,7 @@ def _recover(
 ) -> None:
     spec = replace(item.spec, max_allocations=1)
     if app.state in _WAKES:
+        link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)
     uuid = item.uuid or work.uuids.next()
     work.record(
@@ -202,6 +204,7 @@ def _recover(
             spec=spec,
             queue=app.queue.path,
             user=app.spec.user,
+            group=app.group,
             uuid=uuid,
             node_id=item.node_id,
             created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
@@ -239,6 +242,7 @@ def _resize(work: Work, partition: Partition, app: Application, known: Ask, spec
                     application_id=app.id,
                     queue=app.queue.path,
                     user=app.spec.user,
+                    group=app.group,
                     key=spec.key,
                     uuid=uuid,
                     node_id=allocation.node_id,

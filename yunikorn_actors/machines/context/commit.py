@@ -15,6 +15,7 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy
+from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Refusal
@@ -46,6 +47,20 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     for queue in app.queue.lineage:
         if not _has_room(state, queue, resource):
             return Refusal.QUEUE_LIMIT
+    return _check_limits(state, app, resource)
+
+
+def _check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:
+    """Check what the user and the group may have in every queue of the path."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        owners = state.groups if limit.of_group else state.users
+        usage = owners[limit.owner][limit.path]
+        starts = limit.max_applications and app.serial not in usage.running
+        if starts and len(usage.running) >= limit.max_applications:
+            return Refusal.APP_LIMIT
+        for kind, size in (limit.max_resources or {}).items():
+            if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):
+                return Refusal.USER_LIMIT
     return None
 
 
@@ -134,6 +149,7 @@ def place(
             application_id=app.spec.application_id,
             queue=app.queue.path,
             user=app.spec.user,
+            group=app.group,
             key=key,
             uuid=uuid,
             node_id=node_id,

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.config import (
     effective_properties,
 )
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
-from yunikorn_actors.machines.context.lifecycle import clean_if_empty
+from yunikorn_actors.machines.context.lifecycle import clean_if_empty, unlink_groups
 from yunikorn_actors.machines.context.work import Partition, Work
 
 
@@ -30,6 +30,7 @@ def configure(work: Work, partition: Partition, config: PartitionConfig) -> None
     for queue in tuple(state.queues.values()):
         if queue.spec.managed and queue.path not in described:
             _drain(work, partition, queue)
+    unlink_groups(work, partition)
 
 
 def _put(work: Work, partition: Partition, path: str, spec: QueueSpec) -> None:
@@ -92,6 +93,7 @@ def _describe(
             properties=properties,
             submit_acl=config.submit_acl,
             admin_acl=config.admin_acl,
+            limits=config.limits,
             template=template,
         ),
     )

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
     next_state,
 )
+from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
@@ -67,6 +68,34 @@ def advance(
     if state in FINISHED:
         arm_history_expiry(work, partition, app.serial)
         clean_if_empty(work, partition, app.queue)
+
+
+def link_group(work: Work, partition: Partition, app: Application) -> None:
+    """Decide once in which group an application counts, when it first wants something."""
+    if app.state is ApplicationState.NEW:
+        group = group_of(app.queue, app.spec.groups)
+        if group:
+            _link(work, partition, app, group)
+
+
+def unlink_groups(work: Work, partition: Partition) -> None:
+    """A group whose limits are gone counts nobody any more (R-122)."""
+    for app in partition.state.applications.values():
+        if app.group and not is_limited(app.queue, app.group):
+            _link(work, partition, app, "")
+
+
+def _link(work: Work, partition: Partition, app: Application, group: str) -> None:
+    work.record(
+        partition,
+        f.ApplicationLinked(
+            application_id=app.id,
+            serial=app.serial,
+            old_group=app.group,
+            group=group,
+            at_ns=work.now_ns,
+        ),
+    )
 
 
 def settle(work: Work, partition: Partition, app: Application) -> None:

@@ -71,6 +71,7 @@ def remove_allocation(
             application_id=app.id,
             queue=app.queue.path,
             user=app.spec.user,
+            group=app.group,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             node_id=allocation.node_id,

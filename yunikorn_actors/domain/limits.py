@@ -1,0 +1,82 @@
+"""Limits of users and groups, along the path of a queue.
+
+A limit that names a user counts for him; the wildcard counts for every other user by himself. A
+group's limit is one pot for all its applications, and the wildcard group one pot for everybody
+whose group is not named. Which group an application counts in is decided once: from its queue
+upwards, in the order of the configuration, the first that its user is a member of.
+"""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+
+WILDCARD = "*"
+
+
+class Limit(Struct, frozen=True, kw_only=True):
+    """What one user or group may have in one queue."""
+
+    path: str
+    owner: str
+    of_group: bool
+    max_resources: Resource | None
+    max_applications: int
+
+
+def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:
+    """List every limit that counts for an application, from its queue upwards."""
+    for level in queue.lineage:
+        limits = level.spec.limits
+        if not limits:
+            continue
+        mine = _for_user(limits, user)
+        if mine is not None:
+            yield _limit(level.path, user, mine, of_group=False)
+        ours = _for_group(limits, group) if group else None
+        if ours is not None:
+            yield _limit(level.path, group, ours, of_group=True)
+
+
+def group_of(queue: Queue, groups: tuple[str, ...]) -> str:
+    """Decide which group an application of this queue counts in; empty for none."""
+    for level in queue.lineage:
+        named = [group for limit in level.spec.limits for group in limit.groups]
+        for group in named:
+            if group in groups:
+                return group
+        if WILDCARD in named:
+            return WILDCARD
+    return ""
+
+
+def is_limited(queue: Queue, group: str) -> bool:
+    """Whether any queue of the path still has a limit for this group."""
+    return any(_for_group(level.spec.limits, group) is not None for level in queue.lineage)
+
+
+def _limit(path: str, owner: str, config: LimitConfig, *, of_group: bool) -> Limit:
+    return Limit(
+        path=path,
+        owner=owner,
+        of_group=of_group,
+        max_resources=config.max_resources,
+        max_applications=config.max_applications,
+    )
+
+
+def _for_user(limits: tuple[LimitConfig, ...], user: str) -> LimitConfig | None:
+    wildcard = None
+    for limit in limits:
+        if user in limit.users:
+            return limit
+        if WILDCARD in limit.users:
+            wildcard = limit
+    return wildcard
+
+
+def _for_group(limits: tuple[LimitConfig, ...], group: str) -> LimitConfig | None:
+    return next((limit for limit in limits if group in limit.groups), None)
