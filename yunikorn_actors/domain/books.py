@@ -6,7 +6,7 @@ The books are exact (they never saturate), are changed in place and never replac
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
 
 
@@ -59,3 +59,28 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
             del by_path[level.path]
     if not by_path:
         del owners[owner]
+
+
+def forget_allocating(app: Application) -> None:
+    """It holds nothing, or its state says by itself that it counts."""
+    for level in app.queue.lineage:
+        level.allocating.pop(app.serial, None)
+
+
+def relink(groups: dict[str, dict[str, Usage]], app: Application, group: str) -> None:
+    """Move everything an application holds from the books of one group to those of another."""
+    counts = app.serial in app.usages[0].running
+    charged = (app.allocated, app.placeholders)
+    for usage in app.group_usages:
+        for amount in charged:
+            discharge(usage.amounts, amount)
+    if app.group:
+        detach(groups, app.group, app)
+    app.group = group
+    app.group_usages = attach(groups, group, app.queue) if group else ()
+    for usage in app.group_usages:
+        for amount in charged:
+            charge(usage.amounts, amount)
+        if counts:
+            usage.running[app.serial] = None
+    app.gather_books()

@@ -28,7 +28,16 @@ from yunikorn_actors.domain.application import (
     FinishedApplication,
     Timer,
 )
-from yunikorn_actors.domain.books import attach, books_of, detach, strike, waiting, write
+from yunikorn_actors.domain.books import (
+    attach,
+    books_of,
+    detach,
+    forget_allocating,
+    relink,
+    strike,
+    waiting,
+    write,
+)
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
@@ -189,7 +198,7 @@ class PartitionState:
             for level in app.queue.lineage:
                 level.running_apps += 1 if counts else -1
         if app.state is ApplicationState.ACCEPTED:
-            _forget_allocating(app)
+            forget_allocating(app)
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns
         app.state = fact.state
@@ -221,7 +230,7 @@ class PartitionState:
 
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""
-        _forget_allocating(app)
+        forget_allocating(app)
         del self.applications[app.id]
         del app.queue.applications[app.serial]
         detach(self.users, app.spec.user, app)
@@ -229,22 +238,7 @@ class PartitionState:
             detach(self.groups, app.group, app)
 
     def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
-        app = self.applications[fact.application_id]
-        counts = app.serial in app.usages[0].running
-        charged = (app.allocated, app.placeholders)
-        for usage in app.group_usages:
-            for amount in charged:
-                discharge(usage.amounts, amount)
-        if app.group:
-            detach(self.groups, app.group, app)
-        app.group = fact.group
-        app.group_usages = attach(self.groups, fact.group, app.queue) if fact.group else ()
-        for usage in app.group_usages:
-            for amount in charged:
-                charge(usage.amounts, amount)
-            if counts:
-                usage.running[app.serial] = None
-        app.gather_books()
+        relink(self.groups, self.applications[fact.application_id], fact.group)
 
     def _on_timer_armed(self, fact: f.TimerArmed) -> None:
         timer = Timer(generation=fact.generation, due_ns=fact.due_ns)
@@ -356,16 +350,11 @@ class PartitionState:
         discharge(node.allocated, allocation.resource)
         charge(node.available, allocation.resource)
         if not app.allocations:
-            _forget_allocating(app)
+            forget_allocating(app)
         ask = app.asks[allocation.spec.key]
         ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
         if not ask.uuids and not ask.remaining:
             del app.asks[allocation.spec.key]
-
-
-def _forget_allocating(app: Application) -> None:
-    for level in app.queue.lineage:
-        level.allocating.pop(app.serial, None)
 
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {

@@ -256,9 +256,8 @@ def _limit_changes(old: QueueSpec | None, new: QueueSpec) -> tuple[Builder, ...]
         for owner, limit in after.items():
             if before.get(owner) != limit:
                 builders.append(partial(_limit, owner, _SET, detail))
-        for owner in before:
-            if owner not in after:
-                builders.append(partial(_limit, owner, _REMOVE, detail))
+        gone = [owner for owner in before if owner not in after]
+        builders.extend(partial(_limit, owner, _REMOVE, detail) for owner in gone)
     return tuple(builders)
 
 
