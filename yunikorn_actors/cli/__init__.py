@@ -8,7 +8,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
+
+from yunikorn_actors import __version__
 
 COMMANDS = {
     "scenario": "run scenario files, in the simulator or on threads",
@@ -19,12 +23,33 @@ COMMANDS = {
 }
 """Imported only when asked for: a command pays for what it uses."""
 
+INTERRUPTED = 130
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    arguments = sys.argv[1:] if arguments is None else arguments
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Names come from outside; where the terminal cannot show one, it is spelt out.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _run(sys.argv[1:] if arguments is None else arguments)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing is wrong, and nothing more can be written.
+        _write_no_more()
+        return 0
+    except OSError as error:
+        _write_no_more()
+        print(f"cannot go on: {error}", file=sys.stderr)
+        return 2
+
+
+def _run(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="yunikorn-actors", description="The Apache YuniKorn scheduler core as actors."
     )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     asked = next((word for word in arguments if word in COMMANDS), None)
     for name, help_ in COMMANDS.items():
@@ -33,14 +58,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             module = import_module(f"yunikorn_actors.cli.{name}")
             module.add_arguments(command)
             command.set_defaults(run=module.run)
-    options = parser.parse_args(arguments)
     try:
+        options = parser.parse_args(arguments)
         status: int = options.run(options)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        # The reader went away (`| head`): nothing is wrong, and nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    finally:
+        # Here, where a failure still has somebody to deal with it: on its way out Python would
+        # only complain.
+        sys.stdout.flush()
     return status
+
+
+def _write_no_more() -> None:
+    """Send what is still held for standard output to nowhere; if it is no file it may stay."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,7 @@
+"""Where `python -m benchmarks` starts."""
+
+import sys
+
+from benchmarks.cli import main
+
+sys.exit(main())

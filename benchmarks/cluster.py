@@ -1,0 +1,89 @@
+"""The clusters that the workloads run on, as the requests that build them.
+
+Every limit is on and none binds: each leaf may use the whole cluster. Limits cost what they cost in
+service, and never decide where an ask goes.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from yunikorn_actors import si
+
+RM_ID = "rm-benchmark"
+USER = "user"
+NODES_TO_A_REQUEST = 100
+NODE = {"vcore": 16_000, "memory": 64 << 30, "pods": 110}
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    nodes: int
+    leaves: int
+    """Below each parent; below root where there are no parents."""
+    parents: int = 0
+    applications: int
+    node_order: Literal["fair", "binpacking"] = "fair"
+
+    def application_ids(self) -> list[str]:
+        return [f"app-{number}" for number in range(self.applications)]
+
+    def leaf_paths(self) -> list[str]:
+        above = [f"root.parent-{number}" for number in range(self.parents)] or ["root"]
+        return [f"{path}.leaf-{number}" for path in above for number in range(self.leaves)]
+
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        partition = {
+            "name": "default",
+            "nodesortpolicy": {"type": self.node_order},
+            "queues": [self._root()],
+        }
+        # JSON is YAML too.
+        config = json.dumps({"partitions": [partition]})
+        return si.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group="default", config=config)
+
+    def node_requests(self) -> Iterator[si.NodeRequest]:
+        capacity = si.Resource.of(NODE)
+        for first in range(0, self.nodes, NODES_TO_A_REQUEST):
+            numbers = range(first, min(first + NODES_TO_A_REQUEST, self.nodes))
+            nodes = tuple(
+                si.NodeInfo(
+                    node_id=f"node-{number:05d}",
+                    action=si.ActionFromRM.CREATE,
+                    schedulable_resource=capacity,
+                )
+                for number in numbers
+            )
+            yield si.NodeRequest(rm_id=RM_ID, nodes=nodes)
+
+    def application_requests(self) -> Iterator[si.ApplicationRequest]:
+        """One request for each application; one user's, in rotation over the leaves."""
+        ugi = si.UserGroupInformation(user=USER)
+        for id_, path in zip(self.application_ids(), cycle(self.leaf_paths()), strict=False):
+            new = si.AddApplicationRequest(application_id=id_, queue_name=path, ugi=ugi)
+            yield si.ApplicationRequest(rm_id=RM_ID, new=(new,))
+
+    # -- the configuration
+
+    def _root(self) -> dict[str, Any]:
+        """Root, fair over what is below; a user limit that does not bind has its place here."""
+        leaves = [self._leaf(f"leaf-{number}") for number in range(self.leaves)]
+        parents = [
+            {"name": f"parent-{number}", "parent": True, "queues": leaves}
+            for number in range(self.parents)
+        ]
+        return {"name": "root", "submitacl": "*", "queues": parents or leaves}
+
+    def _leaf(self, name: str) -> dict[str, Any]:
+        whole = {
+            "vcore": f"{self.nodes * NODE['vcore']}m",
+            "memory": self.nodes * NODE["memory"],
+            "pods": self.nodes * NODE["pods"],
+        }
+        return {
+            "name": name,
+            "resources": {"max": whole},
+            "properties": {"application.sort.policy": "fifo"},
+        }

@@ -1,0 +1,193 @@
+"""The resource manager of a benchmark: it submits, releases, and keeps its own books.
+
+The callback does nothing but stamp the time and pass the response on; all books are kept on the
+thread of the workload, which takes the responses when it has nothing to send. An ask is waiting
+from the call that submitted it until it is announced, then held until it is released, so that
+whatever is announced twice, never, or unasked shows. Every wait ends: with news, with the failure
+of the core, or after `patience_s` without any news.
+"""
+
+import math
+import time
+from array import array
+from collections import deque
+from collections.abc import Mapping, Sequence
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from benchmarks.cluster import RM_ID, Cluster
+from benchmarks.failure import CheckFailed, Stalled, TurnedDown
+from yunikorn_actors import SchedulerCore, si
+
+POLL_S = 0.25
+SETTLE_POLL_S = 0.005
+
+Size = Mapping[str, int]
+Held = tuple[str, str, Size]
+"""An allocation that was announced: application, UUID, and the size that was asked for."""
+
+
+class Submission(NamedTuple):
+    """What the asks of one request share."""
+
+    at: float
+    size: Size
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """A stretch from the first ask that was sent to the last allocation that was announced."""
+
+    wall_s: float
+    cpu_s: float
+    latencies_s: Sequence[float]
+
+    @property
+    def allocations_per_s(self) -> float:
+        return len(self.latencies_s) / self.wall_s
+
+    def latency_ms(self, *percents: float) -> list[float]:
+        """Return the nearest-rank percentiles."""
+        ranked = sorted(self.latencies_s)
+        ranks = (max(1, math.ceil(percent / 100 * len(ranked))) for percent in percents)
+        return [ranked[rank - 1] * 1e3 for rank in ranks]
+
+
+class Inbox(si.ResourceManagerCallback):
+    def __init__(self) -> None:
+        self.responses: SimpleQueue[tuple[float, si.AllocationResponse]] = SimpleQueue()
+        self.turned_down: list[str] = []
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.responses.put((time.perf_counter(), response))
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        for item in response.rejected:
+            self.turned_down.append(f"application {item.application_id}: {item.reason}")
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        for item in response.rejected:
+            self.turned_down.append(f"node {item.node_id}: {item.reason}")
+
+
+class Load:
+    def __init__(self, core: SchedulerCore, patience_s: float = 30.0) -> None:
+        self.core = core
+        self.waiting: dict[str, Submission] = {}
+        """Asks that have not been announced, by key; a key is used once in a run."""
+        self.held: deque[Held] = deque()
+        """Allocations that were announced and not released, the oldest first."""
+        self.unconfirmed = 0
+        """Releases that the core has not echoed."""
+        self._patience_s = patience_s
+        self._inbox = Inbox()
+        self.begin()
+
+    def set_up(self, cluster: Cluster) -> None:
+        self.core.register_resource_manager(cluster.registration(), self._inbox)
+        for nodes in cluster.node_requests():
+            self.core.update_node(nodes)
+        for application in cluster.application_requests():
+            self.core.update_application(application)
+        self.settle()
+
+    # -- the clock
+
+    def begin(self) -> None:
+        """Measure from the next ask on."""
+        self._latencies_s = array("d")
+        self._began: float | None = None
+        self._ended = self._cpu_began = 0.0
+
+    def timing(self) -> Timing:
+        """Return what was measured; call it as soon as the last allocation was announced."""
+        assert self._began is not None
+        return Timing(
+            wall_s=self._ended - self._began,
+            cpu_s=time.process_time() - self._cpu_began,
+            latencies_s=self._latencies_s,
+        )
+
+    # -- to the core
+
+    def submit(self, application_id: str, keys: Sequence[str], size: Size) -> None:
+        """Send equal asks of one application in one request."""
+        resource = si.Resource.of(size)
+        asks = tuple(
+            si.AllocationAsk(
+                application_id=application_id, allocation_key=key, resource_ask=resource
+            )
+            for key in keys
+        )
+        request = si.AllocationRequest(rm_id=RM_ID, asks=asks)
+        submission = Submission(time.perf_counter(), size)
+        if self._began is None:
+            self._began, self._cpu_began = submission.at, time.process_time()
+        for key in keys:
+            self.waiting[key] = submission
+        self.core.update_allocation(request)
+
+    def release_oldest(self) -> None:
+        application_id, uuid, _ = self.held.popleft()
+        release = si.AllocationRelease(
+            application_id=application_id,
+            uuid=uuid,
+            termination_type=si.TerminationType.STOPPED_BY_RM,
+        )
+        releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
+        self.unconfirmed += 1
+        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+
+    # -- from the core
+
+    def receive(self) -> None:
+        """Wait for a response, then take all that have come."""
+        self._take(*self._next())
+        self.receive_ready()
+
+    def receive_ready(self) -> None:
+        responses = self._inbox.responses
+        while not responses.empty():
+            self._take(*responses.get_nowait())
+
+    def receive_all(self) -> None:
+        """Wait until every ask has been announced."""
+        while self.waiting:
+            self.receive()
+
+    def settle(self) -> None:
+        """Wait until nothing is under way in the core, and take what it said."""
+        deadline = time.monotonic() + self._patience_s
+        while not self.core.is_settled():
+            self._go_on_until(deadline, "the core does not come to rest")
+            time.sleep(SETTLE_POLL_S)
+        self.receive_ready()
+        if self._inbox.turned_down:
+            raise TurnedDown("; ".join(self._inbox.turned_down[:5]))
+
+    def _next(self) -> tuple[float, si.AllocationResponse]:
+        deadline = time.monotonic() + self._patience_s
+        while True:
+            try:
+                return self._inbox.responses.get(timeout=min(POLL_S, self._patience_s))
+            except Empty:
+                self._go_on_until(deadline, f"{len(self.waiting)} asks wait and nothing comes")
+
+    def _go_on_until(self, deadline: float, complaint: str) -> None:
+        if self.core.failure is not None:
+            raise self.core.failure
+        if time.monotonic() > deadline:
+            raise Stalled(f"{complaint}: gave up after {self._patience_s:g} s without progress")
+
+    def _take(self, at: float, response: si.AllocationResponse) -> None:
+        for item in response.new:
+            submission = self.waiting.pop(item.allocation_key, None)
+            if submission is None:
+                raise CheckFailed(f"{item.allocation_key} was announced twice, or never asked for")
+            self._latencies_s.append(at - submission.at)
+            self.held.append((item.application_id, item.uuid, submission.size))
+            self._ended = at
+        self.unconfirmed -= len(response.released)
+        for refused in response.rejected:
+            raise TurnedDown(f"ask {refused.allocation_key}: {refused.reason}")

@@ -1,0 +1,98 @@
+"""What the Go core does on these workloads, and what this core is to do.
+
+The Go figures are medians of three runs of its development state of 1.10, through its own API with
+one callback in the process, on the machine where the calibration printed its reference. Elsewhere
+rates grow with the calibration and latencies shrink with it; memory and shares stay as they are.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from msgspec import Struct
+
+from benchmarks.calibrate import CALIBRATION_REFERENCE
+
+
+class Kind(Enum):
+    RATE = auto()
+    LATENCY = auto()
+    MEMORY = auto()
+    SHARE = auto()
+
+
+_SCALE: dict[Kind, Callable[[float, float], float]] = {
+    Kind.RATE: lambda figure, calibration: figure * calibration / CALIBRATION_REFERENCE,
+    Kind.LATENCY: lambda figure, calibration: figure * CALIBRATION_REFERENCE / calibration,
+    Kind.MEMORY: lambda figure, _: figure,
+    Kind.SHARE: lambda figure, _: figure,
+}
+_LOWER_IS_BETTER = (Kind.LATENCY, Kind.MEMORY)
+
+
+class Goal(Struct, frozen=True, kw_only=True):
+    """A figure of one workload, by where it stands in the JSON object of a run."""
+
+    workload: str
+    figure: str
+    kind: Kind
+    go: float | None
+    target: float
+    stretch: float
+
+
+class Quotient(Struct, frozen=True, kw_only=True):
+    """Allocations per second of one workload over those of another."""
+
+    name: str
+    over: str
+    under: str
+    go: float | None
+    target: float
+    stretch: float
+
+
+def scaled(figure: float, kind: Kind, calibration: float) -> float:
+    """Carry a figure over to a machine of this calibration."""
+    return _SCALE[kind](figure, calibration)
+
+
+def times_as_good(measured: float, reference: float, kind: Kind) -> float | None:
+    """Compare so that 1 is as good and more is better; nothing compares with zero."""
+    above, below = (reference, measured) if kind in _LOWER_IS_BETTER else (measured, reference)
+    return above / below if below else None
+
+
+def _goal(
+    workload: str, figure: str, kind: Kind, go: float | None, target: float, stretch: float
+) -> Goal:
+    return Goal(workload=workload, figure=figure, kind=kind, go=go, target=target, stretch=stretch)
+
+
+_RATE, _P50, _P99, _PEAK = "allocations_per_s", "latency_ms.p50", "latency_ms.p99", "peak_rss_mib"
+
+GOALS: tuple[Goal, ...] = (
+    _goal("W1", _RATE, Kind.RATE, 17_500, 35_000, 50_000),
+    _goal("W2", _RATE, Kind.RATE, 9_600, 40_000, 60_000),
+    _goal("W2", _PEAK, Kind.MEMORY, 130, 150, 120),
+    _goal("W2-binpacking", _RATE, Kind.RATE, 6_000, 30_000, 45_000),
+    _goal("W3", _RATE, Kind.RATE, 7_100, 32_000, 50_000),
+    _goal("W4", _RATE, Kind.RATE, 5_000, 28_000, 45_000),
+    _goal("W4", _PEAK, Kind.MEMORY, 551, 500, 350),
+    _goal("W5", "pairs_per_s", Kind.RATE, 7_100, 24_000, 40_000),
+    _goal("W5", _P99, Kind.LATENCY, 2_400, 300, 100),
+    _goal("W6", "placeholders_per_s", Kind.RATE, 6_300, 25_000, 40_000),
+    _goal("W6", "swaps_per_s", Kind.RATE, 9_800, 25_000, 40_000),
+    _goal("W7a", _P50, Kind.LATENCY, 0.10, 0.4, 0.15),
+    _goal("W7a", _P99, Kind.LATENCY, 0.80, 2, 0.8),
+    _goal("W7b", _P50, Kind.LATENCY, 44, 1, 0.4),
+    _goal("W7b", _P99, Kind.LATENCY, 102, 4, 2),
+    _goal("W7c", "answered_share", Kind.SHARE, 0, 0.90, 0.95),
+    _goal("W7c", _P50, Kind.LATENCY, None, 2, 1),
+    _goal("W8", _P50, Kind.LATENCY, 0.08, 0.3, 0.15),
+    _goal("W8", _P99, Kind.LATENCY, 0.36, 1.5, 0.5),
+)
+
+QUOTIENTS: tuple[Quotient, ...] = (
+    Quotient(name="growth: W4 / W1", over="W4", under="W1", go=0.28, target=0.7, stretch=0.9),
+    Quotient(name="tracing: W9 / W2", over="W9", under="W2", go=None, target=0.85, stretch=0.95),
+)

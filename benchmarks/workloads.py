@@ -1,0 +1,107 @@
+"""The workloads: a table of names, and a class for each kind of load.
+
+`drive` sends the load and returns what was measured. All of it happens inside the measured time:
+nothing is prepared before the clock starts but the cluster and its applications.
+"""
+
+from abc import abstractmethod
+from itertools import cycle, islice
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from benchmarks.cluster import Cluster
+from benchmarks.load import Load, Timing
+
+ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    timing: Timing
+    added: dict[str, float] = field(default_factory=dict)
+    """Figures that only this kind of load has."""
+
+
+class Workload(Struct, frozen=True, kw_only=True):
+    cluster: Cluster
+    traced: bool = False
+
+    @abstractmethod
+    def drive(self, load: Load) -> Outcome: ...
+
+
+class Flood(Workload, frozen=True, kw_only=True):
+    """Every application asks for all it wants at once."""
+
+    asks_each: int
+
+    def drive(self, load: Load) -> Outcome:
+        for application_id in self.cluster.application_ids():
+            keys = [f"{application_id}-{number}" for number in range(self.asks_each)]
+            load.submit(application_id, keys, ASK)
+            load.receive_ready()
+        load.receive_all()
+        return Outcome(timing=load.timing())
+
+
+class Churn(Workload, frozen=True, kw_only=True):
+    """A full house in which each allocation that goes makes room for a new ask.
+
+    What is held and what is outstanding are `running` together, so there is nothing to release just
+    when that many asks are outstanding: then, and only then, the load waits.
+    """
+
+    running: int
+    pairs: int
+
+    def drive(self, load: Load) -> Outcome:
+        self._fill(load)
+        load.begin()
+        rotation = cycle(self.cluster.application_ids())
+        for number, application_id in enumerate(islice(rotation, self.pairs)):
+            while not load.held:
+                load.receive()
+            load.release_oldest()
+            load.submit(application_id, (f"{application_id}-next-{number}",), ASK)
+        load.receive_all()
+        timing = load.timing()
+        return Outcome(timing=timing, added={"pairs_per_s": self.pairs / timing.wall_s})
+
+    def _fill(self, load: Load) -> None:
+        share, rest = divmod(self.running, self.cluster.applications)
+        for index, application_id in enumerate(self.cluster.application_ids()):
+            keys = [f"{application_id}-{number}" for number in range(share + (index < rest))]
+            load.submit(application_id, keys, ASK)
+        load.receive_all()
+
+
+class OneByOne(Workload, frozen=True, kw_only=True):
+    """One ask at a time on an idle cluster."""
+
+    rounds: int
+
+    def drive(self, load: Load) -> Outcome:
+        rotation = cycle(self.cluster.application_ids())
+        for number, application_id in enumerate(islice(rotation, self.rounds)):
+            load.submit(application_id, (f"{application_id}-{number}",), ASK)
+            load.receive_all()
+            load.release_oldest()
+        return Outcome(timing=load.timing())
+
+
+_TEN_LEAVES = Cluster(nodes=1_000, leaves=10, applications=100)
+
+WORKLOADS: dict[str, Workload] = {
+    "W1": Flood(cluster=Cluster(nodes=100, leaves=1, applications=10), asks_each=100),
+    "W2": Flood(cluster=_TEN_LEAVES, asks_each=100),
+    "W2-binpacking": Flood(cluster=replace(_TEN_LEAVES, node_order="binpacking"), asks_each=100),
+    "W3": Flood(
+        cluster=Cluster(nodes=5_000, parents=10, leaves=5, applications=500), asks_each=100
+    ),
+    "W4": Flood(
+        cluster=Cluster(nodes=10_000, parents=10, leaves=10, applications=1_000), asks_each=100
+    ),
+    "W5": Churn(cluster=_TEN_LEAVES, running=2_000, pairs=30_000),
+    "W8": OneByOne(cluster=replace(_TEN_LEAVES, applications=10), rounds=1_000),
+    "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
+}

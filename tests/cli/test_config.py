@@ -1,0 +1,247 @@
+"""`config check`: faults as a compiler tells them, or the tree that the configuration means."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.cli.config import quantity
+from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.domain.quantity import parse_quantity
+
+SOUND = """\
+partitions:
+  - name: default
+    preemption: {enabled: false}
+    nodesortpolicy: {type: binpacking, resourceweights: {memory: 0.5, vcore: 2}}
+    usergroupresolver: {type: os}
+    placementrules:
+      - name: tag
+        value: namespace
+        create: true
+        parent: {name: user, create: true}
+        filter: {type: deny, users: [bob], groups: [dev, ops]}
+      - {name: provided}
+    queues:
+      - name: root
+        submitacl: "*"
+        properties: {preemption.delay: 10s, application.sort.policy: fifo}
+        queues:
+          - name: batch
+            parent: true
+            maxapplications: 10
+            adminacl: "carl,ann ops"
+            resources: {guaranteed: {vcore: 4}, max: {vcore: 10500m, memory: 10Gi}}
+            properties: {application.sort.policy: fair, unheard.of: "1"}
+            limits:
+              - {limit: guests, users: [bob, "*"], maxresources: {vcore: 2}, maxapplications: 3}
+            childtemplate:
+              maxapplications: 2
+              properties: {priority.offset: 5}
+              resources: {max: {memory: 500M}}
+          - name: web
+"""
+TREE = """\
+partition default
+  node order: binpacking, weights memory 0.5, vcore 2
+  preemption: off, by quota off
+  groups of users: os
+  placement rule 1: tag namespace, creates queues, deny users bob and groups dev, ops, \
+below the queue of [user, creates queues]
+  placement rule 2: provided
+  root
+    submit: everybody
+    property preemption.delay: 10s
+    root.batch
+      guaranteed: vcore 4
+      max: memory 10Gi, vcore 10500m
+      applications: at most 10 at a time
+      admin: users ann, carl and groups ops
+      property application.sort.policy: fair
+      property preemption.delay: 10s
+      limit for users bob, *: vcore 2, 3 applications (guests)
+      queues created below:
+        max: memory 500M
+        applications: at most 2 at a time
+        property priority.offset: 5
+    root.web (leaf)
+      property preemption.delay: 10s
+"""
+TWICE = "partitions: [{name: default, queues: [{name: a}, {name: b, queues: [{name: a}]}]}]"
+WARNING = "partition default: queue name 'a' stands for root.a, root.b.a"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "queues.yaml"
+
+
+def test_a_sound_file_is_shown_as_its_tree(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(SOUND)
+
+    status = main(["config", "check", str(file)])
+
+    checksum, _, rest = capsys.readouterr().out.partition("\n\n")
+    assert 0 == status
+    assert "checksum" == checksum.split()[0]
+    assert TREE == rest
+
+
+def test_faults_come_one_on_a_line_with_file_and_line(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("partitions:\n  - name: default\n    queus: []\n    nodes: 1\n")
+
+    status = main(["config", "check", str(file)])
+
+    said = capsys.readouterr()
+    assert 1 == status
+    assert "" == said.out
+    allowed = "allowed here: limits, name, nodesortpolicy, placementrules, preemption, queues, "
+    remedy = f"({allowed}usergroupresolver)"
+    assert [
+        f"{file}:3: partitions[0]: unknown key 'queus' {remedy}",
+        f"{file}:4: partitions[0]: unknown key 'nodes' {remedy}",
+    ] == said.err.splitlines()
+
+
+@pytest.mark.parametrize(("name", "stream"), [("\\ec", "out"), ("\\e[2J", "err")])
+def test_a_name_cannot_steer_the_terminal(
+    file: Path, name: str, stream: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(f'partitions: [{{name: "{name}", queues: []}}]')
+
+    main(["config", "check", str(file)])
+
+    said = capsys.readouterr()
+    assert "partition \\x1b" in getattr(said, stream)
+    assert "\x1b" not in said.out + said.err
+
+
+@pytest.mark.parametrize(("options", "status", "warned"), [([], 0, ""), (["--strict"], 1, WARNING)])
+def test_strict_points_out_what_is_confusing(
+    file: Path, options: list[str], status: int, warned: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(TWICE)
+
+    assert status == main(["config", "check", str(file), *options])
+
+    said = capsys.readouterr()
+    assert said.err.startswith(f"{file}: {warned}" if warned else "")
+    assert bool(warned) is bool(said.err)
+    assert "root.b.a (leaf)" in said.out
+
+
+def test_json_says_what_was_understood(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text(TWICE)
+
+    status = main(["config", "check", str(file), "--strict", "--json"])
+
+    document = json.loads(capsys.readouterr().out)
+    assert 1 == status
+    assert [str(file), [], [WARNING]] == [document[key] for key in ("file", "faults", "warnings")]
+    assert "default" == document["config"]["partitions"][0]["name"]
+
+
+def test_json_says_what_is_wrong(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_text("partitions:\n  - queues: 1\n")
+
+    status = main(["config", "check", str(file), "--json"])
+
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert 1 == status
+    assert "" == said.err
+    assert None is document["config"]
+    assert [(2, "partitions[0].queues")] == [(f["line"], f["path"]) for f in document["faults"]]
+
+
+def test_a_dash_reads_standard_input() -> None:
+    command = [sys.executable, "-m", "yunikorn_actors", "config", "check", "-"]
+
+    checked = subprocess.run(command, input="a: 1", capture_output=True, text=True, check=False)
+
+    assert 1 == checked.returncode
+    assert checked.stderr.startswith("<stdin>:1: document: unknown key 'a'")
+
+
+def test_a_blank_text_stands_for_the_default(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text("\n")
+
+    assert 0 == main(["config", "check", str(file)])
+    assert "placement rule 1: tag namespace, creates queues" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"name: \xff\n", "line 1 is not UTF-8"),
+        (b"a:\n  b: \xe9\n", "line 2 is not UTF-8"),
+        (b"#" * (TEXT_BYTES_MAX + 1), f"larger than {TEXT_BYTES_MAX} bytes"),
+    ],
+)
+def test_what_cannot_be_read_is_no_verdict(
+    file: Path, content: bytes | None, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is not None:
+        file.write_bytes(content)
+
+    status = main(["config", "check", str(file)])
+
+    heard = capsys.readouterr()
+    assert (2, "") == (status, heard.out)
+    assert heard.err.startswith(f"{file}: {said}")
+    assert 1 == heard.err.count("\n")
+
+
+def test_a_directory_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["config", "check", str(tmp_path)])
+    assert f"{tmp_path}: cannot be read: Is a directory" in capsys.readouterr().err
+
+
+def test_the_largest_file_is_still_checked(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.write_bytes(b"#" * TEXT_BYTES_MAX)
+
+    assert 0 == main(["config", "check", str(file)])
+    assert "" == capsys.readouterr().err
+
+
+def test_a_terminal_without_the_characters_gets_them_spelt_out(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    file.write_text("partitions: [{name: größe, queues: []}]")
+
+    assert 0 == main(["config", "check", str(file)])
+    out.seek(0)
+    assert "partition gr\\xf6\\xdfe" in out.read()
+
+
+@pytest.mark.parametrize(
+    ("kind", "amount", "written"),
+    [
+        ("vcore", 0, "0"),
+        ("vcore", 64_000, "64"),
+        ("vcore", 1_500, "1500m"),
+        ("vcore", 2**63 - 1, "9223372036854775807m"),
+        ("memory", 0, "0"),
+        ("memory", 1023, "1023"),
+        ("memory", 10 << 30, "10Gi"),
+        ("memory", 1536 << 20, "1536Mi"),
+        ("memory", 500_000_000, "500M"),
+        ("memory", 2**63 - 1, "9223372036854775807"),
+        ("memory", 7 << 60, "7Ei"),
+        ("pods", 2048, "2048"),
+    ],
+)
+def test_an_amount_is_written_as_it_would_be_read(kind: str, amount: int, written: str) -> None:
+    assert written == quantity(kind, amount)
+    assert amount == parse_quantity(kind, written)

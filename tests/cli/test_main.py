@@ -1,0 +1,118 @@
+"""The command line as a whole: what it says of itself, and how it behaves towards a shell."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import yunikorn_actors
+from yunikorn_actors.cli import COMMANDS, main
+
+PROGRAM = (sys.executable, "-m", "yunikorn_actors")
+
+
+def call(*arguments: str, reader: str = "cat") -> subprocess.CompletedProcess[str]:
+    """Run the program in a shell pipe and return how the program itself ended."""
+    script = '"$@" | ' + reader + '; exit "${PIPESTATUS[0]}"'
+    shell = ["bash", "-c", script, "bash", *PROGRAM, *arguments]
+    return subprocess.run(shell, capture_output=True, text=True, timeout=100, check=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "the following arguments are required: COMMAND"),
+        (("nonsense",), "invalid choice: 'nonsense'"),
+        (("demo", "--nonsense"), "unrecognized arguments: --nonsense"),
+        (("demo", "--topology", "flat"), "invalid choice: 'flat'"),
+        (("demo", "--seed", "lucky"), "invalid int value: 'lucky'"),
+        (("config",), "the following arguments are required: COMMAND"),
+    ],
+)
+def test_what_is_not_understood_is_said_and_answered_with_2(
+    arguments: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+
+    said = capsys.readouterr()
+    assert (2, "") == (caught.value.code, said.out)
+    assert complaint in said.err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main([name, "--help"])
+
+    said = capsys.readouterr()
+    assert (0, "") == (caught.value.code, said.err)
+    assert f"usage: yunikorn-actors {name}" in said.out
+    assert COMMANDS[name] in said.out
+
+
+def test_the_program_has_help_that_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    said = capsys.readouterr().out
+    assert list(COMMANDS) == [name for name in COMMANDS if f"    {name} " in said]
+
+
+def test_python_dash_m_is_the_program() -> None:
+    called = call("--version")
+
+    assert (0, "") == (called.returncode, called.stderr)
+    assert f"yunikorn-actors {yunikorn_actors.__version__}\n" == called.stdout
+
+
+def test_a_command_does_not_pay_for_another() -> None:
+    """Only the command that is asked for is imported."""
+    code = (
+        "import sys; from yunikorn_actors.cli import main; main(['config', 'check', '/dev/null']); "
+        "print([name for name in sys.modules if name.startswith('yunikorn_actors.cli.')])"
+    )
+
+    called = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert "['yunikorn_actors.cli.config']" == called.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reader"),
+    [
+        (("config", "check", "LONG"), "head -1"),
+        (("config", "check", "LONG"), "true"),
+        (("--help",), "true"),
+        (("demo", "--help"), "true"),
+    ],
+)
+def test_a_reader_that_goes_away_is_no_fault(
+    arguments: tuple[str, ...], reader: str, tmp_path: Path
+) -> None:
+    """The long output is far more than a pipe holds, so that the reader is gone before its end."""
+    long = tmp_path / "long.yaml"
+    queues = ", ".join(f"{{name: queue-{number}}}" for number in range(10_000))
+    long.write_text(f"partitions: [{{name: default, queues: [{queues}]}}]")
+
+    called = call(*(str(long) if word == "LONG" else word for word in arguments), reader=reader)
+
+    assert (0, "") == (called.returncode, called.stderr)
+
+
+def test_a_full_disk_is_said_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text("partitions: [{name: default, queues: []}]")
+
+    full = subprocess.run(
+        ["bash", "-c", '"$@" > /dev/full', "bash", *PROGRAM, "config", "check", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert 2 == full.returncode
+    assert "cannot go on: [Errno 28] No space left on device\n" == full.stderr

@@ -1,0 +1,184 @@
+"""`yunikorn-actors trace`: what it prints, and its exit status."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from recordings import on_threads, records, rewrite, simulate, write
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.messages.scheduling import RunCycle
+
+Screen = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def test_show_prints_a_trace_and_leaves_with_0(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "show", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{path}: proposing topology, driver sim, seed 0\n")
+    assert out.endswith(f"\n{len(records(path)) - 2} messages; complete\n")
+    assert err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "closing"),
+    [
+        (["--mailbox", "context"], "1 of 2 messages; complete"),
+        (["--stimulus", "node-2"], "1 of 2 messages; complete"),
+        (["--type", "RunCycle", "--about", "p"], "1 of 2 messages; complete"),
+        (["--about", "nothing"], "0 of 2 messages; complete"),
+        (["--limit", "1"], "stopped at the limit of 1: there may be more"),
+    ],
+)
+def test_show_takes_what_to_show(
+    path: Path, capsys: Screen, options: list[str], closing: str
+) -> None:
+    write(path, RunCycle(partition="p", epoch=1), RunCycle(partition="q", epoch=1))
+    changed = records(path)
+    changed[2]["mailbox"] = "scheduler:p#1"
+    rewrite(path, changed)
+    assert main(["trace", "show", str(path), *options]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == closing
+
+
+def test_show_prints_payloads_in_full(path: Path, capsys: Screen) -> None:
+    write(path, RunCycle(partition="p", epoch=1))
+    assert main(["trace", "show", str(path), "--full"]) == 0
+    assert '  "partition": "p",\n' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("--type", "RunCycles", "no message is of type 'RunCycles'; did you mean RunCycle?"),
+        ("--type", "xyz", "no message is of type 'xyz'; choose from Accepted, "),
+        ("--limit", "0", "'0' is not a number of at least 1"),
+        ("--limit", "many", "'many' is not a number of at least 1"),
+    ],
+)
+def test_a_question_that_makes_no_sense_leaves_with_2(
+    path: Path, capsys: Screen, option: str, value: str, expected: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["trace", "show", str(path), option, value])
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("run", [simulate, on_threads])
+def test_replay_leaves_with_0_where_the_run_is_the_same(
+    path: Path, capsys: Screen, run: object
+) -> None:
+    assert callable(run)
+    run(path)
+    assert main(["trace", "replay", str(path)]) == 0
+    assert ": identical" in capsys.readouterr().out
+
+
+def test_replay_leaves_with_1_and_the_difference(path: Path, capsys: Screen) -> None:
+    recorded = records(simulate(path))
+    recorded[-1]["states"]["context"] = "0" * 64
+    rewrite(path, recorded)
+    assert main(["trace", "replay", str(path)]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith(f"{path}: different at context/")
+    assert f"\n-{'0' * 64}\n+" in out
+
+
+@pytest.mark.parametrize("command", ["show", "replay"])
+def test_a_file_that_cannot_be_read_leaves_with_2(path: Path, capsys: Screen, command: str) -> None:
+    path.write_text("no trace")
+    assert main(["trace", command, str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        f"{path}: record 1 is not the header of a trace; give a file that a run with --trace wrote\n"
+    )
+
+
+def test_damage_in_the_middle_leaves_with_2_after_what_could_be_read(
+    path: Path, capsys: Screen
+) -> None:
+    changed = records(write(path, RunCycle(partition="p", epoch=1)))
+    rewrite(path, [*changed[:2], {"record": "delivery"}])
+    assert main(["trace", "show", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert "RunCycle p\n" in out
+    assert "record 3 is not as recorded: Object missing required field `mailbox`" in err
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [(["show"], 0), (["show", "--full"], 2), (["show", "--about", "x"], 2), (["replay"], 2)],
+)
+def test_a_payload_that_is_nested_too_deeply_leaves_with_2(
+    path: Path, capsys: Screen, command: list[str], expected: int
+) -> None:
+    """MessagePack takes it, and nothing that walks through it does."""
+    changed = records(write(path, RunCycle(partition="p", epoch=1)))
+    changed[1].update(type="StateDump", payload={"state": {"deep": "here"}})
+    rewrite(path, changed)
+    path.write_bytes(path.read_bytes().replace(b"\xa4here", b"\x81\xa1a" * 1000 + b"\xa1y"))
+    assert main(["trace", command[0], str(path), *command[1:]]) == expected
+    deeper = f"{path}: a payload is nested deeper than any that is recorded; "
+    assert capsys.readouterr().err.startswith(deeper if expected else "")
+
+
+# -- on a terminal
+
+
+def on_terminal(path: Path, **variables: str) -> str:
+    """Run the command with a terminal for its output, and return what that shows."""
+    master, slave = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "120", **variables}
+    command = [sys.executable, "-m", "yunikorn_actors", "trace", "show", str(path)]
+    process = subprocess.Popen(command, stdout=slave, env=environment)
+    os.close(slave)
+    text = b""
+    while chunk := read_terminal(master):
+        text += chunk
+    os.close(master)
+    assert process.wait(timeout=30) == 0
+    return text.decode()
+
+
+def read_terminal(terminal: int) -> bytes:
+    """A terminal that nobody writes to any more is an error on Linux."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""
+
+
+def test_colour_is_for_terminals_that_want_it(path: Path) -> None:
+    write(path, RunCycle(partition="p" * 200, epoch=1))
+    coloured = on_terminal(path)
+    plain = on_terminal(path, NO_COLOR="1")
+    assert "\x1b[1mRunCycle\x1b[0m" in coloured
+    assert "\x1b" not in plain
+    assert max(len(line) for line in plain.splitlines()) == 120
+    assert "\x1b" not in on_terminal(path, NO_COLOR="x")
+    assert "\x1b" in on_terminal(path, NO_COLOR="")
+
+
+def test_a_reader_that_goes_away_does_no_harm(path: Path) -> None:
+    """`trace show | head`."""
+    write(path, *[RunCycle(partition="p", epoch=1)] * 5_000)
+    command = [sys.executable, "-m", "yunikorn_actors", "trace", "show", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline().startswith(str(path).encode())
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(timeout=30) == 0

@@ -1,0 +1,251 @@
+"""Check a configuration file, and show what the core would make of it.
+
+Faults go to standard error, one on a line, in the form that editors know from compilers; the tree
+goes to standard output. With `--json` one document on standard output says either. The tree shows
+what counts and not what was written: defaults are filled in, access lists are spelt out, and of the
+properties those stand there that change something, inherited ones too.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.domain.config import (
+    Acl,
+    ConfigError,
+    FilterConfig,
+    LimitConfig,
+    PartitionConfig,
+    QueueConfig,
+    QueueProperties,
+    RuleConfig,
+    SchedulerConfig,
+    TemplateConfig,
+    effective_properties,
+    name_warnings,
+    parse_config,
+)
+from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.domain.config.fault import Fault
+from yunikorn_actors.domain.quantity import VCORE
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.trace.show import printable
+
+STANDARD_INPUT: Final = "-"
+_CHECK: Final = "print the faults of a configuration, or the queues that it describes"
+_INDENT: Final = "  "
+
+
+class Unreadable(Exception):  # noqa: N818 - it names what is the matter
+    """There is no text to check."""
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    file: str
+    faults: tuple[Fault, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Of what is legal but confusing; looked for in strict mode alone, and then counted."""
+    config: SchedulerConfig | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
+    check = commands.add_parser("check", help=_CHECK, description=_CHECK)
+    check.add_argument("file", metavar="FILE", help="a configuration; - reads standard input")
+    check.add_argument(
+        "--strict", action="store_true", help="refuse also what is legal but confusing"
+    )
+    check.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    name = "<stdin>" if options.file == STANDARD_INPUT else printable(options.file)
+    try:
+        text = _read(options.file)
+    except Unreadable as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    verdict = _judge(name, text, strict=options.strict)
+    if options.json:
+        print(msgspec.json.format(msgspec.json.encode(verdict), indent=2).decode())
+    else:
+        _print(verdict)
+    return 1 if verdict.faults or verdict.warnings else 0
+
+
+# --- the text -------------------------------------------------------------------------------------
+
+
+def _read(file: str) -> str:
+    try:
+        data = _read_bytes(file)
+    except OSError as error:
+        raise Unreadable(
+            f"cannot be read: {error.strerror}; name a file that exists and may be read"
+        ) from None
+    if len(data) > TEXT_BYTES_MAX:
+        raise Unreadable(f"larger than {TEXT_BYTES_MAX} bytes, no configuration may be; shorten it")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"line {line} is not UTF-8; save the file as UTF-8") from None
+
+
+def _read_bytes(file: str) -> bytes:
+    """Read no more than shows that it is too much: some files have no end."""
+    if file == STANDARD_INPUT:
+        return sys.stdin.buffer.read(TEXT_BYTES_MAX + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(TEXT_BYTES_MAX + 1)
+
+
+def _judge(name: str, text: str, *, strict: bool) -> Verdict:
+    try:
+        config = parse_config(text)
+    except ConfigError as error:
+        return Verdict(file=name, faults=error.faults)
+    warnings = name_warnings(config) if strict else ()
+    return Verdict(file=name, warnings=warnings, config=config)
+
+
+def _print(verdict: Verdict) -> None:
+    for fault in verdict.faults:
+        what = f"{fault.path}: {fault.what} ({fault.remedy})"
+        print(printable(f"{verdict.file}:{fault.line}: {what}"), file=sys.stderr)
+    for warning in verdict.warnings:
+        print(printable(f"{verdict.file}: {warning} (rename all but one)"), file=sys.stderr)
+    for line in () if verdict.config is None else tree(verdict.config):
+        print(printable(line))
+
+
+# --- the tree -------------------------------------------------------------------------------------
+
+
+def tree(config: SchedulerConfig) -> Iterator[str]:
+    """Yield what the configuration means, line by line."""
+    yield f"checksum {config.checksum}"
+    for partition in config.partitions:
+        yield ""
+        yield f"partition {partition.name}"
+        yield from _indented(_partition_lines(partition))
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (_INDENT + line for line in lines)
+
+
+def _partition_lines(partition: PartitionConfig) -> Iterator[str]:
+    order = partition.node_sort
+    weights = ", ".join(f"{kind} {weight:g}" for kind, weight in sorted(order.weights.items()))
+    yield f"node order: {order.policy}, weights {weights}"
+    quota = "on" if partition.quota_preemption_enabled else "off"
+    yield f"preemption: {'on' if partition.preemption_enabled else 'off'}, by quota {quota}"
+    if partition.user_group_resolver:
+        yield f"groups of users: {partition.user_group_resolver}"
+    for number, rule in enumerate(partition.placement_rules, start=1):
+        yield f"placement rule {number}: {_rule(rule)}"
+    yield from _queue_lines(partition.root, partition.root.name, {})
+
+
+def _queue_lines(queue: QueueConfig, path: str, inherited: Mapping[str, str]) -> Iterator[str]:
+    properties = effective_properties(inherited, queue.properties)
+    yield f"{path} (leaf)" if queue.is_leaf else path
+    yield from _indented(_own_lines(queue, properties))
+    for child in queue.children:
+        yield from _indented(_queue_lines(child, f"{path}.{child.name}", properties))
+
+
+def _own_lines(queue: QueueConfig, properties: Mapping[str, str]) -> Iterator[str]:
+    yield from _amount_lines(queue)
+    yield from _labelled({"submit": _acl(queue.submit_acl), "admin": _acl(queue.admin_acl)})
+    yield from _labelled(_telling(properties))
+    for limit in queue.limits:
+        yield f"limit for {_people(limit)}: {_allowance(limit)}"
+    if queue.template is not None:
+        yield "queues created below:"
+        yield from _indented(_amount_lines(queue.template))
+        yield from _indented(_labelled(_telling(queue.template.properties)))
+
+
+def _labelled(texts: Mapping[str, str]) -> Iterator[str]:
+    return (f"{label}: {text}" for label, text in texts.items() if text)
+
+
+def _amount_lines(queue: QueueConfig | TemplateConfig) -> Iterator[str]:
+    most = queue.max_applications
+    return _labelled(
+        {
+            "guaranteed": _amounts(queue.guaranteed),
+            "max": _amounts(queue.max),
+            "applications": f"at most {most} at a time" if most else "",
+        }
+    )
+
+
+def _telling(properties: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what says no more than the default does, or nothing that is understood."""
+    default = QueueProperties()
+    return {
+        f"property {key}": value
+        for key, value in sorted(properties.items())
+        if QueueProperties.of({key: value}) != default
+    }
+
+
+def _acl(text: str) -> str:
+    acl = Acl.parse(text)
+    if acl.everybody:
+        return "everybody"
+    return _named({"users": tuple(sorted(acl.users)), "groups": tuple(sorted(acl.groups))})
+
+
+def _people(named: LimitConfig | FilterConfig) -> str:
+    return _named({"users": named.users, "groups": named.groups})
+
+
+def _named(names: Mapping[str, tuple[str, ...]]) -> str:
+    return " and ".join(f"{kind} {', '.join(some)}" for kind, some in names.items() if some)
+
+
+def _allowance(limit: LimitConfig) -> str:
+    most = f"{limit.max_applications} applications" if limit.max_applications else ""
+    allowed = ", ".join(text for text in (_amounts(limit.max_resources), most) if text)
+    return f"{allowed} ({limit.description})" if limit.description else allowed
+
+
+def _rule(rule: RuleConfig) -> str:
+    parts = (
+        f"{rule.name} {rule.value}".rstrip(),
+        "creates queues" if rule.create else "",
+        "" if rule.filter is None else f"{rule.filter.type} {_people(rule.filter)}".rstrip(),
+        "" if rule.parent is None else f"below the queue of [{_rule(rule.parent)}]",
+    )
+    return ", ".join(part for part in parts if part)
+
+
+# --- amounts --------------------------------------------------------------------------------------
+
+_MILLI: Final = 1000
+_SUFFIXES: Final = (
+    *((f"{letter}i", 1024**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
+    *((letter, 1000**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
+)
+
+
+def _amounts(resource: Resource | None) -> str:
+    amounts = {} if resource is None else resource
+    return ", ".join(f"{kind} {quantity(kind, amounts[kind])}" for kind in sorted(amounts))
+
+
+def quantity(kind: str, amount: int) -> str:
+    """Write an amount as a configuration would, and no less exactly."""
+    if kind == VCORE:
+        return f"{amount}m" if amount % _MILLI else str(amount // _MILLI)
+    exact = (f"{amount // size}{name}" for name, size in _SUFFIXES if amount and not amount % size)
+    return next(exact, str(amount))

@@ -1,0 +1,78 @@
+"""Watch the core schedule a small cluster.
+
+A real core on threads, with a resource manager in the same process that makes up its nodes and its
+work: nothing is scheduled but numbers. All of it is recorded, so that the run can be looked into.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from yunikorn_actors.cli.demo.books import Books
+from yunikorn_actors.cli.demo.company import MILLI, Day, draw_day
+from yunikorn_actors.cli.demo.display import display_for
+from yunikorn_actors.cli.demo.play import Play, Unexpected
+from yunikorn_actors.cli.demo.report import report
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.runtime.system import SchedulerCore
+
+SETTINGS: Final = Settings(completing_timeout_ns=SECOND)
+"""An application without work completes soon, or the demo would end in half a minute of silence."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="another seed is another day's work"
+    )
+    parser.add_argument(
+        "--topology", choices=TOPOLOGIES, default=TOPOLOGIES[0],
+        help="proposing plans on a replica, fused plans where it commits (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--trace", type=Path, default=Path("yunikorn-demo.trace"), metavar="FILE",
+        help="where the run is recorded (default: %(default)s)",
+    )  # fmt: skip
+
+
+def run(options: argparse.Namespace) -> int:
+    core = SchedulerCore(
+        topology=options.topology, settings=SETTINGS, instance="demo", trace=options.trace
+    )
+    try:
+        core.start()
+    except OSError as error:
+        print(f"{options.trace}: {error.strerror}", file=sys.stderr)
+        return 2
+    try:
+        books = _play(core, draw_day(options.seed))
+    except (CoreError, Unexpected) as error:
+        print(f"the demo has failed: {error}", file=sys.stderr)
+        print(f"all that happened until then is in {options.trace}", file=sys.stderr)
+        return 1
+    finally:
+        core.stop()
+    return _close(core, books, options.trace)
+
+
+def _play(core: SchedulerCore, day: Day) -> Books:
+    vcore = sum(machine.vcore for machine in day.machines) // MILLI
+    tasks = sum(len(app.tasks) for app in day.applications)
+    print(f"{len(day.machines)} nodes, {vcore} vcore;", end=" ")
+    print(f"{len(day.applications)} applications, {tasks} tasks\n", flush=True)
+    with display_for(sys.stdout) as display:
+        return Play(core, day, display).run()
+
+
+def _close(core: SchedulerCore, books: Books, trace: Path) -> int:
+    print()
+    for line in report(books):
+        print(line)
+    if core.recorder is not None and core.recorder.failure is not None:
+        print(f"the trace {trace} is incomplete: {core.recorder.failure}", file=sys.stderr)
+        return 1
+    print(f"\nevery message of it is recorded in {trace}")
+    print(f"look with: yunikorn-actors trace show {trace}")
+    return 0

@@ -1,0 +1,267 @@
+"""Runs a recording again: the same messages into fresh machines, and all they do is compared.
+
+Machines know nothing of each other, so the order of each mailbox and the recorded times are the
+whole schedule; a recording of threads is replayed like one of the simulator. Nothing is carried
+out: what a resource manager answered is in the recording. What a step sends must be what was
+delivered next from that mailbox to that receiver; at the end a message may still have been on its
+way, or its receiver gone, so what was sent last may be missing. A timer need not have fired, but
+one that fired must have been armed by the step it names, and not be early.
+"""
+
+import difflib
+from collections import deque
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from yunikorn_actors.machines.machine import (
+    CallRm,
+    CancelTimer,
+    Effect,
+    Machine,
+    Send,
+    SetTimer,
+    StartMachine,
+    StopMachine,
+)
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Message, is_callback
+from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.trace.read import Footer, Header, TraceReader
+from yunikorn_actors.trace.show import payload_lines, place, printable
+
+_REPLY = "reply:"
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Where the replay first leaves the recording; the two sides are lines of text."""
+
+    mailbox: str
+    step: int
+    record: int
+    what: str
+    recorded: tuple[str, ...]
+    replayed: tuple[str, ...]
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    path: str
+    messages: int
+    mailboxes: int
+    complete: bool
+    states: int
+    """How many machines had their state at the end recorded, and compared."""
+    undelivered: int
+    """Sent to somebody who was still there, and never delivered in the recording."""
+    failures: tuple[str, ...]
+    """Steps that raised, and after which nothing is recorded in their mailboxes."""
+    difference: Difference | None
+
+    def report(self) -> str:
+        if self.difference is not None:
+            return "\n".join(_told(self.path, self.difference))
+        return "\n".join((self._summary(), *map(printable, self.failures)))
+
+    def _summary(self) -> str:
+        text = f"replayed {self.messages} messages in {self.mailboxes} mailboxes: identical"
+        if self.undelivered:
+            text += f"; {self.undelivered} sent and not delivered any more"
+        if not self.complete:
+            text += "; incomplete: the recording has no end, so no states were compared"
+        elif not self.states:
+            text += "; no states were recorded at its end"
+        return text
+
+
+def replay(trace: TraceReader) -> Outcome:
+    """Replay up to the first difference."""
+    run = _Replay(trace.header)
+    difference = None
+    try:
+        for delivery in trace:
+            run.take(delivery)
+        run.finish(trace.footer)
+    except _DifferentError as error:
+        at_end = trace.footer is not None
+        difference = _difference(trace.number - at_end, error)
+    return Outcome(
+        path=str(trace.path),
+        messages=run.messages,
+        mailboxes=len(run.steps),
+        complete=trace.footer is not None,
+        states=0 if trace.footer is None else len(trace.footer.states),
+        undelivered=run.undelivered(),
+        failures=tuple(run.failed.values()),
+        difference=difference,
+    )
+
+
+class _DifferentError(Exception):
+    def __init__(
+        self, cause: Cause, what: str, recorded: tuple[str, ...], replayed: tuple[str, ...]
+    ) -> None:
+        super().__init__(what)
+        self.cause = cause
+        self.what = what
+        self.recorded = recorded
+        self.replayed = replayed
+
+
+class _Sent(NamedTuple):
+    cause: Cause
+    stimulus: str
+    message: Message
+
+
+class _Armed(NamedTuple):
+    due_ns: int
+    stimulus: str
+    message: Message
+
+
+class _Replay:
+    def __init__(self, header: Header) -> None:
+        self.messages = 0
+        self.steps: dict[str, int] = {}
+        self.failed: dict[str, str] = {}
+        """Mailboxes that have raised, each with what it said."""
+        self._sent: dict[tuple[str, str], deque[_Sent]] = {}
+        """Sent in the replay and not yet met in the recording, by sender and receiver."""
+        self._topology = Topology(
+            header.topology, settings=header.settings, instance=header.instance
+        )
+        self._machines = self._topology.first_machines()
+        """A machine that was stopped stays: on threads it may have been in the middle of a step."""
+        self._stopped: set[str] = set()
+        self._armed: dict[Cause, list[_Armed]] = {}
+
+    def take(self, delivery: Delivery) -> None:
+        self._check_step(delivery)
+        self._check_origin(delivery)
+        machine = self._machines.get(delivery.mailbox)
+        if machine is not None:
+            self._handle(machine, delivery)
+        elif not is_callback(delivery.mailbox) and not delivery.mailbox.startswith(_REPLY):
+            raise _different(delivery, "goes to nobody", "no machine was started at this address")
+        self.messages += 1
+
+    def undelivered(self) -> int:
+        return sum(len(queue) for (_, to), queue in self._sent.items() if to not in self._stopped)
+
+    def finish(self, footer: Footer | None) -> None:
+        """Compare what each machine knows at the end; one that was at work has no state there."""
+        recorded = {} if footer is None else footer.states
+        for address, state in sorted(recorded.items()):
+            replayed = self._state(address)
+            if replayed != state:
+                at = Cause(address, self.steps.get(address, 0))
+                raise _DifferentError(at, "leaves another state", (state,), (replayed,))
+
+    def _state(self, address: str) -> str:
+        machine = self._machines.get(address)
+        if machine is None or address in self._stopped:
+            return "no machine is at this address"
+        return self.failed.get(address) or state_digest(machine.canonical_state())
+
+    # -- what comes in
+
+    def _check_step(self, delivery: Delivery) -> None:
+        step = self.steps.get(delivery.mailbox, 0) + 1
+        if delivery.step != step:
+            raise _different(delivery, "is out of order", f"step {step} comes next")
+        self.steps[delivery.mailbox] = step
+
+    def _check_origin(self, delivery: Delivery) -> None:
+        sender = delivery.sender
+        if sender == TIMER:
+            self._check_timer(delivery)
+        elif sender in self._machines:
+            self._check_sent(delivery)
+        elif sender != GATEWAY and not is_callback(sender):
+            raise _different(delivery, "comes from nobody", "no machine was started there")
+
+    def _check_sent(self, delivery: Delivery) -> None:
+        queue = self._sent.get((delivery.sender, delivery.mailbox))
+        if not queue:
+            raise _different(delivery, "is not sent again", "nothing")
+        sent = queue.popleft()
+        if sent != (delivery.cause, delivery.stimulus, delivery.message):
+            raise _different(delivery, "is not the same", *_lines(*sent))
+
+    def _check_timer(self, delivery: Delivery) -> None:
+        armed = self._armed.get(delivery.cause, [])
+        for number, timer in enumerate(armed):
+            due = timer.due_ns <= delivery.at_ns
+            if due and timer[1:] == (delivery.stimulus, delivery.message):
+                del armed[number]
+                return
+        wanted = (
+            line
+            for timer in armed
+            for line in (f"due at {timer.due_ns}", *_lines(delivery.cause, *timer[1:]))
+        )
+        raise _different(delivery, "is no timer that was armed", *wanted)
+
+    # -- what a machine does with it
+
+    def _handle(self, machine: Machine, delivery: Delivery) -> None:
+        """A step that raises is what ended a recorded run, as long as nothing follows it."""
+        mailbox = delivery.mailbox
+        if mailbox in self.failed:
+            raise _different(delivery, "is handled", self.failed[mailbox])
+        try:
+            effects = machine.handle(delivery.message, delivery.at_ns)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as the outcome
+            at = place(Cause(mailbox, delivery.step))
+            self.failed[mailbox] = f"{at} fails on {type(delivery.message).__name__}: {error!r}"
+            return
+        cause = Cause(mailbox, delivery.step)
+        for effect in effects:
+            self._note(cause, delivery.stimulus, effect)
+
+    def _note(self, cause: Cause, stimulus: str, effect: Effect) -> None:
+        match effect:
+            case Send(to=to, message=message) | CallRm(callback=to, call=message):
+                queue = self._sent.setdefault((cause.mailbox, to), deque())
+                queue.append(_Sent(cause, stimulus, message))
+            case SetTimer(due_ns=due_ns, message=message):
+                self._armed.setdefault(cause, []).append(_Armed(due_ns, stimulus, message))
+            case CancelTimer():
+                pass  # on threads it may have fired already
+            case StartMachine(address=address, kind=kind, arguments=arguments):
+                machine = self._topology.build(kind, arguments)
+                self._machines[address] = machine
+            case StopMachine(address=address):
+                self._stopped.add(address)
+
+
+# -- differences
+
+
+def _different(delivery: Delivery, what: str, *replayed: str) -> _DifferentError:
+    fired = (f"fired at {delivery.at_ns}",) if delivery.sender == TIMER else ()
+    recorded = (*fired, *_lines(delivery.cause, delivery.stimulus, delivery.message))
+    at = Cause(delivery.mailbox, delivery.step)
+    return _DifferentError(at, what, recorded, replayed)
+
+
+def _difference(record: int, error: _DifferentError) -> Difference:
+    mailbox, step = error.cause
+    return Difference(
+        mailbox=mailbox, step=step, record=record, what=error.what,
+        recorded=error.recorded, replayed=error.replayed,
+    )  # fmt: skip
+
+
+def _lines(cause: Cause, stimulus: str, message: Message) -> tuple[str, ...]:
+    head = printable(f"{type(message).__name__} from {place(cause)} for {stimulus}")
+    return (head, *payload_lines(message))
+
+
+def _told(path: str, difference: Difference) -> list[str]:
+    where = place(Cause(difference.mailbox, difference.step))
+    head = f"{path}: different at {where} (record {difference.record}): {difference.what}"
+    lines = difflib.unified_diff(
+        difference.recorded, difference.replayed, "recorded", "replayed", lineterm=""
+    )
+    return [printable(head), *lines]

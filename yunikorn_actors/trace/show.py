@@ -1,0 +1,192 @@
+"""Prints a trace for a person: one line for each message, in the order of the recording.
+
+A line tells when (milliseconds since the start), on whose behalf (the stimulus from outside that
+started the chain), which step of which mailbox caused it and which step handles it, and what it
+says. Facts follow their message, one on a line. Names come from outside, so nothing that could
+steer a terminal is printed as it is.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import TextIO
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.summary import fact_summary, message_summary
+
+_ROUTE_WIDTH = 42
+_FACT_INDENT = " " * 27
+_JSON_INDENT = " " * 4
+_CUT = "..."
+
+_BOLD = "1"
+_DIM = "2"
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which messages to show: those that pass every test that is set."""
+
+    mailbox: str | None = None
+    """An address, or the part before its colon: `scheduler` takes all of them."""
+    stimulus: str | None = None
+    type: str | None = None
+    about: str | None = None
+    """An id that stands somewhere in the payload."""
+
+    def takes(self, delivery: Delivery) -> bool:
+        mailbox = delivery.mailbox
+        return (
+            self.mailbox in {None, mailbox, mailbox.partition(":")[0]}
+            and self.stimulus in {None, delivery.stimulus}
+            and self.type in {None, type(delivery.message).__name__}
+            and (self.about is None or mentions(delivery.message, self.about))
+        )
+
+
+class Look(Struct, frozen=True, kw_only=True):
+    """How to print: width 0 cuts nothing, limit 0 shows all."""
+
+    colour: bool = False
+    width: int = 0
+    full: bool = False
+    limit: int = 0
+
+
+def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> None:
+    for line in _heading(trace):
+        print(printable(line), file=out)
+    page = _Page(trace.header.start_ns, wanted, look)
+    shown = total = 0
+    for delivery in trace:
+        total += 1
+        if not wanted.takes(delivery):
+            continue
+        for line in page.lines(delivery):
+            print(line, file=out)
+        shown += 1
+        if shown == look.limit:
+            break
+    print(_closing(trace, shown, total, stopped=shown == look.limit > 0), file=out)
+
+
+def mentions(message: Struct, id_: str) -> bool:
+    """Whether the id stands somewhere in it, as a value or as the key of a map."""
+    rest = [msgspec.to_builtins(message)]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            rest.extend(value)
+            rest.extend(value.values())
+        elif isinstance(value, list | tuple):
+            rest.extend(value)
+        elif value == id_:
+            return True
+    return False
+
+
+def printable(text: str) -> str:
+    """Escape what a terminal would act on: control characters, line ends, changed direction."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def payload_lines(message: Message) -> list[str]:
+    """The payload as indented JSON."""
+    text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
+    return [printable(line) for line in text.split("\n")]
+
+
+def place(cause: Cause) -> str:
+    return f"{cause.mailbox}/{cause.step}"
+
+
+class _Page:
+    """The lines of each message; the same facts are printed once, for whoever gets them first."""
+
+    def __init__(self, start_ns: int, wanted: Wanted, look: Look) -> None:
+        self._start_ns = start_ns
+        self._wanted = wanted
+        self._look = look
+        self._told: dict[tuple[str, int], int] = {}
+        """Highest revision printed, for each life of a partition."""
+
+    def lines(self, delivery: Delivery) -> Iterator[str]:
+        message = delivery.message
+        said = message_summary(message)
+        below: list[str] = []
+        if self._look.full:
+            below = payload_lines(message)
+        elif isinstance(message, FactsAppended):
+            below = list(self._facts(message))
+            said = said if below else f"as above: {said}"
+        yield self._line(delivery, said)
+        yield from below
+
+    def _line(self, delivery: Delivery, said: str) -> str:
+        milliseconds = (delivery.at_ns - self._start_ns) / 1e6
+        when = f"{milliseconds:>10.3f}  {printable(delivery.stimulus):<14} "
+        route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}"
+        start = f"{printable(route):<{_ROUTE_WIDTH}} "
+        kind = type(delivery.message).__name__
+        said = self._cut(printable(said), when + start + kind)
+        return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + said
+
+    def _facts(self, message: FactsAppended) -> Iterator[str]:
+        """Leave out facts that were printed, or have nothing to do with what was asked for."""
+        life = (message.partition, message.epoch)
+        last = message.first_revision + len(message.facts) - 1
+        if self._told.get(life, 0) >= last:
+            return
+        self._told[life] = last
+        about = self._wanted.about
+        facts = [fact for fact in message.facts if about is None or mentions(fact, about)]
+        for fact in facts:
+            kind = type(fact).__name__
+            said = self._cut(printable(fact_summary(fact)), _FACT_INDENT + kind)
+            yield f"{_FACT_INDENT}{self._paint(kind, _DIM)}{said}"
+        if len(facts) < len(message.facts):
+            yield f"{_FACT_INDENT}and {len(message.facts) - len(facts)} about others"
+
+    def _cut(self, text: str, before: str) -> str:
+        """Shorten to what is left of the line; where hardly anything is, the line may wrap."""
+        room = self._look.width - len(before) - 1
+        if len(text) > room > 2 * len(_CUT):
+            text = text[: room - len(_CUT)] + _CUT
+        return f" {text}" if text else ""
+
+    def _paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self._look.colour else text
+
+
+def _heading(trace: TraceReader) -> Iterator[str]:
+    header = trace.header
+    seconds, rest_ns = divmod(header.start_ns, 1_000_000_000)
+    start = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    seed = "" if header.seed is None else f", seed {header.seed}"
+    yield f"{trace.path}: {header.topology} topology, driver {header.driver}{seed}"
+    yield f"instance {header.instance}, started {start}.{rest_ns // 1_000_000:03}Z"
+    yield ""
+    yield f"{'ms':>10}  {'stimulus':<14} {'cause -> mailbox/step':<{_ROUTE_WIDTH}} message"
+
+
+def _origin(delivery: Delivery) -> str:
+    """The step that sent it; of a timer, the step that armed it; nothing caused the outside."""
+    if delivery.sender == TIMER:
+        return f"{TIMER} of {place(delivery.cause)}"
+    return place(delivery.cause) if delivery.cause.step else delivery.sender
+
+
+def _closing(trace: TraceReader, shown: int, total: int, *, stopped: bool) -> str:
+    if stopped:
+        return f"\nstopped at the limit of {shown}: there may be more"
+    counted = f"{total} messages" if shown == total else f"{shown} of {total} messages"
+    if trace.footer is None:
+        return f"\n{counted}; incomplete: the run is still being recorded, or was cut off"
+    return f"\n{counted}; complete"

@@ -1,0 +1,310 @@
+"""What a message says, in a few words.
+
+A message or a fact names what a person looks for: keys, nodes, states. Most are told by the ids
+that they carry; the tables hold those that have more to say. Lists are cut short; whoever wants all
+of it prints the payload in full.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from yunikorn_actors import si
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.messages import queries as q
+from yunikorn_actors.messages import rm_calls as c
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages import scheduling as s
+from yunikorn_actors.messages.base import Message
+
+SHOWN_MAX = 4
+"""Items of a list that are named; the rest is counted."""
+
+
+_TELLING = frozenset(
+    {"rm_id", "partition", "application_id", "key", "node_id", "path", "kind", "reason"}
+)
+
+
+def message_summary(message: Message) -> str:
+    return _MESSAGES.get(type(message), _ids)(message)
+
+
+def fact_summary(fact: f.Fact) -> str:
+    return _FACTS.get(type(fact), _ids)(fact)
+
+
+def _ids(value: Struct) -> str:
+    names = [name for name in value.__struct_fields__ if name in _TELLING]
+    return " ".join(getattr(value, name) for name in names)
+
+
+# -- parts
+
+
+def _list(label: str, words: Iterable[str]) -> str:
+    """Name the first few, or say nothing at all where there is none."""
+    all_words = tuple(words)
+    if not all_words:
+        return ""
+    rest = len(all_words) - SHOWN_MAX
+    more = f" +{rest} more" if rest > 0 else ""
+    return f"{label} {', '.join(all_words[:SHOWN_MAX])}{more}"
+
+
+def _said(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def _amounts(resource: Resource | None) -> str:
+    if resource is None:
+        return "unset"
+    return ",".join(f"{kind}={quantity}" for kind, quantity in resource.items()) or "nothing"
+
+
+def _limit(label: str, resource: Resource | None) -> str:
+    return "" if resource is None else f" {label} {_amounts(resource)}"
+
+
+def _repeats(spec: AskSpec) -> str:
+    return f" x{spec.max_allocations}" if spec.max_allocations != 1 else ""
+
+
+def _ask(spec: AskSpec) -> str:
+    return f"{spec.application_id} {spec.key} {_amounts(spec.resource)}{_repeats(spec)}"
+
+
+def _placed(key: str, node_id: str) -> str:
+    return f"{key} -> {node_id}"
+
+
+def _refused(items: Iterable[rm.Rejected]) -> str:
+    return _list("rejected", (f"{item.id} ({item.reason})" for item in items))
+
+
+# -- facts
+
+
+def _schedule(fact: f.NodeAdded | f.NodeScheduleChanged) -> str:
+    drained = "drained" if fact.drained else "open"
+    return drained if fact.ready else f"{drained}, not ready"
+
+
+def _queue_added(fact: f.QueueAdded) -> str:
+    kind = "leaf" if fact.spec.leaf else "parent"
+    guaranteed, limit = _limit("guaranteed", fact.spec.guaranteed), _limit("max", fact.spec.max)
+    return f"{fact.path} {kind}{guaranteed}{limit}"
+
+
+def _resized(fact: f.NodeResized) -> str:
+    before = f"{_amounts(fact.old_capacity)} occupied {_amounts(fact.old_occupied)}"
+    after = f"{_amounts(fact.capacity)} occupied {_amounts(fact.occupied)}"
+    return f"{fact.node_id} {before} -> {after}"
+
+
+def _committed(fact: f.AllocationCommitted) -> str:
+    placed = _placed(fact.key, fact.node_id)
+    return f"{fact.application_id} {placed} {_amounts(fact.resource)} as {fact.uuid}"
+
+
+def _recovered(fact: f.AllocationRecovered) -> str:
+    spec = fact.spec
+    placed = _placed(spec.key, fact.node_id)
+    return f"{spec.application_id} {placed} {_amounts(spec.resource)} as {fact.uuid}"
+
+
+def _allocation_resized(fact: f.AllocationResized) -> str:
+    sizes = f"{_amounts(fact.old_resource)} -> {_amounts(fact.resource)}"
+    return f"{fact.application_id} {fact.key} on {fact.node_id} {sizes}"
+
+
+def _released(fact: f.AllocationReleased) -> str:
+    return f"{fact.application_id} {fact.key} from {fact.node_id} {fact.uuid} {fact.type.name}"
+
+
+_FACTS: dict[type, Callable[[Any], str]] = {
+    f.PartitionConfigured: lambda fact: f"{fact.config.name}",
+    f.SchedulingHeld: lambda fact: "held" if fact.held else "open",
+    f.QueueAdded: _queue_added,
+    f.QueueStateChanged: lambda fact: f"{fact.path} -> {fact.state.value}",
+    f.NodeAdded: lambda fact: f"{fact.node_id} {_amounts(fact.capacity)} {_schedule(fact)}",
+    f.NodeResized: _resized,
+    f.NodeScheduleChanged: lambda fact: f"{fact.node_id} {_schedule(fact)}",
+    f.NodeActionRefused: lambda fact: f"{fact.node_id} action {fact.action}: {fact.reason}",
+    f.ApplicationAdded: lambda fact: (
+        f"{fact.spec.application_id} of {fact.spec.user} in {fact.queue}"
+    ),
+    f.ApplicationRejected: lambda fact: f"{fact.spec.application_id}: {fact.reason}",
+    f.ApplicationStateChanged: lambda fact: f"{fact.application_id} -> {fact.state.value}",
+    f.ApplicationForgotten: lambda fact: f"serial {fact.serial}",
+    f.AskAdded: lambda fact: _ask(fact.spec),
+    f.AskReplaced: lambda fact: _ask(fact.spec),
+    f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
+    f.AllocationCommitted: _committed,
+    f.AllocationRecovered: _recovered,
+    f.AllocationResized: _allocation_resized,
+    f.AllocationReleased: _released,
+    f.ForeignAllocationPut: lambda fact: (
+        f"{_placed(fact.key, fact.node_id)} {_amounts(fact.resource)}"
+    ),
+}
+
+
+# -- requests of the scheduler interface, and the events made of them
+
+
+def _named(item: si.AllocationRelease | si.AllocationAskRelease) -> str:
+    return item.allocation_key or getattr(item, "uuid", "") or f"all of {item.application_id}"
+
+
+def _allocations_requested(message: rm.AllocationsRequested) -> str:
+    request = message.request
+    releases = request.releases or si.AllocationReleasesRequest()
+    return _said(
+        _list("asks", (ask.allocation_key for ask in request.asks)),
+        _list("allocations", (item.allocation_key for item in request.allocations)),
+        _list("takes back asks", map(_named, releases.allocation_asks_to_release)),
+        _list("releases", map(_named, releases.allocations_to_release)),
+    )
+
+
+def _update_allocation(message: rm.RMUpdateAllocation) -> str:
+    return _said(
+        _list("asks", (item.spec.key for item in message.asks if not item.node_id)),
+        _list(
+            "reports",
+            (_placed(item.spec.key, item.node_id) for item in message.asks if item.node_id),
+        ),
+        _list(
+            "takes back asks",
+            (item.key or f"all of {item.application_id}" for item in message.ask_releases),
+        ),
+        _list(
+            "releases",
+            (item.key or item.uuid or f"all of {item.application_id}" for item in message.releases),
+        ),
+    )
+
+
+def _applications_requested(message: rm.ApplicationsRequested) -> str:
+    return _said(
+        _list("new", (item.application_id for item in message.request.new)),
+        _list("remove", (item.application_id for item in message.request.remove)),
+    )
+
+
+def _update_application(message: rm.RMUpdateApplication) -> str:
+    return _said(
+        _list("new", (item.spec.application_id for item in message.added)),
+        _list("remove", (item.application_id for item in message.removed)),
+    )
+
+
+def _actions(nodes: Iterable[si.NodeInfo | rm.NodeItem]) -> str:
+    return _list("nodes", (f"{item.node_id} {item.action.name}" for item in nodes))
+
+
+# -- answers
+
+
+def _release_allocation(message: rm.RMReleaseAllocation) -> str:
+    return _said(
+        _list("withdrawn", (f"{item.key} {item.type.name}" for item in message.withdrawn)),
+        _list("released", (f"{item.key} {item.type.name}" for item in message.released)),
+    )
+
+
+def _application_update(message: rm.RMApplicationUpdate) -> str:
+    return _said(
+        _list("accepted", message.accepted),
+        _refused(message.rejected),
+        _list("updated", (f"{it.application_id} {it.state.value}" for it in message.updated)),
+    )
+
+
+def _node_update(message: rm.RMNodeUpdate) -> str:
+    return _said(_list("accepted", message.accepted), _refused(message.rejected))
+
+
+def _refused_key(item: si.RejectedAllocationAsk | si.RejectedAllocation | rm.RejectedAsk) -> str:
+    key = item.key if isinstance(item, rm.RejectedAsk) else item.allocation_key
+    return f"{key} ({item.reason})"
+
+
+def _call_update_allocation(message: c.CallUpdateAllocation) -> str:
+    it = message.response
+    return _said(
+        _list("new", (_placed(item.allocation_key, item.node_id) for item in it.new)),
+        _list("released", map(_named, it.released)),
+        _list("asks taken back", map(_named, it.released_asks)),
+        _list("rejected", map(_refused_key, it.rejected)),
+        _list("rejected", map(_refused_key, it.rejected_allocations)),
+    )
+
+
+def _call_update_application(message: c.CallUpdateApplication) -> str:
+    it = message.response
+    return _said(
+        _list("accepted", (item.application_id for item in it.accepted)),
+        _list("rejected", (f"{item.application_id} ({item.reason})" for item in it.rejected)),
+        _list("updated", (f"{item.application_id} {item.state}" for item in it.updated)),
+    )
+
+
+def _call_update_node(message: c.CallUpdateNode) -> str:
+    it = message.response
+    return _said(
+        _list("accepted", (item.node_id for item in it.accepted)),
+        _list("rejected", (f"{item.node_id} ({item.reason})" for item in it.rejected)),
+    )
+
+
+def _facts_appended(message: s.FactsAppended) -> str:
+    last = message.first_revision + len(message.facts) - 1
+    if last == message.first_revision:
+        return f"{message.partition} revision {last}"
+    return f"{message.partition} revisions {message.first_revision} to {last}"
+
+
+def _proposals(message: s.ProposeAllocations) -> str:
+    return _list(
+        f"as of {message.as_of}:", (_placed(it.key, it.node_id) for it in message.proposals)
+    )
+
+
+def _found(message: q.EventsFound) -> str:
+    stored = f"{message.lowest_id} to {message.highest_id} stored"
+    return f"{len(message.records)} records, {stored}"
+
+
+_MESSAGES: dict[type, Callable[[Any], str]] = {
+    rm.RegistrationRequested: lambda it: f"{it.request.rm_id} with callback {it.callback}",
+    rm.AllocationsRequested: _allocations_requested,
+    rm.ApplicationsRequested: _applications_requested,
+    rm.NodesRequested: lambda it: _actions(it.request.nodes),
+    rm.ConfigurationRequested: lambda it: f"{it.request.rm_id}",
+    rm.RMUpdateAllocation: _update_allocation,
+    rm.RMUpdateApplication: _update_application,
+    rm.RMUpdateNode: lambda it: _actions(it.nodes),
+    rm.RMNewAllocations: lambda it: _list(
+        "new", (_placed(item.spec.key, item.node_id) for item in it.allocations)
+    ),
+    rm.RMReleaseAllocation: _release_allocation,
+    rm.RMRejectedAllocationAsk: lambda it: _list("rejected", map(_refused_key, it.rejected)),
+    rm.RMApplicationUpdate: _application_update,
+    rm.RMNodeUpdate: _node_update,
+    rm.SendEvents: lambda it: f"{len(it.events)} records",
+    c.CallUpdateAllocation: _call_update_allocation,
+    c.CallUpdateApplication: _call_update_application,
+    c.CallUpdateNode: _call_update_node,
+    c.CallSendEvent: lambda it: f"{len(it.events)} records",
+    s.FactsAppended: _facts_appended,
+    s.ProposeAllocations: _proposals,
+    s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
+    s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
+    q.EventsRequested: lambda it: f"{it.count} from {it.first_id} on",
+    q.EventsFound: _found,
+}
