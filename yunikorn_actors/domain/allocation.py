@@ -18,6 +18,7 @@ class WaitingState(StrEnum):
 
     UNTOLD = ""
     SCHEDULED = "SCHEDULED"
+    RESERVED = "RESERVED"
     SKIPPED = "SKIPPED"
     FAILED = "FAILED"
 
@@ -53,6 +54,8 @@ class Ask(Struct, kw_only=True, gc=False):
     remaining: int
     uuids: tuple[str, ...] = ()
     told: WaitingState = WaitingState.UNTOLD
+    reserved: tuple[str, ...] = ()
+    """Nodes that are kept for it, at most one for each repeat that waits."""
 
     def order(self) -> tuple[int, int, int]:
         """Priority first, then age; arrival decides between equals."""
@@ -72,6 +75,17 @@ class Allocation(Struct, kw_only=True, gc=False):
     def may_be_released(self) -> bool:
         """Whether the core may ask for it back: one answer for every reason to do so."""
         return self.releasing is None
+
+
+class Reservation(Struct, frozen=True, kw_only=True):
+    """A node is kept for one open repeat of an ask."""
+
+    application_id: str
+    key: str
+    node_id: str
+    required: bool
+    """The ask can run on this node alone; only such reservations may share a node."""
+    made_ns: int
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

@@ -240,6 +240,24 @@ class AllocationRecovered(Base, frozen=True, kw_only=True):
     group: str = ""
 
 
+class ReservationMade(Base, frozen=True, kw_only=True):
+    application_id: str
+    key: str
+    node_id: str
+    required: bool
+    at_ns: int
+    proposal_id: int = NO_PROPOSAL
+
+
+class ReservationDropped(Base, frozen=True, kw_only=True):
+    application_id: str
+    key: str
+    node_id: str
+    reason: str
+    at_ns: int
+    proposal_id: int = NO_PROPOSAL
+
+
 class AllocationResized(Base, frozen=True, kw_only=True):
     application_id: str
     queue: str
@@ -322,6 +340,8 @@ Fact = (
     | AskReported
     | AllocationCommitted
     | AllocationRecovered
+    | ReservationMade
+    | ReservationDropped
     | AllocationResized
     | ReleaseRequested
     | AllocationReleased

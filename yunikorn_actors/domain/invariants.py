@@ -157,6 +157,30 @@ def _running(state: PartitionState) -> Iterator[str]:
             yield f"{path} takes {sorted(queue.allocating)} for allocating, they are {holding}"
 
 
+def _reservations(state: PartitionState) -> Iterator[str]:
+    count = 0
+    for node in state.nodes.values():
+        held = node.reservations.values()
+        count += len(held)
+        if len(held) > 1 and not all(item.required for item in held):
+            yield f"node {node.id} is reserved for several that could run elsewhere"
+        for item in held:
+            app = state.applications.get(item.application_id)
+            ask = None if app is None else app.asks.get(item.key)
+            if ask is None or node.id not in ask.reserved:
+                yield f"node {node.id} is reserved for {item.key}, which does not know it"
+    for app in state.applications.values():
+        for ask in app.asks.values():
+            if len(ask.reserved) > ask.remaining:
+                yield f"ask {ask.spec.key} has more reservations than repeats that wait"
+            for node_id in ask.reserved:
+                known = state.nodes.get(node_id)
+                if known is None or (app.id, ask.spec.key) not in known.reservations:
+                    yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
+    if count != state.reservation_count:
+        yield f"{state.reservation_count} reservations are counted, there are {count}"
+
+
 _TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})
 
 
@@ -219,6 +243,7 @@ CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
     ("G07", _references),
     ("G08", _registered_nodes),
     ("G09", _single_place),
+    ("G18", _reservations),
     ("G20", _running),
     ("G21", _life_cycle),
     ("G24", _usage),

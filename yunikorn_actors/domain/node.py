@@ -4,7 +4,7 @@
 node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
 """
 
-from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation
+from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation, Reservation
 from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
 
 READY_ATTRIBUTE = "ready"
@@ -23,6 +23,7 @@ class Node:
         "occupied",
         "occupied_reported",
         "ready",
+        "reservations",
     )
 
     def __init__(
@@ -41,6 +42,7 @@ class Node:
         self.ready = ready
         self.allocated: Resource = {}
         self.allocations: dict[str, Allocation] = {}
+        self.reservations: dict[tuple[str, str], Reservation] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
         self.set_sizes(capacity, occupied)
 

@@ -17,6 +17,7 @@ from yunikorn_actors.domain.allocation import (
     Allocation,
     Ask,
     ForeignAllocation,
+    Reservation,
     WaitingState,
 )
 from yunikorn_actors.domain.application import (
@@ -62,6 +63,7 @@ class PartitionState:
         self.groups: dict[str, dict[str, Usage]] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
         self.allocation_count = 0
+        self.reservation_count = 0
         self.refused_node_actions = 0
         self.held = False
         """Its resource manager is away: nothing is decided."""
@@ -324,6 +326,27 @@ class PartitionState:
             for usage in (*app.usages, *app.group_usages):
                 usage.running[app.serial] = None
 
+    def _on_reservation_made(self, fact: f.ReservationMade) -> None:
+        ask = self.applications[fact.application_id].asks[fact.key]
+        ask.reserved = (*ask.reserved, fact.node_id)
+        ask.told = WaitingState.RESERVED
+        self.nodes[fact.node_id].reservations[fact.application_id, fact.key] = Reservation(
+            application_id=fact.application_id,
+            key=fact.key,
+            node_id=fact.node_id,
+            required=fact.required,
+            made_ns=fact.at_ns,
+        )
+        self.reservation_count += 1
+
+    def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
+        ask = self.applications[fact.application_id].asks[fact.key]
+        ask.reserved = tuple(id_ for id_ in ask.reserved if id_ != fact.node_id)
+        if ask.told is WaitingState.RESERVED and not ask.reserved:
+            ask.told = WaitingState.UNTOLD
+        del self.nodes[fact.node_id].reservations[fact.application_id, fact.key]
+        self.reservation_count -= 1
+
     def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
         app = self.applications[fact.application_id]
         allocation = app.allocations[fact.uuid]
@@ -384,6 +407,8 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AskReported: PartitionState._on_ask_reported,
     f.AllocationCommitted: PartitionState._on_allocation_committed,
     f.AllocationRecovered: PartitionState._on_allocation_recovered,
+    f.ReservationMade: PartitionState._on_reservation_made,
+    f.ReservationDropped: PartitionState._on_reservation_dropped,
     f.AllocationResized: PartitionState._on_allocation_resized,
     f.ReleaseRequested: PartitionState._on_release_requested,
     f.AllocationReleased: PartitionState._on_allocation_released,

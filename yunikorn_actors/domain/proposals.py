@@ -17,6 +17,9 @@ class Refusal(StrEnum):
     NODE_GONE = "NODE_GONE"
     NODE_DRAINING = "NODE_DRAINING"
     NODE_FULL = "NODE_FULL"
+    NODE_RESERVED = "NODE_RESERVED"
+    RESERVATION_LIMIT = "RESERVATION_LIMIT"
+    RESERVATION_GONE = "RESERVATION_GONE"
     USER_LIMIT = "USER_LIMIT"
     QUEUE_LIMIT = "QUEUE_LIMIT"
     RM_PAUSED = "RM_PAUSED"
@@ -35,4 +38,24 @@ class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     node_id: str
 
 
-Proposal = Allocate
+class Reserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Keep a node for one repeat of an ask that no node holds now."""
+
+    proposal_id: int
+    application_id: str
+    key: str
+    sequence: int
+    node_id: str
+
+
+class Unreserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Give a reserved node free: its ask has had no headroom for too long."""
+
+    proposal_id: int
+    application_id: str
+    key: str
+    sequence: int
+    node_id: str
+
+
+Proposal = Allocate | Reserve | Unreserve

@@ -74,7 +74,7 @@ def _node(node: Node) -> dict[str, Any]:
         "ready": node.ready,
         "attributes": dict(sorted(node.attributes.items())),
         "allocations": sorted(node.allocations),
-        "reservations": [],
+        "reservations": [list(key) for key in sorted(node.reservations)],
     }
 
 
@@ -107,7 +107,7 @@ def _application(app: Application) -> dict[str, Any]:
         ],
         "allocations": [_allocation(item) for _, item in sorted(app.allocations.items())],
         "timers": {kind: timer.due_ns for kind, timer in sorted(app.timers.items())},
-        "reservations": 0,
+        "reservations": sum(len(ask.reserved) for ask in app.asks.values()),
         "task_groups": {},
     }
 

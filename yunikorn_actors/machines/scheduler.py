@@ -10,11 +10,12 @@ from typing import Any
 
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
+from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.reserver import NEVER_NS
 
 
 class Scheduler:
@@ -24,17 +25,23 @@ class Scheduler:
         self._epoch = epoch
         self._settings = settings
         self.replica = PartitionState(partition)
-        self.planner = Planner(self.replica, reports=reports)
+        self.planner = Planner(
+            self.replica, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
+        )
         self.rejections: dict[str, int] = {}
         self._cycle_is_coming = False
+        self._now_ns = 0
+        """The time of the message being handled."""
+        self._due_ns = NEVER_NS
 
-    def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:
+        self._now_ns = now_ns
         return HANDLERS[type(message)](self, message)
 
     def canonical_state(self) -> dict[str, Any]:
         return {
             "replica": snapshot(self.replica),
-            "in_flight": sorted(self.planner.in_flight),
+            "in_flight": sorted([*self.planner.in_flight, *self.planner.reserver.in_flight]),
             "rejections": dict(sorted(self.rejections.items())),
         }
 
@@ -51,7 +58,7 @@ class Scheduler:
         return [*self._next_report(), *self._next_cycle()]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
-        if message.proposal_id not in self.planner.in_flight:
+        if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was settled twice")
         self.planner.reject(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
@@ -60,7 +67,7 @@ class Scheduler:
     def _on_run_cycle(self, _: s.RunCycle) -> list[Effect]:
         self._cycle_is_coming = False
         room = self._settings.inflight_max - len(self.planner.in_flight)
-        proposals = self.planner.plan(min(self._settings.cycle_max, room))
+        proposals = self.planner.plan(min(self._settings.cycle_max, room), self._now_ns)
         effects: list[Effect] = []
         if proposals:
             message = s.ProposeAllocations(
@@ -70,7 +77,20 @@ class Scheduler:
                 proposals=tuple(proposals),
             )
             effects.append(Send(to=CONTEXT, message=message))
-        return [*effects, *self._next_report(), *self._next_cycle()]
+        return [*effects, *self._next_report(), *self._next_cycle(), *self._next_timer()]
+
+    def _on_reservation_due(self, _: s.ReservationDue) -> list[Effect]:
+        self.planner.reserving_is_stale = True
+        return self._next_cycle()
+
+    def _next_timer(self) -> list[Effect]:
+        """Come back when an ask is old enough; a timer that comes too early does no harm."""
+        due_ns = self.planner.reserver.due_ns
+        if due_ns in {NEVER_NS, self._due_ns}:
+            return []
+        self._due_ns = due_ns
+        due = s.ReservationDue(partition=self._partition, epoch=self._epoch)
+        return [SetTimer(name="reserve", due_ns=due_ns, message=due)]
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.take_findings()
@@ -93,10 +113,11 @@ class Scheduler:
         return [Send(to=self._address, message=cycle)]
 
 
-SchedulerInbox = s.FactsAppended | s.ProposalRejected | s.RunCycle
+SchedulerInbox = s.FactsAppended | s.ProposalRejected | s.RunCycle | s.ReservationDue
 
 HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.FactsAppended: Scheduler._on_facts_appended,
     s.ProposalRejected: Scheduler._on_proposal_rejected,
+    s.ReservationDue: Scheduler._on_reservation_due,
     s.RunCycle: Scheduler._on_run_cycle,
 }

@@ -79,6 +79,13 @@ class RunCycle(Message, frozen=True, kw_only=True):
     epoch: int
 
 
+class ReservationDue(Message, frozen=True, kw_only=True):
+    """An ask has waited long enough to have a node kept, or a reservation for too long."""
+
+    partition: str
+    epoch: int
+
+
 class PartitionClosed(Message, frozen=True, kw_only=True):
     """No fact of this life of the partition follows."""
 

@@ -43,7 +43,7 @@ def _nodes(planner: Planner) -> Iterator[str]:
             if held.node is view:
                 discharge(free, held.resource)
         yield from _differ(f"free of node {id_}", view.free, free)
-        if (view.entry is not None) is not view.node.is_schedulable:
+        if (view.entry is not None) is not view.is_open:
             yield f"node {id_} is in the order although it takes no work, or the reverse"
     entries = [view.entry for view in planner.nodes.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):

@@ -10,7 +10,7 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.planning.shape import ShapeKey
+from yunikorn_actors.planning.shape import Wanted
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppView, Lane
@@ -44,7 +44,7 @@ class LimitView:
         owners = self.state.groups if self.limit.of_group else self.state.users
         return owners[self.limit.owner][self.limit.path]
 
-    def room_for(self, wanted: ShapeKey) -> bool:
+    def room_for(self, wanted: Wanted) -> bool:
         sizes = self.limit.max_resources
         if sizes is None:
             return True

@@ -17,14 +17,14 @@ from bisect import bisect_left, insort
 
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.shape import Shape, ShapeKey
+from yunikorn_actors.planning.shape import Shape, Wanted
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8
 
 
 class NodeView:
-    __slots__ = ("entry", "free", "id", "node", "terms", "weight")
+    __slots__ = ("entry", "free", "id", "keeping", "node", "terms", "weight")
 
     def __init__(self, node: Node) -> None:
         self.id = node.id
@@ -33,9 +33,21 @@ class NodeView:
         self.terms: tuple[tuple[str, float, int], ...] = ()
         self.weight = 0.0
         self.entry: Entry | None = None
-        """Its place in the order; None while it takes no work."""
+        """Its place in the order; None while it takes no work, or is kept for somebody."""
+        self.keeping = 0
+        """Reservations of it, made or given up, that are on their way."""
 
-    def fits(self, wanted: ShapeKey) -> bool:
+    @property
+    def is_open(self) -> bool:
+        return self.node.is_schedulable and not self.node.reservations and not self.keeping
+
+    def serves(self, shape: Shape) -> bool:
+        """Whether this node, as it is now, can hold an ask of this shape."""
+        if shape.required_node:
+            return shape.required_node == self.id and self.fits(shape.wanted)
+        return self.entry is not None and self.fits(shape.wanted)
+
+    def fits(self, wanted: Wanted) -> bool:
         free = self.free
         for kind, quantity in wanted:  # noqa: SIM110 - a generator would cost more than the loop
             if quantity > free.get(kind, 0):
@@ -82,7 +94,7 @@ class NodeIndex:
         self._displace(view)
         view.free = free
         self._measure(view)
-        if view.node.is_schedulable:
+        if view.is_open:
             self._place(view, (self._score(view), view.id, view))
 
     def take(self, view: NodeView, amount: Resource) -> None:
@@ -102,6 +114,9 @@ class NodeIndex:
     def first_fit(self, shape: Shape) -> NodeView | None:
         """Return the first node in order that has room."""
         wanted = shape.wanted
+        if shape.required_node:
+            required = self.views.get(shape.required_node)
+            return required if required is not None and required.fits(wanted) else None
         floor = self._floors.get(shape)
         number = start = 0
         if floor is not None:
@@ -123,7 +138,7 @@ class NodeIndex:
         self._floors.pop(shape, None)
         return None
 
-    def _scan(self, number: int, start: int, wanted: ShapeKey) -> NodeView | None:
+    def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:
         run = self._runs[number]
         for position in range(start, len(run)):
             view = run[position][2]

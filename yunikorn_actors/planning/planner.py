@@ -7,10 +7,12 @@ or `reject`, takes it out again.
 """
 
 from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.proposals import Allocate
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate, Proposal
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import ShapeKey
+from yunikorn_actors.planning.reserver import Reserver
+from yunikorn_actors.planning.shape import Wanted
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
 
@@ -18,68 +20,126 @@ from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, Que
 class Planner(View):
     """Decides on its view."""
 
+    def __init__(
+        self,
+        state: PartitionState,
+        scheduler_number: int = 0,
+        *,
+        reports: bool = False,
+        reservation_delay_ns: int = 0,
+    ) -> None:
+        super().__init__(state, scheduler_number, reports=reports)
+        self.reserver = Reserver(self, reservation_delay_ns)
+
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
         root = self.tree.root
         if self.state.held:
             return False
-        return self.order_is_stale or (root is not None and root.has_work)
+        stale = self.order_is_stale or self.reserving_is_stale
+        return stale or (root is not None and root.has_work)
 
-    def plan(self, limit: int) -> list[Allocate]:
-        """Decide, one allocation at a time, until nothing can be placed or the limit is reached."""
-        if self.state.held:
-            return []
+    def plan(self, limit: int, now_ns: int) -> list[Proposal]:
+        """Decide, one at a time, until nothing can be placed or the limit is reached.
+
+        What is reserved comes first, then the rest in order, then what comes to be reserved.
+        """
+        proposals: list[Proposal] = []
+        if self.state.held or limit <= 0:
+            return proposals
+        self._bring_up_to_date()
+        if self.reserved_nodes:
+            self._place_reserved(proposals, limit)
+        while len(proposals) < limit and self._next(proposals):
+            pass
+        if len(proposals) < limit and self._is_time_to_reserve(now_ns):
+            self.reserving_is_stale = False
+            proposals.extend(self.reserver.reserve_ordinary(now_ns, limit - len(proposals)))
+            proposals.extend(self.reserver.give_up(now_ns))
+        return proposals
+
+    def _bring_up_to_date(self) -> None:
         if self.order_is_stale:
             self.tree.measure(self.state.capacity)
             self.order_is_stale = False
         for leaf in self.stale_leaves:
             self.tree.rekey(leaf)
         self.stale_leaves.clear()
-        proposals: list[Allocate] = []
-        while len(proposals) < limit:
-            proposal = self._next()
-            if proposal is None:
-                break
-            proposals.append(proposal)
-        return proposals
 
-    def _next(self) -> Allocate | None:
+    def _is_time_to_reserve(self, now_ns: int) -> bool:
+        return self.reserving_is_stale or self.reserver.due_ns <= now_ns
+
+    def _place_reserved(self, proposals: list[Proposal], limit: int) -> None:
+        for ask, node in self.reserver.ready():
+            if len(proposals) >= limit:
+                return
+            if self._gate(ask) is None and not self._must_wait(ask.app):
+                proposals.append(self._decide(ask, ask.app.leaf, node))
+
+    def _next(self, proposals: list[Proposal]) -> bool:
+        """Make one decision, or file what could not be placed; False when nothing is left."""
         root = self.tree.root
-        while root is not None and root.children:
-            leaf = root
-            while not leaf.open_lanes:
-                leaf = leaf.children[0][1]
-            ask = leaf.first()
-            shape = ask.shape
-            app = ask.app
-            if (app.limits or app.app.state is ApplicationState.ACCEPTED) and self._is_held(app):
-                continue
-            refusing = leaf.refusing(shape.wanted) or _refusing(app.limits, shape.wanted)
-            if refusing is not None:
-                lane = leaf.lanes[shape, app.owner]
-                self.tree.refuse(lane, refusing)
-                self._report_lane(lane)
-                continue
-            node = self.nodes.first_fit(shape)
-            if node is None:
-                self.tree.wait_for_node(shape)
-                for lane in shape.lanes:
-                    self._report_lane(lane)
-                continue
-            return self._decide(ask, leaf, node)
-        return None
+        if root is None or not root.children:
+            return False
+        leaf = root
+        while not leaf.open_lanes:
+            leaf = leaf.children[0][1]
+        ask = leaf.first()
+        app = ask.app
+        if (app.limits or app.app.state is ApplicationState.ACCEPTED) and self._is_held(app):
+            return True
+        gate = self._gate(ask)
+        if gate is not None:
+            lane = leaf.lanes[ask.shape, ask.app.owner]
+            self.tree.refuse(lane, gate)
+            self._report_lane(lane)
+            return True
+        node = self.nodes.first_fit(ask.shape)
+        if node is not None:
+            proposals.append(self._decide(ask, leaf, node))
+            return True
+        self._file(ask, proposals)
+        return True
+
+    def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
+        """No node has room: the shape waits, and a required node is kept at once."""
+        shape = ask.shape
+        self.tree.wait_for_node(shape)
+        for lane in shape.lanes:
+            self._report_lane(lane)
+        self.reserving_is_stale = True
+        required = self.nodes.views.get(shape.required_node)
+        if required is not None:
+            reservation = self.reserver.reserve_required(ask, required)
+            if reservation is not None:
+                proposals.append(reservation)
+
+    def _gate(self, ask: AskView) -> Gate | None:
+        """Return what refuses the ask, if anything does; only quotas hold back a required node."""
+        wanted = ask.shape.wanted
+        leaf = ask.app.leaf
+        refusing = leaf.refusing_quota if ask.shape.required_node else leaf.refusing
+        return refusing(wanted) or _refusing(ask.app.limits, wanted)
+
+    def _settle_reservation(self, proposal_id: int) -> None:
+        self.reserver.settle(proposal_id)
 
     def _is_held(self, app: AppView) -> bool:
         """Hold an application back where as many run as may."""
+        gate = self._must_wait(app)
+        if gate is not None:
+            self.tree.hold(app, gate)
+        return gate is not None
+
+    def _must_wait(self, app: AppView) -> Gate | None:
         gates: tuple[Gate, ...] = app.limits
         if app.app.state is ApplicationState.ACCEPTED:
             gates = (*app.leaf.application_limits, *gates)
         for gate in gates:
             if not gate.may_start(app):
-                self.tree.hold(app, gate)
-                return True
-        return False
+                return gate
+        return None
 
     def _start(self, app: AppView) -> None:
         """A decision for an application that does not run yet is in flight."""
@@ -89,7 +149,7 @@ class Planner(View):
 
     def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
         resource, record = ask.resource, ask.ask
-        self._last_id = proposal_id = self._last_id + 1
+        proposal_id = self.next_id()
         self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource, ask.app.limits)
         ask.inflight += 1
         if ask.app.app.state is ApplicationState.ACCEPTED:
@@ -109,15 +169,21 @@ class Planner(View):
             node_id=node.id,
         )
 
+    def is_in_flight(self, proposal_id: int) -> bool:
+        return proposal_id in self.in_flight or proposal_id in self.reserver.in_flight
+
     def reject(self, proposal_id: int) -> None:
         """Context refused: what the proposal held is free again, and the ask waits again."""
+        if self.reserver.settle(proposal_id):
+            self.reserving_is_stale = True
+            return
         held = self._let_go(self.in_flight.pop(proposal_id))
         if not held.ask.gone:
             self._resync(held.ask)
         self.stale_leaves[held.leaf] = None
 
 
-def _refusing(limits: tuple[LimitView, ...], wanted: ShapeKey) -> LimitView | None:
+def _refusing(limits: tuple[LimitView, ...], wanted: Wanted) -> LimitView | None:
     for limit in limits:
         if not limit.room_for(wanted):
             return limit

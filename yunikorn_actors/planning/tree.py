@@ -7,6 +7,7 @@ the root sees open lanes only, so an ask that cannot run costs nothing until the
 
 from bisect import bisect_left, insort
 
+from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.nodes import NodeView
@@ -47,8 +48,8 @@ class Tree:
 
     # -- shapes and lanes
 
-    def shape_of(self, resource: Resource) -> Shape:
-        key = shape_key(resource)
+    def shape_of(self, spec: AskSpec) -> Shape:
+        key = shape_key(spec)
         shape = self.shapes.get(key)
         if shape is None:
             shape = self.shapes[key] = Shape(key)
@@ -189,9 +190,7 @@ class Tree:
 
     def wake_shapes(self, node: NodeView) -> None:
         """The node may have more room than before."""
-        if node.entry is None:
-            return
-        for shape in [s for s in self._waiting_shapes if node.fits(s.wanted)]:
+        for shape in [s for s in self._waiting_shapes if node.serves(s)]:
             del self._waiting_shapes[shape]
             shape.waits_for_node = False
             if not shape.lanes:

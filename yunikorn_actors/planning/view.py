@@ -14,7 +14,6 @@ from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import FINISHED
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.limits import limits_of
-from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.limits import LimitViews
@@ -44,6 +43,18 @@ class View:
         """The cluster or the configuration changed since the last plan."""
         self.stale_leaves: dict[QueueView, None] = {}
         """Leaves whose amounts changed since: their rank is worked out once, before planning."""
+
+        self.reserved_nodes: dict[str, None] = {}
+        self.reserving_is_stale = False
+        """Something changed that can matter to a reservation, made or wanted."""
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def ask_of(self, application_id: str, key: str) -> AskView | None:
+        app = self.state.applications.get(application_id)
+        return None if app is None else self.apps[app.serial].asks.get(key)
 
     def _started(self, app: AppView) -> None:
         app.starting -= 1
@@ -144,6 +155,7 @@ class View:
             level.waiting += total
         if not was_open:
             self.tree.add_ask(ask)
+            self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
             if self._reports and lane is not None and not lane.is_open:
                 self._report(ask, lane)
@@ -183,6 +195,7 @@ class View:
             app.used = dict(app.app.allocated)
             self._assign_limits(app)
         self.order_is_stale = True
+        self.reserving_is_stale = True
 
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
         self.tree.remove_queue(fact.path)
@@ -192,27 +205,32 @@ class View:
         node = self.state.nodes[fact.node_id]
         view = NodeView(node)
         self.nodes.add(view)
-        self._refresh_node(view, node)
+        self._resize_node(view)
 
     def _on_node_changed(self, fact: f.NodeResized | f.NodeScheduleChanged) -> None:
-        self._refresh_node(self.nodes.views[fact.node_id], self.state.nodes[fact.node_id])
+        self._resize_node(self.nodes.views[fact.node_id])
 
     def _on_node_removed(self, fact: f.NodeRemoved) -> None:
         self.nodes.discard(self.nodes.views[fact.node_id])
         self.order_is_stale = True
 
-    def _refresh_node(self, view: NodeView, node: Node) -> None:
-        free = dict(node.available)
+    def refresh_node(self, view: NodeView) -> None:
+        """The node itself changed: its size, whether it takes work, or whom it is kept for."""
+        free = dict(view.node.available)
         for held in self.in_flight.values():
             if held.node is view:
                 discharge(free, held.resource)
         self.nodes.refresh(view, free)
         self.tree.wake_shapes(view)
+        self.reserving_is_stale = True
+
+    def _resize_node(self, view: NodeView) -> None:
+        self.refresh_node(view)
         self.order_is_stale = True
 
     def _on_foreign_changed(self, _: f.ForeignAllocationPut | f.ForeignAllocationRemoved) -> None:
         for view in self.nodes.views.values():
-            self._refresh_node(view, view.node)
+            self._resize_node(view)
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
@@ -277,7 +295,7 @@ class View:
             view.submitted_ns = app.submitted_ns
             self.tree.rekey_app(view)
         ask = app.asks[fact.spec.key]
-        shape = self.tree.shape_of(ask.spec.resource)
+        shape = self.tree.shape_of(ask.spec)
         watched = AskView(view, ask, shape, ask.spec.resource, ask.order())
         view.asks[ask.spec.key] = watched
         self._resync(watched)
@@ -296,7 +314,7 @@ class View:
             return
         if view.open:
             self._shut(view, view.open)
-        view.resize(self.tree.shape_of(fact.spec.resource))
+        view.resize(self.tree.shape_of(fact.spec))
         self._resync(view)
         self.stale_leaves[view.app.leaf] = None
 
@@ -360,6 +378,24 @@ class View:
         self.tree.wake_shapes(node)
         self.stale_leaves[app.leaf] = None
         self._wake_applications(app)
+        self.reserving_is_stale = self.reserving_is_stale or bool(self.reserved_nodes)
+
+    def _on_reservation_made(self, fact: f.ReservationMade) -> None:
+        self.reserved_nodes[fact.node_id] = None
+        self.reserving_is_stale = True
+        self._settle_reservation(fact.proposal_id)
+        self.refresh_node(self.nodes.views[fact.node_id])
+
+    def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
+        node = self.nodes.views[fact.node_id]
+        if not node.node.reservations:
+            del self.reserved_nodes[fact.node_id]
+        self.reserving_is_stale = True
+        self._settle_reservation(fact.proposal_id)
+        self.refresh_node(node)
+
+    def _settle_reservation(self, proposal_id: int) -> None:
+        """Overridden by who makes such proposals."""
 
 
 _OBSERVE: dict[type, Callable[[View, Any], None]] = {
@@ -382,6 +418,8 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.AskRemoved: View._on_ask_removed,
     f.AllocationCommitted: View._on_allocation_committed,
     f.AllocationRecovered: View._on_allocation_recovered,
+    f.ReservationMade: View._on_reservation_made,
+    f.ReservationDropped: View._on_reservation_dropped,
     f.AllocationResized: View._on_allocation_resized,
     f.AllocationReleased: View._on_allocation_released,
 }

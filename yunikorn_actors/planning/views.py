@@ -18,7 +18,7 @@ from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.share import usage_key
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape, ShapeKey
+from yunikorn_actors.planning.shape import Shape, Wanted
 
 Owner = tuple[str, str] | None
 """User and group, where any limit counts for them: their asks are refused apart from others'."""
@@ -230,7 +230,7 @@ class QueueView:
                     share = max(share, part)
         return share
 
-    def room_for(self, wanted: ShapeKey) -> bool:
+    def room_for(self, wanted: Wanted) -> bool:
         """Does this queue's own limit leave room; only types it names are limited."""
         limit, used = self.limit, self.used
         if limit is None:
@@ -263,12 +263,17 @@ class QueueView:
                 return False
         return True
 
-    def refusing(self, wanted: ShapeKey) -> "QueueView | None":
+    def refusing(self, wanted: Wanted) -> "QueueView | None":
         """Return the first of them that has no room, if any."""
         for level in self.limits:
             if not level.room_for(wanted):
                 return level
         return None
+
+    def refusing_quota(self, wanted: Wanted) -> "QueueView | None":
+        """As `refusing`, but the size of the cluster does not count."""
+        gate = self.refusing(wanted)
+        return gate if gate is not None and gate.is_quota else None
 
     def first(self) -> AskView:
         """Return the first ask that may be tried, of the first application of an open leaf."""

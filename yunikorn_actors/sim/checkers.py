@@ -21,7 +21,14 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateApplication,
     CallUpdateNode,
 )
-from yunikorn_actors.messages.rm_events import ApplicationsRequested, NodesRequested
+from yunikorn_actors.messages.rm_events import (
+    ApplicationsRequested,
+    NodesRequested,
+    RegistrationRequested,
+    ResourceManagerLeft,
+    ResourceManagerLost,
+    RMRegistrationRejected,
+)
 from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.sim.simulator import Checker, Simulator
@@ -92,62 +99,82 @@ class ViewChecker:
 
 def _unsettled(name: str, planner: Planner | None) -> list[str]:
     faults: list[str] = []
-    if planner is not None and planner.in_flight:
-        faults.append(f"{name} is at rest and {len(planner.in_flight)} proposals are unsettled")
+    if planner is not None and (planner.in_flight or planner.reserver.in_flight):
+        flying = len(planner.in_flight) + len(planner.reserver.in_flight)
+        faults.append(f"{name} is at rest and {flying} proposals are unsettled")
     if planner is not None and planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
     return faults
 
 
 class Ledger:
-    """What was asked and what was told, for each registration by itself."""
+    """What was asked and what was told, for each registration by itself.
+
+    A registration ends with the next one of the same resource manager, and when that one is lost or
+    leaves; what it asked last may stay unanswered.
+    """
 
     def __init__(self) -> None:
         self._books: dict[str, _Book] = {}
-        self._asked: Counter[tuple[str, str, str]] = Counter()
+        self._lives: dict[str, list[str]] = {}
+        """Callbacks of each resource manager; requests belong to the last one."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         message = delivery.message
         if delivery.mailbox == RM_PROXY:
             self._note_request(message)
         elif is_callback(delivery.mailbox):
-            book = self._books.setdefault(delivery.mailbox, _Book())
-            _fail(book.note(message), delivery)
+            _fail(self._books[delivery.mailbox].note(message), delivery)
         if not simulator.in_transit():
             _fail(self._unanswered(), delivery)
 
     def _note_request(self, message: Any) -> None:  # noqa: ANN401 - any message of the mailbox
-        if isinstance(message, ApplicationsRequested):
-            for item in message.request.new:
-                self._asked[message.request.rm_id, "application", item.application_id] += 1
-        elif isinstance(message, NodesRequested):
-            for info in message.request.nodes:
-                if info.action in _CREATES:
-                    self._asked[message.request.rm_id, "node", info.node_id] += 1
+        match message:
+            case RegistrationRequested(request=request, callback=address):
+                self._lives.setdefault(request.rm_id, []).append(address)
+                self._books[address] = _Book()
+            case RMRegistrationRejected(rm_id=rm_id, callback=address):
+                self._resume(rm_id, address)
+            case ResourceManagerLost(rm_id=rm_id) | ResourceManagerLeft(rm_id=rm_id):
+                self._lives.pop(rm_id, None)
+            case ApplicationsRequested(request=request) | NodesRequested(request=request):
+                for address in self._lives.get(request.rm_id, [])[-1:]:
+                    self._books[address].ask(message)
+
+    def _resume(self, rm_id: str, refused: str) -> None:
+        """The former registration goes on, and what was asked meanwhile was asked by it."""
+        self._lives[rm_id].remove(refused)
+        for address in self._lives[rm_id][-1:]:
+            self._books[address].asked.update(self._books[refused].asked)
 
     def _unanswered(self) -> list[str]:
         """Each new application and each created node has exactly one answer (G25)."""
-        told: Counter[tuple[str, str, str]] = Counter()
-        for address, book in self._books.items():
-            rm_id = address.removeprefix("rm:").rpartition("#")[0]
-            for (kind, id_), number in book.answers.items():
-                told[rm_id, kind, id_] += number
+        books = [self._books[lives[-1]] for lives in self._lives.values() if lives]
         return [
-            f"G25: {kind} {id_} was asked {self._asked[rm_id, kind, id_]} times and answered "
-            f"{told[rm_id, kind, id_]} times"
-            for rm_id, kind, id_ in sorted(self._asked.keys() | told.keys())
-            if self._asked[rm_id, kind, id_] != told[rm_id, kind, id_]
+            f"G25: {kind} {id_} was asked {book.asked[kind, id_]} times and answered "
+            f"{book.answers[kind, id_]} times"
+            for book in books
+            for kind, id_ in sorted(book.asked.keys() | book.answers.keys())
+            if book.asked[kind, id_] != book.answers[kind, id_]
         ]
 
 
 class _Book:
-    """What one callback was told."""
+    """What one registration asked, and what its callback was told."""
 
     def __init__(self) -> None:
+        self.asked: Counter[tuple[str, str]] = Counter()
         self.answers: Counter[tuple[str, str]] = Counter()
         self._announced: dict[str, str] = {}
         self._ended: dict[str, list[si.TerminationType]] = {}
         self._accepted: dict[str, None] = {}
+
+    def ask(self, message: ApplicationsRequested | NodesRequested) -> None:
+        if isinstance(message, ApplicationsRequested):
+            self.asked.update(("application", item.application_id) for item in message.request.new)
+        else:
+            infos = message.request.nodes
+            self.asked.update(("node", it.node_id) for it in infos if it.action in _CREATES)
 
     def note(self, message: Any) -> list[str]:  # noqa: ANN401 - any call of a callback
         if isinstance(message, CallUpdateAllocation):

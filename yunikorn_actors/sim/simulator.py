@@ -8,7 +8,7 @@ core from inside one is a message like any other.
 
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
 
@@ -57,8 +57,11 @@ class Simulator(Gateway):
         *,
         chooser: Chooser | None = None,
         checkers: tuple[Checker, ...] = (),
+        accounts: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        super().__init__()
+        """`accounts` is what the resolver `os` knows here: users, each with the groups."""
+        known = {} if accounts is None else accounts
+        super().__init__(lookups={"os": known.get}, now_ns=lambda: self.now_ns)
         self.now_ns = EPOCH_NS
         self.machines: dict[str, Machine] = topology.first_machines()
         self.callback_errors: list[Exception] = []
@@ -72,7 +75,7 @@ class Simulator(Gateway):
         self._channels: dict[Channel, deque[tuple[int, Envelope]]] = {}
         self._sent = count()
         self._steps: dict[str, int] = {}
-        self._timers: dict[tuple[str, str], tuple[int, int, Message, Envelope]] = {}
+        self._timers: dict[tuple[str, str], tuple[int, Envelope]] = {}
         self._heap: list[tuple[int, int, tuple[str, str]]] = []
         self._at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus; None between messages."""
@@ -101,19 +104,25 @@ class Simulator(Gateway):
         raise NoReply(f"no rest after {STEPS_MAX} messages: two machines keep each other busy")
 
     def advance(self, duration_ns: int) -> None:
-        """Let time pass; timers on the way fire in order, and each is settled before the next."""
+        """Let time pass; timers fire in order, and each moment is settled before the next.
+
+        Those of one moment are on their way together: one of them may find itself cancelled.
+        """
         self.settle()
         target = self.now_ns + duration_ns
         while self._heap and self._heap[0][0] <= target:
-            due_ns, number, key = heapq.heappop(self._heap)
-            armed = self._timers.get(key)
-            if armed is None or armed[1] != number:
-                continue
-            del self._timers[key]
-            self.now_ns = max(self.now_ns, due_ns)
-            self._put((TIMER, key[0]), armed[3])
+            self.now_ns = max(self.now_ns, self._heap[0][0])
+            self._fire_due()
             self.settle()
         self.now_ns = target
+
+    def _fire_due(self) -> None:
+        while self._heap and self._heap[0][0] <= self.now_ns:
+            _, number, key = heapq.heappop(self._heap)
+            armed = self._timers.get(key)
+            if armed is not None and armed[0] == number:
+                del self._timers[key]
+                self._put((TIMER, key[0]), armed[1])
 
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
@@ -171,7 +180,7 @@ class Simulator(Gateway):
         number = next(self._sent)
         envelope = self._envelope(TIMER, effect.message)
         key = (address, effect.name)
-        self._timers[key] = (effect.due_ns, number, effect.message, envelope)
+        self._timers[key] = (number, envelope)
         heapq.heappush(self._heap, (effect.due_ns, number, key))
 
     def _stop(self, address: str) -> None:
@@ -179,6 +188,8 @@ class Simulator(Gateway):
         self._callbacks.pop(address, None)
         for channel in [channel for channel in self._channels if channel[1] == address]:
             del self._channels[channel]
+        for timer in [timer for timer in self._timers if timer[0] == address]:
+            del self._timers[timer]
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         if to in self.machines or to in self._callbacks or to.startswith("reply:"):
@@ -217,6 +228,12 @@ class Simulator(Gateway):
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)
         self._callbacks[address] = callback
+
+    def _close_callback(self, address: str) -> None:
+        self._stop(address)
+
+    def _check_running(self) -> None:
+        """A simulated core runs from the moment it is made."""
 
     def states(self) -> dict[str, dict[str, Any]]:
         """Everything every machine knows, by address."""

@@ -8,7 +8,7 @@ refused, so a report is charged by force, above any quota.
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.domain.application import (
     TAKES_NO_ASKS,
     Application,
@@ -20,6 +20,7 @@ from yunikorn_actors.domain.resource import has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.commit import place
 from yunikorn_actors.machines.context.lifecycle import advance, link_group, settle
+from yunikorn_actors.machines.context.reservations import drop_of_ask
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
@@ -60,6 +61,7 @@ def remove_ask(
     work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType
 ) -> None:
     """Drop what still waits of an ask; the resource manager asked for it and hears nothing."""
+    drop_of_ask(work, partition, app, ask, "the ask is gone")
     work.record(
         partition,
         f.AskRemoved(
@@ -90,7 +92,7 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
             ask is None
             or ask.sequence != seen.sequence
             or not ask.remaining
-            or ask.told is seen.state
+            or ask.told in {seen.state, WaitingState.RESERVED}
         ):
             continue
         work.record(
@@ -175,6 +177,7 @@ def _replace_ask(
         remove_ask(work, partition, app, known, TerminationType.STOPPED_BY_RM)
         settle(work, partition, app)
         return
+    drop_of_ask(work, partition, app, known, "the ask was sent again")
     work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
 
 

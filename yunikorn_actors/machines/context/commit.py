@@ -7,7 +7,7 @@ hears why.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import WaitingState
+from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
@@ -18,10 +18,16 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, Refusal
+from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.machines.context.lifecycle import advance, arm_allocation_timer
+from yunikorn_actors.machines.context.reservations import (
+    displace,
+    reserve,
+    settle_reservations,
+    unreserve,
+)
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
@@ -41,10 +47,11 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     if app.state is ApplicationState.ACCEPTED and _is_another_starting(state, app):
         return Refusal.STATEAWARE_BUSY
     resource = ask.spec.resource
-    refusal = _check_node(state.nodes.get(proposal.node_id), resource)
+    required = bool(ask.spec.required_node)
+    refusal = _check_node(state.nodes.get(proposal.node_id), ask, app, proposal.node_id)
     if refusal is not None:
         return refusal
-    for queue in app.queue.lineage:
+    for queue in app.queue.lineage[:-1] if required else app.queue.lineage:
         if not _has_room(state, queue, resource):
             return Refusal.QUEUE_LIMIT
     return _check_limits(state, app, resource)
@@ -87,13 +94,17 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
     return False
 
 
-def _check_node(node: Node | None, resource: Resource) -> Refusal | None:
+def _check_node(node: Node | None, ask: Ask, app: Application, node_id: str) -> Refusal | None:
+    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
     if node is None:
         return Refusal.NODE_GONE
-    if not node.is_schedulable:
-        return Refusal.NODE_DRAINING
+    if ask.spec.required_node != node_id:
+        if not node.is_schedulable:
+            return Refusal.NODE_DRAINING
+        if node.reservations and (app.id, ask.spec.key) not in node.reservations:
+            return Refusal.NODE_RESERVED
     available = node.available
-    for kind, quantity in resource.items():
+    for kind, quantity in ask.spec.resource.items():
         if quantity > 0 and quantity > available.get(kind, 0):
             return Refusal.NODE_FULL
     return None
@@ -118,8 +129,13 @@ def _has_room(state: PartitionState, queue: Queue, resource: Resource) -> bool:
     return True
 
 
-def commit(work: Work, partition: Partition, proposal: Allocate) -> Refusal | None:
+def commit(work: Work, partition: Partition, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
+    match proposal:
+        case Reserve():
+            return reserve(work, partition, proposal)
+        case Unreserve():
+            return unreserve(work, partition, proposal)
     state = partition.state
     refusal = check(state, proposal)
     if refusal is None:
@@ -143,6 +159,10 @@ def place(
     if partition.reports and ask.told is not WaitingState.SCHEDULED:
         work.tell_state(spec, WaitingState.SCHEDULED, "")
     uuid = uuid or work.uuids.next()
+    if ask.reserved:
+        settle_reservations(work, partition, app, ask, node_id)
+    if spec.required_node:
+        displace(work, partition, partition.state.nodes[node_id])
     work.record(
         partition,
         f.AllocationCommitted(

@@ -226,11 +226,18 @@ class Context:
             return []
         partition.cycle_is_coming = False
         work = self._estate.work(partition.rm_id, now_ns)
-        for proposal in partition.planner.plan(self._estate.settings.cycle_max):
+        for proposal in partition.planner.plan(self._estate.settings.cycle_max, now_ns):
             refusal = commit(work, partition, proposal)
             if refusal is not None:
                 partition.planner.reject(proposal.proposal_id)
-        return self._estate.finish(work)
+        return [*self._estate.finish(work), *self._estate.next_timer(partition)]
+
+    def _on_reservation_due(self, message: s.ReservationDue, _: int) -> list[Effect]:
+        partition = self._estate.current(message.partition, message.epoch)
+        if partition is None or partition.planner is None:
+            return []
+        partition.planner.reserving_is_stale = True
+        return self._estate.next_cycle(partition)
 
     # -- timers
 
@@ -280,6 +287,7 @@ ContextInbox = (
     | s.ProposeAllocations
     | s.ReportWaiting
     | s.RunCycle
+    | s.ReservationDue
     | s.ApplicationTimerDue
     | s.HistoryExpiryDue
     | s.QueueCleaningDue
@@ -299,6 +307,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     s.ProposeAllocations: Context._on_propose_allocations,
     s.ReportWaiting: Context._on_report_waiting,
     s.RunCycle: Context._on_run_cycle,
+    s.ReservationDue: Context._on_reservation_due,
     s.ApplicationTimerDue: Context._on_application_timer_due,
     s.HistoryExpiryDue: Context._on_history_expiry_due,
     s.QueueCleaningDue: Context._on_queue_cleaning_due,

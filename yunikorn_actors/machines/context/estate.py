@@ -16,12 +16,14 @@ from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
     Send,
+    SetTimer,
     StartMachine,
     StopMachine,
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_address
+from yunikorn_actors.planning.reserver import NEVER_NS
 
 
 class Estate:
@@ -51,7 +53,7 @@ class Estate:
         effects = work.effects()
         for partition in work.touched():
             if self.partitions.get(partition.name) is partition:
-                effects.extend(self._next_cycle(partition))
+                effects.extend(self.next_cycle(partition))
         return effects
 
     def _count(self, work: Work) -> None:
@@ -69,7 +71,17 @@ class Estate:
             return None
         return partition
 
-    def _next_cycle(self, partition: Partition) -> list[Effect]:
+    def next_timer(self, partition: Partition) -> list[Effect]:
+        """Come back when an ask is old enough to have a node kept for it."""
+        planner = partition.planner
+        if planner is None or planner.reserver.due_ns in {NEVER_NS, partition.reserve_due_ns}:
+            return []
+        partition.reserve_due_ns = planner.reserver.due_ns
+        due = s.ReservationDue(partition=partition.name, epoch=partition.epoch)
+        name = f"reserve/{partition.name}#{partition.epoch}"
+        return [SetTimer(name=name, due_ns=partition.reserve_due_ns, message=due)]
+
+    def next_cycle(self, partition: Partition) -> list[Effect]:
         planner = partition.planner
         if planner is None or partition.cycle_is_coming or not planner.has_work:
             return []
@@ -114,6 +126,7 @@ class Estate:
             epoch=self._epoch,
             scheduler=scheduler,
             reports=manager.hears_states,
+            settings=self.settings,
         )
         manager.partitions.append(full_name)
         return effects

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.lifecycle import settle
 from yunikorn_actors.machines.context.releases import remove_allocation
+from yunikorn_actors.machines.context.reservations import drop_of_node
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import NodeItem, Rejected
 from yunikorn_actors.si import NODE_PARTITION, ActionFromRM
@@ -124,6 +125,7 @@ def _decommission(work: Work, partition: Partition, _: NodeItem, node: Node) -> 
 def remove_node(work: Work, partition: Partition, node: Node) -> None:
     if not node.drained:
         _schedule(work, partition, node, drained=True, ready=node.ready)
+    drop_of_node(work, partition, node, "the node is gone", required_too=True)
     for allocation in tuple(node.allocations.values()):
         app = partition.state.applications[allocation.spec.application_id]
         remove_allocation(
@@ -142,6 +144,8 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
 
 
 def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, ready: bool) -> None:
+    if drained or not ready:
+        drop_of_node(work, partition, node, "the node takes no work", required_too=False)
     work.record(
         partition,
         f.NodeScheduleChanged(

@@ -23,7 +23,14 @@ class Partition:
     """One life of a partition, with the counters that name things in it."""
 
     def __init__(
-        self, name: str, *, rm_id: str, epoch: int, scheduler: str | None, reports: bool
+        self,
+        name: str,
+        *,
+        rm_id: str,
+        epoch: int,
+        scheduler: str | None,
+        reports: bool,
+        settings: Settings,
     ) -> None:
         self.name = name
         self.rm_id = rm_id
@@ -31,7 +38,12 @@ class Partition:
         self.scheduler = scheduler
         """Address of the Scheduler; None where Context plans by itself."""
         self.state = PartitionState(name)
-        self.planner = Planner(self.state, reports=reports) if scheduler is None else None
+        self.planner: Planner | None = None
+        if scheduler is None:
+            self.planner = Planner(
+                self.state, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
+            )
+        self.reserve_due_ns = 0
         self.reports = reports
         """Whether its resource manager hears of container states."""
         self.cycle_is_coming = False

@@ -1,0 +1,141 @@
+"""Reservations: made by proposal, dropped by every event that ends their reason.
+
+A node is kept for one ask, or for several that can run nowhere else; such an ask displaces one that
+could. What is dropped is dropped in the handler of what ended it, so no reservation outlives its
+ask, its node or its application (G18).
+"""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.application import SCHEDULABLE, Application
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
+from yunikorn_actors.domain.reserving import reservations_max
+from yunikorn_actors.domain.resource import fits_in
+from yunikorn_actors.machines.context.work import Partition, Work
+
+
+def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
+    """Say why the node cannot be kept for this ask."""
+    if state.held:
+        return Refusal.RM_PAUSED
+    app = state.applications.get(proposal.application_id)
+    ask = None if app is None else app.asks.get(proposal.key)
+    if app is None or ask is None or ask.sequence != proposal.sequence:
+        return Refusal.ASK_GONE
+    if len(ask.reserved) >= ask.remaining or proposal.node_id in ask.reserved:
+        return Refusal.ASK_GONE
+    if app.state not in SCHEDULABLE:
+        return Refusal.APP_STATE
+    node = state.nodes.get(proposal.node_id)
+    if node is None:
+        return Refusal.NODE_GONE
+    if not fits_in(ask.spec.resource, node.capacity):
+        return Refusal.NODE_FULL
+    if ask.spec.required_node:
+        return None
+    return _check_ordinary(state, node)
+
+
+def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:
+    if not node.is_schedulable:
+        return Refusal.NODE_DRAINING
+    if node.reservations:
+        return Refusal.NODE_RESERVED
+    kept = sum(
+        1
+        for other in state.nodes.values()
+        if any(not item.required for item in other.reservations.values())
+    )
+    return Refusal.RESERVATION_LIMIT if kept >= reservations_max(state) else None
+
+
+def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | None:
+    refusal = check_reserve(partition.state, proposal)
+    if refusal is not None:
+        return refusal
+    app = partition.state.applications[proposal.application_id]
+    ask = app.asks[proposal.key]
+    required = bool(ask.spec.required_node)
+    if required:
+        displace(work, partition, partition.state.nodes[proposal.node_id])
+    if partition.reports and ask.told is not WaitingState.RESERVED:
+        work.tell_state(ask.spec, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
+    work.record(
+        partition,
+        f.ReservationMade(
+            application_id=app.id,
+            key=proposal.key,
+            node_id=proposal.node_id,
+            required=required,
+            at_ns=work.now_ns,
+            proposal_id=proposal.proposal_id,
+        ),
+    )
+    return None
+
+
+def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
+    app = partition.state.applications.get(proposal.application_id)
+    ask = None if app is None else app.asks.get(proposal.key)
+    if app is None or ask is None or ask.sequence != proposal.sequence:
+        return Refusal.RESERVATION_GONE
+    if proposal.node_id not in ask.reserved:
+        return Refusal.RESERVATION_GONE
+    reason = "no headroom for too long"
+    _drop(work, partition, app, ask, proposal.node_id, reason, proposal.proposal_id)
+    return None
+
+
+def displace(work: Work, partition: Partition, node: Node) -> None:
+    """An ask that can run here alone goes before those that could run elsewhere (R-072)."""
+    drop_of_node(work, partition, node, "a required-node ask needs the node", required_too=False)
+
+
+def drop_of_node(
+    work: Work, partition: Partition, node: Node, reason: str, *, required_too: bool
+) -> None:
+    for item in tuple(node.reservations.values()):
+        if required_too or not item.required:
+            app = partition.state.applications[item.application_id]
+            _drop(work, partition, app, app.asks[item.key], node.id, reason)
+
+
+def drop_of_ask(
+    work: Work, partition: Partition, app: Application, ask: Ask, reason: str, keep: int = 0
+) -> None:
+    """Keep at most so many reservations of an ask; the oldest go first."""
+    for node_id in ask.reserved[: max(0, len(ask.reserved) - keep)]:
+        _drop(work, partition, app, ask, node_id, reason)
+
+
+def settle_reservations(
+    work: Work, partition: Partition, app: Application, ask: Ask, node_id: str
+) -> None:
+    """A repeat is about to be placed: its reservation, here or elsewhere, has served (R-070)."""
+    if node_id in ask.reserved:
+        _drop(work, partition, app, ask, node_id, "allocated")
+    drop_of_ask(work, partition, app, ask, "allocated on another node", keep=ask.remaining - 1)
+
+
+def _drop(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    ask: Ask,
+    node_id: str,
+    reason: str,
+    proposal_id: int = 0,
+) -> None:
+    work.record(
+        partition,
+        f.ReservationDropped(
+            application_id=app.id,
+            key=ask.spec.key,
+            node_id=node_id,
+            reason=reason,
+            at_ns=work.now_ns,
+            proposal_id=proposal_id,
+        ),
+    )

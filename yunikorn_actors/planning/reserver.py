@@ -1,0 +1,213 @@
+"""Reservations: nodes kept for asks that no node holds now.
+
+An ask that has waited for longer than the delay, that every quota allows and that some node could
+hold when empty, may have a node kept for it, the one with the least left over. Only so many nodes
+are kept that the cluster cannot freeze. An ask that can run on one node alone has it kept at once,
+beside others of its kind. What is reserved is tried first in every cycle; an ask whose reservation
+is old and which has had no headroom gives it up.
+
+Reserving is looked at again after something changed that can matter, and when an ask comes of age;
+`due_ns` says when that is.
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.proposals import Reserve, Unreserve
+from yunikorn_actors.domain.reserving import reservations_max
+from yunikorn_actors.domain.resource import fit_in_score, fits_in
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.shape import Shape
+from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.views import AppView, AskView, Lane, QueueView
+
+HOUR_NS = 3_600_000_000_000
+WAIT_NS = HOUR_NS
+"""A reservation of an ask without headroom is given up after this time."""
+NEVER_NS = 2**63 - 1
+
+
+class Reserver:
+    def __init__(self, view: View, delay_ns: int) -> None:
+        self._view = view
+        self._delay_ns = delay_ns
+        self.due_ns = NEVER_NS
+        """When something that waits comes of age."""
+        self.in_flight: dict[int, tuple[AskView, str]] = {}
+        """Reservations on their way: the ask, and the node that they keep."""
+
+    def settle(self, proposal_id: int) -> bool:
+        """Take a proposal out of flight; False where it is not one of these."""
+        held = self.in_flight.pop(proposal_id, None)
+        if held is None:
+            return False
+        node = self._view.nodes.views.get(held[1])
+        if node is not None:
+            node.keeping -= 1
+            self._view.refresh_node(node)
+        return True
+
+    # -- what is reserved, and could be placed now
+
+    def ready(self) -> Iterator[tuple[AskView, NodeView]]:
+        """Yield asks with the node that is kept for them, where there is room on it."""
+        view = self._view
+        for node_id in tuple(view.reserved_nodes):
+            node = view.nodes.views[node_id]
+            for application_id, key in tuple(node.node.reservations):
+                ask = view.ask_of(application_id, key)
+                if ask is not None and ask.open and node.fits(ask.shape.wanted):
+                    yield ask, node
+
+    # -- asks that come to have a node kept
+
+    def reserve_required(self, ask: AskView, node: NodeView) -> Reserve | None:
+        """Keep the one node that will do, unless it is kept already or never could."""
+        if node.id in ask.ask.reserved or self._is_reserving(ask):
+            return None
+        if not fits_in(ask.resource, node.node.capacity):
+            return None
+        return self._reserve(ask, node)
+
+    def reserve_ordinary(self, now_ns: int, limit: int) -> list[Reserve]:
+        """Keep nodes for asks of age, in their order, as many as may be kept."""
+        view = self._view
+        self.due_ns = NEVER_NS
+        free = reservations_max(view.state) - self._kept()
+        proposals: list[Reserve] = []
+        if free <= 0 or view.tree.root is None:
+            return proposals
+        hopeless: dict[Shape, None] = {}
+        for lane, ask in _waiting(view.tree.root):
+            if len(proposals) >= min(free, limit):
+                break
+            if lane.shape in hopeless or not self._is_of_age(ask, now_ns):
+                continue
+            if not self._may_reserve(lane, ask):
+                continue
+            node = self._best_node(ask)
+            if node is None:
+                hopeless[lane.shape] = None
+            else:
+                proposals.append(self._reserve(ask, node))
+        return proposals
+
+    def _kept(self) -> int:
+        view = self._view
+        made = sum(
+            1
+            for node_id in view.reserved_nodes
+            if any(
+                not item.required for item in view.nodes.views[node_id].node.reservations.values()
+            )
+        )
+        coming = sum(1 for ask, _ in self.in_flight.values() if not ask.shape.required_node)
+        return made + coming
+
+    def _is_of_age(self, ask: AskView, now_ns: int) -> bool:
+        due_ns = ask.ask.created_ns + self._delay_ns
+        if due_ns < now_ns:
+            return True
+        self.due_ns = min(self.due_ns, due_ns + 1)
+        return False
+
+    def _may_reserve(self, lane: Lane, ask: AskView) -> bool:
+        """Each repeat once, and only where every gate but the nodes lets it pass."""
+        if len(ask.ask.reserved) + self._reserving(ask) >= ask.open or lane.shape.required_node:
+            return False
+        wanted = lane.shape.wanted
+        return lane.leaf.refusing(wanted) is None and all(
+            limit.room_for(wanted) for limit in ask.app.limits
+        )
+
+    def _best_node(self, ask: AskView) -> NodeView | None:
+        """Take the node with the least left over; the first in order among equals."""
+        best, best_score = None, 0.0
+        for node in self._view.nodes.in_order():
+            if fits_in(ask.resource, node.node.capacity):
+                score = fit_in_score(ask.resource, node.free)
+                if best is None or score < best_score:
+                    best, best_score = node, score
+        return best
+
+    def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
+        view = self._view
+        proposal_id = view.next_id()
+        self.in_flight[proposal_id] = (ask, node.id)
+        node.keeping += 1
+        view.refresh_node(node)
+        spec = ask.ask.spec
+        return Reserve(
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=ask.ask.sequence,
+            node_id=node.id,
+        )
+
+    def _reserving(self, ask: AskView) -> int:
+        return sum(1 for other, _ in self.in_flight.values() if other is ask)
+
+    def _is_reserving(self, ask: AskView) -> bool:
+        return self._reserving(ask) > 0
+
+    # -- reservations that are given up
+
+    def give_up(self, now_ns: int) -> list[Unreserve]:
+        """Give nodes free whose asks have had no headroom for too long."""
+        proposals: list[Unreserve] = []
+        for node_id in self._view.reserved_nodes:
+            for item in self._view.nodes.views[node_id].node.reservations.values():
+                ask = self._view.ask_of(item.application_id, item.key)
+                if ask is None or item.required or self._has_headroom(ask):
+                    continue
+                due_ns = item.made_ns + WAIT_NS
+                if due_ns > now_ns:
+                    self.due_ns = min(self.due_ns, due_ns)
+                elif not self._is_reserving(ask):
+                    proposals.append(self._unreserve(ask.ask, ask, node_id))
+        return proposals
+
+    def _has_headroom(self, ask: AskView) -> bool:
+        wanted = ask.shape.wanted
+        return ask.app.leaf.refusing(wanted) is None and all(
+            limit.room_for(wanted) for limit in ask.app.limits
+        )
+
+    def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
+        proposal_id = self._view.next_id()
+        self.in_flight[proposal_id] = (ask, node_id)
+        self._view.nodes.views[node_id].keeping += 1
+        return Unreserve(
+            proposal_id=proposal_id,
+            application_id=record.spec.application_id,
+            key=record.spec.key,
+            sequence=record.sequence,
+            node_id=node_id,
+        )
+
+
+def _waiting(queue: QueueView) -> Iterator[tuple[Lane, AskView]]:
+    """Yield every ask that waits for a node, in the order in which they would be tried."""
+    lanes = [lane for lane in queue.lanes.values() if lane.shape.waits_for_node]
+    apps = {app.app.serial: app for lane in lanes for _, app in lane.apps}
+    for app in sorted(apps.values(), key=_rank):
+        mine = [
+            (order, lane, ask)
+            for lane in lanes
+            if lane.owner == app.owner
+            for order, ask in app.piles.get(lane.shape, ())
+        ]
+        for _, lane, ask in sorted(mine, key=_order):
+            yield lane, ask
+    for child in sorted(queue.below, key=QueueView.key):
+        yield from _waiting(child)
+
+
+def _rank(app: AppView) -> tuple[object, ...]:
+    assert app.entry is not None
+    return app.entry[0]
+
+
+def _order(item: tuple[tuple[int, int, int], Lane, AskView]) -> tuple[int, int, int]:
+    return item[0]
