@@ -1,0 +1,56 @@
+"""Run a body of scenario files beside the repository: `python run_body.py FOLDER`.
+
+Every file runs with seeds 0 to 5 on both topologies and once on threads. The files that
+`not_yet.txt` names wait for a feature: they run as well, and one of them that passes fails the run,
+so the list only shrinks.
+"""
+
+import sys
+from pathlib import Path
+
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.scenario.runner import RunOptions, run_file
+
+NOT_YET = Path(__file__).with_name("not_yet.txt")
+SEEDS = range(6)
+RUNS = (
+    *(RunOptions(seeds=SEEDS, topology=topology) for topology in TOPOLOGIES),
+    RunOptions(driver="threads"),
+)
+
+
+def waiting_for() -> dict[str, str]:
+    """Read which files wait, and for what: `folder/file.yaml  feature`, a file a line."""
+    lines = NOT_YET.read_text(encoding="utf-8").splitlines()
+    rows = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
+    return {name: feature for name, feature in rows}
+
+
+def main(folder: Path) -> int:
+    waiting = waiting_for()
+    files = sorted(folder.rglob("*.yaml"))
+    names = {file.relative_to(folder).as_posix(): file for file in files}
+    faults = [f"not_yet.txt names {name}, which is not there" for name in waiting.keys() - names]
+    for name, file in names.items():
+        faults.extend(_faults(name, file, waiting))
+    print(*sorted(faults), sep="\n", end="\n" if faults else "")
+    print(f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults")
+    return 1 if faults or not names else 0
+
+
+def _faults(name: str, file: Path, waiting: dict[str, str]) -> list[str]:
+    outcomes = [run_file(file, options) for options in (RUNS[:1] if name in waiting else RUNS)]
+    if name in waiting:
+        if outcomes[0].ok:
+            return [f"{name} passes: take it off not_yet.txt ({waiting[name]})"]
+        return []
+    return [
+        f"{name} ({options.driver}, {options.topology}, seed {outcome.seed}): "
+        f"{outcome.error or outcome.failures}"
+        for options, outcome in zip(RUNS, outcomes, strict=True)
+        if not outcome.ok
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
