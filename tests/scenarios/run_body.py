@@ -23,7 +23,7 @@ def waiting_for() -> dict[str, str]:
     """Read which files wait, and for what: `folder/file.yaml  feature`, a file a line."""
     lines = NOT_YET.read_text(encoding="utf-8").splitlines()
     rows = (line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
-    return {name: feature for name, feature in rows}
+    return dict(rows)
 
 
 def main(folder: Path) -> int:
@@ -33,8 +33,8 @@ def main(folder: Path) -> int:
     faults = [f"not_yet.txt names {name}, which is not there" for name in waiting.keys() - names]
     for name, file in names.items():
         faults.extend(_faults(name, file, waiting))
-    print(*sorted(faults), sep="\n", end="\n" if faults else "")
-    print(f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults")
+    summary = f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults"
+    sys.stdout.write("\n".join([*sorted(faults), summary, ""]))
     return 1 if faults or not names else 0
 
 

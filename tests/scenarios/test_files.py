@@ -29,7 +29,7 @@ def test_every_interleaving_holds(file: Path, topology: TopologyName) -> None:
 
 @files
 def test_every_file_holds_on_threads(file: Path) -> None:
-    outcome = run_file(file, RunOptions(driver="threads", time_scale=20))
+    outcome = run_file(file, RunOptions(driver="threads"))
     expected = ((), None, True, 1)
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
     assert outcome.messages > 0
