@@ -277,7 +277,6 @@ class Tree:
         app.priority = priority
         self.rekey_app(app)
         self._export(app.leaf)
-        self.rekey(app.leaf)
 
     def _export(self, view: QueueView) -> None:
         for level in view.lineage:
