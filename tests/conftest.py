@@ -1,4 +1,4 @@
-"""Lets every test import `support`, which stands beside this file."""
+"""Lets every test import the modules that stand beside this file."""
 
 import sys
 from pathlib import Path

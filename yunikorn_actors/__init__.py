@@ -13,6 +13,7 @@ from yunikorn_actors.errors import (
     WouldBlock,
 )
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.si import ResourceManagerCallback
@@ -20,6 +21,7 @@ from yunikorn_actors.si import ResourceManagerCallback
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncSchedulerCore",
     "ConfigError",
     "CoreError",
     "CoreFailed",

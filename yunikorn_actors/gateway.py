@@ -6,7 +6,7 @@ groups are resolved here too, because a machine reads nothing. Two drivers stand
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import SchedulerConfig, parse_config
-from yunikorn_actors.errors import NoReply, Refused, UnknownResourceManager
+from yunikorn_actors.errors import InvalidRequest, NoReply, Refused, UnknownResourceManager
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
@@ -39,7 +39,9 @@ from yunikorn_actors.messages.rm_events import (
     RegistrationRequested,
     ResourceManagerLeft,
     ResourceManagerLost,
+    UnresolvedUser,
 )
+from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
 
 _Answer = TypeVar("_Answer", bound=Message)
 _Request = TypeVar(
@@ -54,7 +56,8 @@ _Request = TypeVar(
 class Gateway(ABC):
     """The calls of the scheduler interface, and questions about the state."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, lookups: Mapping[str, Lookup], now_ns: Callable[[], int]) -> None:
+        self._resolvers = Resolvers(lookups, now_ns)
         self._registered: dict[str, str] = {}
         """Resource managers that have been accepted, each with the mailbox of its callback."""
         self._registrations = count(1)
@@ -70,7 +73,15 @@ class Gateway(ABC):
         """Post what `question` makes of a reply address, and wait for the answer."""
 
     @abstractmethod
+    def _check_running(self) -> None:
+        """Raise what a caller has to know about a core that takes nothing."""
+
+    @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
+
+    @abstractmethod
+    def _close_callback(self, address: str) -> None:
+        """Nothing is delivered to it any more; closing it twice is harmless."""
 
     # -- the scheduler interface
 
@@ -81,20 +92,30 @@ class Gateway(ABC):
     ) -> si.RegisterResourceManagerResponse:
         """Register, or register anew: then everything of the former registration is dropped."""
         si.check_form(request, si.RegisterResourceManagerRequest)
+        if not isinstance(callback, si.ResourceManagerCallback):
+            raise InvalidRequest(
+                f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
+                "subclass it and override what you care about"
+            )
         config = _brought(request.config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._open_callback(address, callback)
-        self._await_acceptance(
-            RM_PROXY,
-            lambda reply_to: RegistrationRequested(
-                request=request,
-                config=config,
-                callback=address,
-                hears_states=_overrides(callback, "update_container_scheduling_state"),
-                reply_to=reply_to,
-            ),
-            "register",
-        )
+        try:
+            self._await_acceptance(
+                RM_PROXY,
+                lambda reply_to: RegistrationRequested(
+                    request=request,
+                    config=config,
+                    callback=address,
+                    hears_states=_overrides(callback, "update_container_scheduling_state"),
+                    reply_to=reply_to,
+                ),
+                "register",
+            )
+        except BaseException:
+            self._close_callback(address)
+            raise
+        self._resolvers.join(request.rm_id, request.policy_group, config)
         self._registered[request.rm_id] = address
         return si.RegisterResourceManagerResponse()
 
@@ -104,8 +125,7 @@ class Gateway(ABC):
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         self._check(request, si.ApplicationRequest)
-        request = replace(request, new=tuple(_with_groups(item) for item in request.new))
-        self._post(RM_PROXY, ApplicationsRequested(request=request), self._name("application"))
+        self._post(RM_PROXY, self._with_groups(request), self._name("application"))
 
     def update_node(self, request: si.NodeRequest) -> None:
         self._check(request, si.NodeRequest)
@@ -122,18 +142,20 @@ class Gateway(ABC):
             ),
             "configuration",
         )
+        self._resolvers.bring(request.rm_id, config)
 
     # -- the life of a resource manager, and the administrator
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Pause: its work goes on, nothing is decided or delivered until it registers again."""
         self._check_registered(rm_id, "resource_manager_lost")
-        del self._registered[rm_id]
+        self._registered.pop(rm_id, None)
         self._post(RM_PROXY, ResourceManagerLost(rm_id=rm_id), self._name("lost"))
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager that leaves, also of one that was lost."""
         self._registered.pop(rm_id, None)
+        self._resolvers.leave(rm_id)
         self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
 
     def update_admin_configuration(self, text: str) -> None:
@@ -144,6 +166,7 @@ class Gateway(ABC):
             lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
             "configuration",
         )
+        self._resolvers.bring_admin(config)
 
     # -- questions
 
@@ -169,11 +192,28 @@ class Gateway(ABC):
         self._check_registered(request.rm_id, kind.__name__)
 
     def _check_registered(self, rm_id: str, what: str) -> None:
+        self._check_running()
         if rm_id not in self._registered:
             raise UnknownResourceManager(
                 f'received {what}, but RmID="{rm_id}" not registered: '
                 "call register_resource_manager first"
             )
+
+    def _with_groups(self, request: si.ApplicationRequest) -> ApplicationsRequested:
+        """Resolve each user here, on the thread of the caller: a directory may be slow."""
+        users = self._resolvers.users_of(request.rm_id)
+        new = list(request.new)
+        unresolved: list[UnresolvedUser] = []
+        for position, item in enumerate(new):
+            try:
+                ugi = users.resolve(item.ugi, forced=is_forced(item.tags))
+            except UserResolutionFailed as failure:
+                unresolved.append(UnresolvedUser(position=position, reason=str(failure)))
+            else:
+                new[position] = replace(item, ugi=ugi)
+        return ApplicationsRequested(
+            request=replace(request, new=tuple(new)), unresolved=tuple(unresolved)
+        )
 
     def _name(self, call: str) -> str:
         return f"{call}-{next(self._calls)}"
@@ -203,11 +243,3 @@ def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
 def _brought(text: str) -> SchedulerConfig | None:
     """Blank text means that the resource manager brings no configuration of its own."""
     return parse_config(text) if text.strip() else None
-
-
-def _with_groups(item: si.AddApplicationRequest) -> si.AddApplicationRequest:
-    """A user who comes without groups is the one member of a group of the same name."""
-    ugi = item.ugi
-    if ugi is None or ugi.groups or not ugi.user:
-        return item
-    return replace(item, ugi=replace(ugi, groups=(ugi.user,)))

@@ -139,7 +139,7 @@ def test_each_field_that_can_change_or_act_is_noticed() -> None:
 
 # -- names
 
-FACT_NAME = re.compile(r"(ed|Put|Held|Forgotten)$")
+FACT_NAME = re.compile(r"(ed|Put|Held|Made|Forgotten)$")
 """A past participle; the irregular ones are spelt out."""
 MESSAGE_NAMES = re.compile(
     r"^RM[A-Z]"  # between RmProxy and Context

@@ -1,48 +1,73 @@
 """Logging: silent unless the embedder asks, and never a secret.
 
-The library logs under its own name through loguru, disabled at import. `enable_logs` turns it on
-for a program that wants it. Whatever looks like the value of a secret is masked before any sink.
+The library logs under its own name through loguru, disabled at import. A program that uses loguru
+turns it on with `loguru.logger.enable("yunikorn_actors")` and gets the lines in its own sinks;
+`enable_logs` is for the others. Whatever looks like the value of a secret is masked before the line
+reaches any sink, in the text of an exception as in a message. A traceback goes out as text: loguru
+would add the values of variables to it.
 """
 
 import re
-import sys
+import traceback
 from typing import TYPE_CHECKING, Any, TextIO
 
-from loguru import logger
+import loguru
 
 if TYPE_CHECKING:
     from loguru import Record
 
 _NAME = "yunikorn_actors"
-_SECRET = re.compile(
-    r"(?i)\b(password|passwd|secret|token|credential|bindpassword|authorization)"
-    r"(['\"]?\s*[:=]\s*)(\"[^\"]*\"|'[^']*'|bearer\s+\S+|[^\s,;}]+)"
+_VALUE = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?:bearer|basic)\s+\S+|[^\s,;&})\]]+"
+_SECRETS = (
+    (
+        re.compile(
+            r"(?i)((?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key"
+            rf"|private[_-]?key|authorization)[\w-]*['\"]?\s*[:=]\s*)(?:{_VALUE})"
+        ),
+        r"\1***",
+    ),
+    (re.compile(r"(?i)\b(bearer\s+)\S+"), r"\1***"),
+    (re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)"), r"\1***"),
 )
-
-logger.disable(_NAME)
+"""What is named like a secret; a bearer's token; the password in an address."""
 
 
 def masked(text: str) -> str:
     """Replace the value of everything that is named like a secret."""
-    return _SECRET.sub(r"\1\2***", text)
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
-def enable_logs(sink: TextIO | Any = None, level: str = "INFO") -> int:  # noqa: ANN401
-    """Send the library's log lines to a sink (standard error by default); returns its handle."""
+def _mask(record: "Record") -> None:
+    text = record["message"]
+    raised = record["exception"]
+    if raised is not None:
+        text += "\n" + "".join(traceback.format_exception(raised.value)).rstrip()
+        record["exception"] = None
+    record["message"] = masked(text)
+
+
+loguru.logger.disable(_NAME)
+logger = loguru.logger.patch(_mask)
+
+
+def enable_logs(sink: TextIO | Any = None, level: str = "INFO") -> int | None:  # noqa: ANN401
+    """Turn the library's log lines on, for one more sink from this level on; returns its handle.
+
+    The sinks that loguru has get them in any case. It comes with one on standard error, so without
+    a sink of its own a program that has configured nothing sees them there.
+    """
     logger.enable(_NAME)
+    if sink is None:
+        return None
     return logger.add(
-        sink if sink is not None else sys.stderr,
+        sink,
         level=level,
         filter=_NAME,
-        format=_masking_format,
+        format="{time:YYYY-MM-DDTHH:mm:ss.SSSZ} {level} {name} {message}",
         diagnose=False,
     )
-
-
-def _masking_format(record: "Record") -> str:
-    """Mask the message; `diagnose` is off because it would print values of variables."""
-    record["extra"]["masked"] = masked(record["message"])
-    return "{time:YYYY-MM-DDTHH:mm:ss.SSSZ} {level} {name} {extra[masked]}\n{exception}"
 
 
 __all__ = ["enable_logs", "logger", "masked"]

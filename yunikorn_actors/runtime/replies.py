@@ -6,22 +6,29 @@ from queue import Empty, SimpleQueue
 
 from yunikorn_actors.messages.base import Message
 
+_REPLY = "reply:"
+
+
+def is_reply(address: str) -> bool:
+    return address.startswith(_REPLY)
+
 
 class Replies:
     """One slot for each question; closing lets every caller go without an answer."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._slots: dict[str, SimpleQueue[Message | None]] = {}
         self._closed = False
 
     def open(self) -> str:
+        address = f"{_REPLY}{next(self._numbers)}"
+        slot: SimpleQueue[Message | None] = SimpleQueue()
         with self._lock:
-            address = f"reply:{next(self._numbers)}"
-            self._slots[address] = SimpleQueue()
+            self._slots[address] = slot
             if self._closed:
-                self._slots[address].put(None)
+                slot.put(None)
         return address
 
     def wait(self, address: str, timeout: float) -> Message | None:
@@ -31,6 +38,7 @@ class Replies:
             return None
 
     def answer(self, address: str, message: Message) -> None:
+        """Hand the answer over; a caller that has given up does not get it."""
         with self._lock:
             slot = self._slots.get(address)
         if slot is not None:
@@ -38,7 +46,7 @@ class Replies:
 
     def forget(self, address: str) -> None:
         with self._lock:
-            self._slots.pop(address, None)
+            del self._slots[address]
 
     def close(self) -> None:
         with self._lock:

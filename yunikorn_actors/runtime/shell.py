@@ -1,20 +1,20 @@
 """The one actor class: a thread around a machine, or around a resource manager's callback.
 
 A shell takes envelopes in order, hands each message to what it holds, and lets the system carry out
-the effects. It counts what it has sent and handled, each number written by this thread alone: that
-is how a settled system is recognised without a lock on any path.
+the effects. Whatever is raised in here ends in here: pykka would kill the actor for an exception,
+and for anything worse every actor of the process, those of the embedder included.
 """
 
 import queue
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pykka
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.machine import Effect, Machine
-from yunikorn_actors.messages.base import Cause, Delivery, Envelope, Message
+from yunikorn_actors.machines.machine import Effect, Machine, Send
+from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.runtime.logs import logger
 
@@ -33,44 +33,84 @@ class CallbackHolder:
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
         try:
-            call_back(self._callback, message)
-        except Exception:  # noqa: BLE001 - one resource manager's fault must not hurt another
+            answer = call_back(self._callback, message)
+        except BaseException:  # noqa: BLE001 - sys.exit() too is one resource manager's own fault
             logger.opt(exception=True).error(
                 "callback {} raised on {}", self._address, type(message).__name__
             )
-        return []
+            return []
+        return [] if answer is None else [Send(to=RM_PROXY, message=answer)]
+
+
+class Mailbox:
+    """An inbox that counts what it takes, and takes nothing once its actor has ended."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self._closed = False
+        self._lock = threading.RLock()
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.get = self._queue.get
+        self.empty = self._queue.empty
+
+    def put(self, item: object) -> None:
+        with self._lock:
+            if self._closed:
+                raise pykka.ActorDeadError("the actor has ended")
+            self.received += 1
+            self._queue.put(item)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
 
 
 class Shell(pykka.ThreadingActor):
-    use_daemon_thread = True
-
     def __init__(
         self, system: "SchedulerCore", address: str, holder: "Machine | CallbackHolder"
     ) -> None:
         super().__init__()
         self.address = address
         self.holder = holder
-        self.sent = 0
+        self.mailbox = cast("Mailbox", self.actor_inbox)
         self.handled = 0
+        """Written by this thread alone, and only after everything the message caused was sent."""
         self.deaf = False
         """Once set, messages are counted and not handled."""
-        self.thread: threading.Thread | None = None
         self.at: tuple[Cause, str] | None = None
+        """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
         """The last messages, told when something goes wrong."""
+        self.thread = threading.Thread(
+            target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
+        )
         self._system = system
         self._step = 0
 
     @staticmethod
     def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
-        return queue.SimpleQueue()
+        return Mailbox()
+
+    def _start_actor_loop(self) -> None:
+        """Keep hold of the thread, which pykka would not: a stop joins it."""
+        self.thread.start()
+
+    def end(self) -> None:
+        """Handle nothing more, and let the thread end as soon as it is free."""
+        self.deaf = True
+        try:
+            self.actor_ref.stop(block=False)
+        except pykka.ActorDeadError:
+            return
+
+    # -- on its own thread
 
     def on_start(self) -> None:
-        self.thread = threading.current_thread()
-        self.thread.name = f"yunikorn-actors-{self.address}"
+        self._system.here.shell = self
 
-    def on_receive(self, message: Envelope) -> None:
-        if not self.deaf:
+    def on_receive(self, message: object) -> None:
+        """Anything else than an envelope is a broadcast of the embedder, to actors of its own."""
+        if isinstance(message, Envelope) and not self.deaf:
             self._take(message)
         self.handled += 1
 
@@ -79,8 +119,7 @@ class Shell(pykka.ThreadingActor):
         self._step += 1
         self.story.append((envelope.sender, type(envelope.message), envelope.stimulus))
         now_ns = system.clock.now_ns()
-        cause = Cause(self.address, self._step)
-        self.at = (cause, envelope.stimulus)
+        self.at = (Cause(self.address, self._step), envelope.stimulus)
         try:
             if system.recorder is not None:
                 system.recorder.add(
@@ -96,13 +135,14 @@ class Shell(pykka.ThreadingActor):
                 )
             for effect in self.holder.handle(envelope.message, now_ns):
                 system.carry_out(self, effect)
-        except Exception as error:  # noqa: BLE001 - the edge: the first failure is kept, all stop
+        except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
             system.fail(self, envelope, error)
         finally:
             self.at = None
 
     def on_stop(self) -> None:
         """What is left in the mailbox will never be handled; the books must still balance."""
-        while not self.actor_inbox.empty():
-            self.actor_inbox.get()
-            self.handled += 1
+        self.mailbox.close()
+        self.handled = self.mailbox.received
+        if not self.deaf:
+            self._system.stopped_from_outside(self)

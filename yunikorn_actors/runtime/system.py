@@ -3,7 +3,8 @@
 `SchedulerCore` is what an embedder holds. Updates return at once; registration, configuration and
 questions wait for their answer and may not be called from a thread of the core, which would wait
 for itself. The first exception anywhere in the core is kept with its story; the core then takes
-nothing more and says so. Stopping is idempotent and may come from anywhere, a callback included.
+nothing more and says so. Stopping is idempotent and may come from anywhere, a callback included;
+what has been taken and not handled by then is dropped.
 """
 
 import secrets
@@ -15,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-import pykka
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock
@@ -25,7 +25,6 @@ from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
     InvariantViolation,
-    Machine,
     Send,
     SetTimer,
     StartMachine,
@@ -33,25 +32,27 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import (
-    GATEWAY,
-    TIMER,
-    Cause,
-    Delivery,
-    Envelope,
-    Message,
-    is_callback,
-)
+from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.recorder import Recorder
-from yunikorn_actors.runtime.replies import Replies
+from yunikorn_actors.runtime.replies import Replies, is_reply
 from yunikorn_actors.runtime.shell import CallbackHolder, Shell
+from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.timers import TimerThread
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+TRACE_TIMEOUT_S = 1.0
+"""A disk has that long at least, whatever a callback has used up of the time to stop."""
+
+
+class _Here(threading.local):
+    """What the running thread is to the core."""
+
+    shell: Shell | None = None
 
 
 class SchedulerCore(Gateway):
@@ -64,78 +65,101 @@ class SchedulerCore(Gateway):
         trace: str | Path | None = None,
         time_scale: int = 1,
     ) -> None:
-        super().__init__()
         self.clock = Clock(time_scale)
+        super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
+        self.recorder: Recorder | None = None
+        self.here = _Here()
         self._topology = Topology(
             topology, settings=settings or Settings(), instance=instance or secrets.token_hex(4)
         )
         self._trace = None if trace is None else Path(trace)
-        self.recorder: Recorder | None = None
-        self._shells: dict[str, pykka.ActorRef[Shell]] = {}
-        self._actors: list[Shell] = []
+        self._shells = Shells()
         self._replies = Replies()
-        self._timers = TimerThread(self.clock, self._deliver_timer)
-        self._lock = threading.Lock()
-        self._outside_sent = 0
-        self._timer_sent = 0
+        self._timers = TimerThread(self.clock, self._shells.tell)
+        self._lock = threading.RLock()
+        """Guards the state and the failure: what was posted before a stop is in a mailbox.
+
+        As every lock of a core it lets its own thread in again: a handler of signals that stops the
+        core runs in the middle of whatever the main thread is doing.
+        """
         self._state = "new"
         self._stopped = threading.Event()
+        self._stopper: threading.Thread | None = None
 
     # -- life
 
     def start(self) -> Self:
-        """Start the actors."""
+        """Start the actors; where that is impossible nothing is left running."""
         with self._lock:
             if self._state != "new":
                 raise CoreStopped(
                     f"a core is started once; this one is {self._state}: make another"
                 )
             self._state = "running"
+            try:
+                self._start_threads()
+            except BaseException:
+                self._state = "stopped"
+                self._stop(STOP_TIMEOUT_S)
+                raise
+        logger.info("core started, topology {}", self._topology.name)
+        return self
+
+    def _start_threads(self) -> None:
         if self._trace is not None:
             self.recorder = Recorder(self._trace, self._header())
         for address, machine in self._topology.first_machines().items():
-            self._start_shell(address, machine)
+            self._shells.start(self, address, machine)
         self._timers.start()
-        logger.info("core started, topology {}", self._topology.name)
-        return self
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
         """Stop everything and wait for the threads; called again it only waits.
 
         Called on a thread of the core it is scheduled, as that thread cannot wait for itself.
         """
+        deadline = time.monotonic() + timeout
         with self._lock:
-            first, self._state = self._state == "running", "stopped"
-        if not first:
-            if not self._on_core_thread():
-                self._stopped.wait(timeout)
-            return
-        if self._on_core_thread():
-            threading.Thread(
-                target=self._stop, args=(timeout,), name="yunikorn-actors-stop", daemon=True
-            ).start()
-        else:
+            before, self._state = self._state, "stopped"
+        if self.here.shell is not None:
+            if before == "running":
+                self._stop_elsewhere(timeout)
+        elif before == "running":
             self._stop(timeout)
+        elif before == "stopped":
+            self._await_stop(deadline)
+        else:
+            self._stopped.set()
+
+    def _stop_elsewhere(self, timeout: float) -> None:
+        self._stopper = threading.Thread(
+            target=self._stop, args=(timeout,), name="yunikorn-actors-stop", daemon=True
+        )
+        self._stopper.start()
+
+    def _await_stop(self, deadline: float) -> None:
+        """Somebody else is stopping the core, or has done so."""
+        self._stopped.wait(max(0.0, deadline - time.monotonic()))
+        if self._stopper is not None:
+            self._stopper.join(max(0.0, deadline - time.monotonic()))
 
     def _stop(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
-        self._timers.stop()
-        self._replies.close()
-        for shell in self._actors:
-            if is_callback(shell.address):
-                shell.deaf = True
-        for shell in self._actors:
-            shell.actor_ref.stop(block=False)
-        self._timers.join(max(0.0, deadline - time.monotonic()))
-        for shell in self._actors:
-            thread = shell.thread
-            if thread is not None:
-                thread.join(max(0.0, deadline - time.monotonic()))
-                if thread.is_alive():
-                    logger.warning("{} sits in a call and is left behind", shell.address)
-        self._close_trace()
-        self._stopped.set()
+        try:
+            self._timers.stop()
+            self._replies.close()
+            left = self._shells.end(deadline)
+            self._timers.join(max(0.0, deadline - time.monotonic()))
+            self._close_trace(left, deadline)
+            for shell in left:
+                logger.warning(
+                    "{} has not returned from a call after {} s and is left behind",
+                    shell.address,
+                    timeout,
+                )
+            logger.info("core stopped")
+        finally:
+            self._stopped.set()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -147,27 +171,25 @@ class SchedulerCore(Gateway):
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-        if self.failure is not None and error is None:
-            raise self.failure
+        if error is None:
+            self._check_sound()
 
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        shell = self._current_shell()
+        shell = self.here.shell
         if shell is not None and shell.at is not None:
             envelope = Envelope(shell.address, message, *shell.at)
         else:
             envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
-        ref = self._shells.get(address)
         with self._lock:
             self._check_running()
-            if ref is None:
-                raise CoreStopped("the core is not running: call start() first")
-            self._outside_sent += 1
-            ref.tell(envelope)
+            taken = self._shells.tell(address, envelope)
+        if not taken:
+            raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 
     def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
-        if self._on_core_thread():
+        if self.here.shell is not None:
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
@@ -184,9 +206,13 @@ class SchedulerCore(Gateway):
             raise NoReply(f"no answer to {stimulus} within {REPLY_TIMEOUT_S:.0f} s")
         return answer
 
-    def _check_running(self) -> None:
+    def _check_sound(self) -> None:
+        """Raise a failure anew for each caller: they must not share one traceback."""
         if self.failure is not None:
-            raise self.failure
+            raise CoreFailed(*self.failure.args) from self.failure.__cause__
+
+    def _check_running(self) -> None:
+        self._check_sound()
         if self._state != "running":
             hint = "call start() first" if self._state == "new" else "make another one"
             raise CoreStopped(f"the core is {self._state}: {hint}")
@@ -194,7 +220,10 @@ class SchedulerCore(Gateway):
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         with self._lock:
             self._check_running()
-        self._start_shell(address, CallbackHolder(address, callback))
+            self._shells.start(self, address, CallbackHolder(address, callback))
+
+    def _close_callback(self, address: str) -> None:
+        self._shells.retire(address)
 
     # -- effects, on the thread of the shell that wants them
 
@@ -211,16 +240,15 @@ class SchedulerCore(Gateway):
                 self._timers.cancel(shell.address, effect.name)
             case StartMachine():
                 machine = self._topology.build(effect.kind, effect.arguments)
-                self._start_shell(effect.address, machine)
+                self._shells.start(self, effect.address, machine)
             case StopMachine():
-                self._retire(effect.address)
+                self._shells.retire(effect.address)
+                self._timers.cancel_all(effect.address)
 
     def _send(self, shell: Shell, to: str, message: Message) -> None:
-        ref = self._shells.get(to)
-        if ref is not None:
-            shell.sent += 1
-            ref.tell(self._envelope(shell, shell.address, message))
-        elif to.startswith("reply:"):
+        """What is sent to an address where nobody is any more is dropped."""
+        taken = self._shells.tell(to, self._envelope(shell, shell.address, message))
+        if not taken and is_reply(to):
             self._record_reply(shell, to, message)
             self._replies.answer(to, message)
 
@@ -235,33 +263,9 @@ class SchedulerCore(Gateway):
         assert shell.at is not None
         return Envelope(sender, message, *shell.at)
 
-    def _deliver_timer(self, address: str, envelope: Envelope) -> None:
-        ref = self._shells.get(address)
-        if ref is not None:
-            self._timer_sent += 1
-            ref.tell(envelope)
-
-    def _start_shell(self, address: str, holder: Machine | CallbackHolder) -> None:
-        ref = Shell.start(self, address, holder)
-        actor = ref._actor_weakref()
-        assert actor is not None
-        with self._lock:
-            self._actors.append(actor)
-            self._shells[address] = ref
-
-    def _retire(self, address: str) -> None:
-        """Nothing of a former life is handled any more; what is queued is counted and dropped."""
-        with self._lock:
-            ref = self._shells.pop(address, None)
-        if ref is not None:
-            for actor in self._actors:
-                if actor.address == address:
-                    actor.deaf = True
-            ref.stop(block=False)
-
     # -- failure
 
-    def fail(self, shell: Shell, envelope: Envelope, error: Exception) -> None:
+    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
         """Keep the first failure with its story; from here on nothing is handled."""
         story = tuple(
             f"{sender} -> {shell.address}: {kind.__name__} ({stimulus})"
@@ -279,37 +283,25 @@ class SchedulerCore(Gateway):
         with self._lock:
             if self.failure is None:
                 self.failure = failure
-        for actor in tuple(self._actors):
-            actor.deaf = True
+        self._shells.silence()
         self._replies.close()
         logger.opt(exception=error).error("{}", failure)
 
-    # -- rest, threads, trace
+    def stopped_from_outside(self, shell: Shell) -> None:
+        """Somebody who stops all actors of the process means this core as well."""
+        logger.warning("{} was stopped from outside, so the core stops", shell.address)
+        self.stop()
+
+    # -- rest, trace
+
+    @property
+    def handled(self) -> int:
+        """How many messages have been handled since the start."""
+        return self._shells.handled
 
     def is_settled(self) -> bool:
-        """Every message that was sent has been handled.
-
-        Handled is read first: a message counts as handled only after all it caused was counted as
-        sent, so equality means that nothing was under way when handled was read.
-        """
-        actors = tuple(self._actors)
-        handled = 0
-        for actor in actors:
-            handled += actor.handled
-        sent = self._timer_sent + self._outside_sent
-        for actor in actors:
-            sent += actor.sent
-        return sent == handled
-
-    def _current_shell(self) -> Shell | None:
-        thread = threading.current_thread()
-        for actor in self._actors:
-            if actor.thread is thread:
-                return actor
-        return None
-
-    def _on_core_thread(self) -> bool:
-        return self._current_shell() is not None
+        """Every message that was sent has been handled."""
+        return self._shells.is_settled()
 
     def _header(self) -> dict[str, Any]:
         return {
@@ -321,15 +313,16 @@ class SchedulerCore(Gateway):
             "start_ns": self.clock.now_ns(),
         }
 
-    def _close_trace(self) -> None:
+    def _close_trace(self, left: list[Shell], deadline: float) -> None:
+        """A machine that failed, or that is still at work, is in no state to speak of."""
         if self.recorder is None:
             return
-        machines = {shell.address: shell.holder for shell in self._actors}
-        states = {
-            address: state_digest(machine.canonical_state())
-            for address, machine in sorted(machines.items())
-            if address in self._shells and not isinstance(machine, CallbackHolder)
-        }
-        self.recorder.close({"states": states})
-        if self.recorder.failure is not None:
-            logger.warning("trace {} is incomplete: {}", self._trace, self.recorder.failure)
+        states: dict[str, str] = {}
+        if self.failure is None:
+            at_work = {shell.address for shell in left}
+            states = {
+                address: state_digest(machine.canonical_state())
+                for address, machine in self._shells.machines().items()
+                if address not in at_work
+            }
+        self.recorder.close({"states": states}, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))

@@ -14,7 +14,7 @@ Key = tuple[str, str]
 class TimerThread:
     """Hands envelopes to `deliver` when they are due; a name armed again replaces the former."""
 
-    def __init__(self, clock: Clock, deliver: Callable[[str, Envelope], None]) -> None:
+    def __init__(self, clock: Clock, deliver: Callable[[str, Envelope], object]) -> None:
         self._clock = clock
         self._deliver = deliver
         self._condition = threading.Condition()
@@ -40,23 +40,27 @@ class TimerThread:
         with self._condition:
             self._armed.pop((address, name), None)
 
+    def cancel_all(self, address: str) -> None:
+        """Nobody is at this address any more."""
+        with self._condition:
+            for key in [key for key in self._armed if key[0] == address]:
+                del self._armed[key]
+
     def stop(self) -> None:
         with self._condition:
             self._stopping = True
             self._condition.notify()
 
-    def join(self, timeout: float) -> bool:
-        """Wait for the end of the thread; True when it has ended."""
+    def join(self, timeout: float) -> None:
         if self._thread.ident is not None:
             self._thread.join(timeout)
-        return not self._thread.is_alive()
 
     def _run(self) -> None:
         while True:
             with self._condition:
-                due = self._next_due()
                 if self._stopping:
                     return
+                due = self._next_due()
             if due is not None:
                 self._deliver(*due)
 

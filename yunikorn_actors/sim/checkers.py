@@ -22,6 +22,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 from yunikorn_actors.messages.rm_events import (
+    AllocationsRequested,
     ApplicationsRequested,
     NodesRequested,
     RegistrationRequested,
@@ -137,8 +138,8 @@ class Ledger:
                 self._resume(rm_id, address)
             case ResourceManagerLost(rm_id=rm_id) | ResourceManagerLeft(rm_id=rm_id):
                 self._lives.pop(rm_id, None)
-            case ApplicationsRequested(request=request) | NodesRequested(request=request):
-                for address in self._lives.get(request.rm_id, [])[-1:]:
+            case AllocationsRequested() | ApplicationsRequested() | NodesRequested():
+                for address in self._lives.get(message.request.rm_id, [])[-1:]:
                     self._books[address].ask(message)
 
     def _resume(self, rm_id: str, refused: str) -> None:
@@ -160,21 +161,30 @@ class Ledger:
 
 
 class _Book:
-    """What one registration asked, and what its callback was told."""
+    """What one registration asked and reported, and what its callback was told."""
 
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.answers: Counter[tuple[str, str]] = Counter()
-        self._announced: dict[str, str] = {}
+        self._reported: Counter[str] = Counter()
+        """UUIDs that the resource manager brought; one that has ended may live again."""
+        self._announced: dict[str, list[str]] = {}
         self._ended: dict[str, list[si.TerminationType]] = {}
         self._accepted: dict[str, None] = {}
 
-    def ask(self, message: ApplicationsRequested | NodesRequested) -> None:
+    def ask(self, message: Any) -> None:  # noqa: ANN401 - any request
         if isinstance(message, ApplicationsRequested):
             self.asked.update(("application", item.application_id) for item in message.request.new)
-        else:
-            infos = message.request.nodes
-            self.asked.update(("node", it.node_id) for it in infos if it.action in _CREATES)
+        if isinstance(message, NodesRequested):
+            for info in message.request.nodes:
+                self._report(info.existing_allocations)
+                if info.action in _CREATES:
+                    self.asked["node", info.node_id] += 1
+        if isinstance(message, AllocationsRequested):
+            self._report(message.request.allocations)
+
+    def _report(self, items: tuple[si.Allocation, ...]) -> None:
+        self._reported.update(item.uuid for item in items if item.uuid)
 
     def note(self, message: Any) -> list[str]:  # noqa: ANN401 - any call of a callback
         if isinstance(message, CallUpdateAllocation):
@@ -195,15 +205,16 @@ class _Book:
     def _new(self, response: si.AllocationResponse) -> list[str]:
         faults: list[str] = []
         for item in response.new:
-            if item.uuid in self._announced:
+            keys = self._announced.setdefault(item.uuid, [])
+            keys.append(item.allocation_key)
+            if len(keys) > self._lives(item.uuid):
                 faults.append(f"G16: {item.uuid} was announced twice")
             if item.application_id not in self._accepted:
                 faults.append(f"G27: {item.uuid} announced before {item.application_id} accepted")
-            self._announced[item.uuid] = item.allocation_key
         return faults
 
     def _released(self, response: si.AllocationResponse) -> list[str]:
-        """A UUID is released once, or asked back by the core and then stopped (G13).
+        """In each of its lives a UUID is asked back by the core at most once, then stopped (G13).
 
         One that was never announced came with its node; one without was an ask.
         """
@@ -212,10 +223,20 @@ class _Book:
             if not item.uuid:
                 continue
             told = self._ended.setdefault(item.uuid, [])
-            if told and not (told[-1] in _BY_CORE and item.termination_type is _STOPPED):
-                faults.append(f"G15: {item.uuid} was released twice")
             told.append(item.termination_type)
-            key = self._announced.get(item.uuid, item.allocation_key)
+            if not _may_be_told(told, self._lives(item.uuid)):
+                faults.append(f"G15: {item.uuid} was released twice")
+            key = self._announced.get(item.uuid, [item.allocation_key])[-1]
             if key != item.allocation_key:
                 faults.append(f"G16: {item.uuid} was announced as {key}, released as another")
         return faults
+
+    def _lives(self, uuid: str) -> int:
+        return 1 + self._reported[uuid]
+
+
+def _may_be_told(told: list[si.TerminationType], lives: int) -> bool:
+    asked_back = sum(1 for type_ in told if type_ in _BY_CORE)
+    stopped = len(told) - asked_back
+    in_order = lives > 1 or not stopped or told[-1] is _STOPPED
+    return max(asked_back, stopped) <= lives and in_order

@@ -28,6 +28,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
     GATEWAY,
+    RM_PROXY,
     TIMER,
     Cause,
     Delivery,
@@ -154,12 +155,18 @@ class Simulator(Gateway):
             for effect in machine.handle(envelope.message, self.now_ns):
                 self._carry_out(address, effect)
         elif address in self._callbacks:
-            try:
-                call_back(self._callbacks[address], envelope.message)
-            except Exception as error:  # noqa: BLE001 - the resource manager's own fault, kept for it
-                self.callback_errors.append(error)
+            self._call_back(address, envelope.message)
         else:
             self._replies[address] = envelope.message
+
+    def _call_back(self, address: str, call: Message) -> None:
+        try:
+            answer = call_back(self._callbacks[address], call)
+        except Exception as error:  # noqa: BLE001 - the resource manager's own fault, kept for it
+            self.callback_errors.append(error)
+            return
+        if answer is not None:
+            self._send(address, RM_PROXY, answer)
 
     def _carry_out(self, address: str, effect: Effect) -> None:
         match effect:

@@ -7,4 +7,4 @@ the subscribers, timers. Where the topology is `fused` it runs the planner itsel
 
 from yunikorn_actors.machines.context.context import HANDLERS, Context, ContextInbox
 
-__all__ = ["HANDLERS", "Context", "ContextInbox"]
+__all__ = ["Context", "ContextInbox", "HANDLERS"]

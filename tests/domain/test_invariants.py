@@ -1,0 +1,147 @@
+"""Each invariant speaks up: one corruption of a sound state for each line it can say."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from msgspec.structs import replace
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain.allocation import Ask, ForeignAllocation
+from yunikorn_actors.domain.application import ApplicationState, Timer
+from yunikorn_actors.domain.invariants import CHECKS, violations
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue
+
+Corrupt: TypeAlias = Callable[[PartitionState], object]
+
+
+@pytest.fixture
+def state() -> PartitionState:
+    """Two nodes, a foreign allocation, and an application with an ask and one of each kind."""
+    written = Written("root.default", "root.other")
+    written.node("n1", vcore=10, occupied={"vcore": 1})
+    written.node("n2", vcore=10)
+    written.foreign("f", "n2", vcore=2)
+    written.add(APP)
+    written.ask("real", vcore=3)
+    written.ask("held", vcore=2, placeholder=True, task_group="g")
+    written.ask("waits", vcore=4, repeats=2)
+    written.allocate("real", "n1")
+    written.allocate("held", "n2")
+    written.reserve("waits", "n2")
+    written.move(APP, ApplicationState.RUNNING)
+    return written.state
+
+
+def _uuid(state: PartitionState, key: str) -> str:
+    (uuid,) = state.applications[APP].asks[key].uuids
+    return uuid
+
+
+def _ask(state: PartitionState) -> Ask:
+    return state.applications[APP].asks["waits"]
+
+
+def _reserve(state: PartitionState, key: str) -> None:
+    reservations = state.nodes["n2"].reservations
+    (known,) = reservations.values()
+    reservations[APP, key] = replace(known, key=key)
+
+
+def _put_on_second_node(state: PartitionState) -> None:
+    uuid = _uuid(state, "real")
+    state.nodes["n2"].allocations[uuid] = state.nodes["n1"].allocations[uuid]
+
+
+def _forget_application(state: PartitionState) -> None:
+    app = state.applications.pop(APP)
+    state.queues[LEAF].applications[app.serial] = APP
+
+
+def _detach_leaf(state: PartitionState) -> None:
+    del state.root.children["other"]
+
+
+def _other_object(state: PartitionState) -> None:
+    old = state.queues[LEAF]
+    state.queues[LEAF] = state.root.children["default"] = Queue("default", old.spec, state.root)
+
+
+def _set(state: PartitionState, app_state: ApplicationState) -> None:
+    state.applications[APP].state = app_state
+
+
+CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
+    ("G01", "allocated of node n1", lambda s: s.nodes["n1"].allocated.update(vcore=4)),
+    ("G01", "occupied of node n2", lambda s: s.nodes["n2"].foreign.clear()),
+    ("G01", "occupied of node n1", lambda s: s.nodes["n1"].occupied.update(vcore=0)),
+    ("G01", "capacity of node n1", lambda s: s.nodes["n1"].available.update(vcore=9)),
+    ("G02", "capacity of the partition", lambda s: s.capacity.update(vcore=19)),
+    ("G02", "keeps a type of zero", lambda s: s.capacity.update(gpu=0)),
+    ("G03", "allocated of app-1", lambda s: s.applications[APP].allocated.update(vcore=0)),
+    ("G03", "placeholders of app-1", lambda s: s.applications[APP].placeholders.update(vcore=0)),
+    ("G03", "pending of app-1", lambda s: s.applications[APP].pending.update(vcore=4)),
+    ("G04", "allocated of root.default", lambda s: s.queues[LEAF].allocated.update(vcore=6)),
+    ("G04", "allocated of root ", lambda s: s.root.allocated.update(vcore=6)),
+    ("G04", "pending of root.other", lambda s: s.queues["root.other"].pending.update(vcore=1)),
+    ("G05", "compared with the nodes", lambda s: s.root.allocated.update(vcore=4)),
+    ("G06", "pending of app-1 is negative", lambda s: s.applications[APP].pending.update(gpu=-1)),
+    ("G06", "allocated of app-1 is negative", lambda s: s.applications[APP].allocated.update(x=-1)),
+    ("G06", "placeholders of app-1 is", lambda s: s.applications[APP].placeholders.update(x=-1)),
+    ("G06", "preempting of root is negative", lambda s: s.root.preempting.update(vcore=-1)),
+    ("G06", "occupied of n1 is negative", lambda s: s.nodes["n1"].occupied.update(vcore=-1)),
+    ("G06", "running applications of root: -1", lambda s: setattr(s.root, "running_apps", -1)),
+    ("G07", "is not on its node n1", lambda s: s.nodes["n1"].allocations.clear()),
+    ("G07", "has no ask real", lambda s: s.applications[APP].asks.pop("real")),
+    ("G07", "belongs to nobody", lambda s: s.applications[APP].allocations.clear()),
+    ("G08", "which does not have it", lambda s: s.nodes["n2"].foreign.clear()),
+    ("G08", "foreign allocation f is on node n9", lambda s: s.foreign.update(f=_at(s, "n9"))),
+    ("G09", "is on node n1 and on node n2", _put_on_second_node),
+    ("G09", "3 allocations are counted", lambda s: setattr(s, "allocation_count", 3)),
+    ("G18", "reserved for several", lambda s: _reserve(s, "other")),
+    ("G18", "is reserved for waits, which", lambda s: setattr(_ask(s), "reserved", ())),
+    ("G18", "more reservations than repeats", lambda s: setattr(_ask(s), "remaining", 0)),
+    ("G18", "that n2 does not know", lambda s: s.nodes["n2"].reservations.clear()),
+    ("G18", "0 reservations are counted", lambda s: setattr(s, "reservation_count", 0)),
+    ("G20", "root counts 2 running", lambda s: setattr(s.root, "running_apps", 2)),
+    ("G20", "root takes [99] for alloc", lambda s: s.root.allocating.update({99: None})),
+    ("G21", "still among the active ones", lambda s: _set(s, ApplicationState.COMPLETED)),
+    ("G21", "is Completing and has work", lambda s: _set(s, ApplicationState.COMPLETING)),
+    ("G21", "is New and has work", lambda s: _set(s, ApplicationState.NEW)),
+    ("G21", "its timers are []", lambda s: _set(s, ApplicationState.STARTING)),
+    (
+        "G21",
+        "its timers are ['state']",
+        lambda s: s.applications[APP].timers.update(state=Timer(generation=1, due_ns=1)),
+    ),
+    ("G24", "usage of bob in root", lambda s: s.users["bob"]["root"].amounts.update(vcore=1)),
+    ("G24", "that are not there", lambda s: s.users["bob"]["root"].running.update({99: None})),
+    ("G24", "that are not there", lambda s: setattr(s.users["bob"]["root"], "attached", 2)),
+    ("G28", "cannot be reached from its parent", _detach_leaf),
+    ("G28", "which is not active", _forget_application),
+    ("G28", "that does not know it", lambda s: s.queues[LEAF].applications.clear()),
+    ("G28", "that does not know it", _other_object),
+]
+
+
+def _at(state: PartitionState, node_id: str) -> ForeignAllocation:
+    return replace(state.foreign["f"], node_id=node_id)
+
+
+def test_a_sound_state_has_nothing_to_say(state: PartitionState) -> None:
+    assert [] == violations(state)
+    assert [] == violations(PartitionState("empty"))
+
+
+@pytest.mark.parametrize(("id_", "words", "corrupt"), CORRUPTIONS)
+def test_a_corruption_is_named(
+    id_: str, words: str, corrupt: Corrupt, state: PartitionState
+) -> None:
+    corrupt(state)
+    found = violations(state)
+    assert any(line.startswith(f"{id_}: ") and words in line for line in found), found
+
+
+def test_each_invariant_is_shown_to_fire() -> None:
+    assert {id_ for id_, _ in CHECKS} == {id_ for id_, _, _ in CORRUPTIONS}

@@ -1,0 +1,149 @@
+"""The check before a commit: each reason to refuse, alone, and nothing else to be said."""
+
+from collections.abc import Callable
+
+import pytest
+from msgspec.structs import replace
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.proposals import Allocate, Refusal
+from yunikorn_actors.machines.context.commit import check
+
+STATEAWARE = {"application.sort.policy": "stateaware"}
+
+
+@pytest.fixture
+def written() -> Written:
+    written = Written()
+    written.node("n1", vcore=10)
+    written.add(APP)
+    written.ask("a", vcore=3)
+    return written
+
+
+@pytest.fixture
+def proposal(written: Written) -> Allocate:
+    """Made on the view of before; the case then changes the truth."""
+    sequence = written.application().asks["a"].sequence
+    return Allocate(proposal_id=1, application_id=APP, key="a", sequence=sequence, node_id="n1")
+
+
+def _used(written: Written, vcore: int) -> None:
+    """Something else takes this much of the node and of the queue."""
+    written.add("other")
+    written.recover("r", "n1", "other", vcore=vcore)
+
+
+def _asked_again(written: Written) -> None:
+    written.withdraw("a")
+    written.ask("a", vcore=3)
+
+
+def _start_another(written: Written) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("other")
+    written.move("other", ApplicationState.STARTING)
+
+
+def _older_waits(written: Written) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("older")
+    written.ask("o", "older", vcore=1, created_ns=1)
+
+
+def _run_another(written: Written) -> None:
+    written.reconfigure(LEAF, max_applications=1)
+    written.add("other")
+    written.move("other", ApplicationState.RUNNING)
+
+
+def _run_another_below_root(written: Written) -> None:
+    written.reconfigure("root", max_applications=1)
+    _used(written, 1)
+
+
+def _reserve_for_another(written: Written) -> None:
+    written.add("other")
+    written.ask("o", "other", vcore=9)
+    written.reserve("o", "n1", "other")
+
+
+def _limit_user(written: Written) -> None:
+    limit = LimitConfig(users=("bob",), max_resources={"vcore": 2})
+    written.reconfigure(LEAF, limits=(limit,))
+
+
+OF_RESERVATIONS = {Refusal.RESERVATION_LIMIT, Refusal.RESERVATION_GONE}
+"""Those answer proposals of other kinds."""
+
+CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
+    ("removed application", Refusal.ASK_GONE, lambda w: w.remove(APP)),
+    ("withdrawn ask", Refusal.ASK_GONE, lambda w: w.withdraw("a")),
+    ("allocated meanwhile", Refusal.ASK_GONE, lambda w: w.allocate("a", "n1")),
+    ("asked again under its key", Refusal.ASK_GONE, _asked_again),
+    ("failing", Refusal.APP_STATE, lambda w: w.move(APP, ApplicationState.FAILING)),
+    ("limit of the leaf", Refusal.APP_LIMIT, _run_another),
+    ("limit of an ancestor", Refusal.APP_LIMIT, _run_another_below_root),
+    ("another one starts", Refusal.STATEAWARE_BUSY, _start_another),
+    ("an older one waits", Refusal.STATEAWARE_BUSY, _older_waits),
+    ("removed node", Refusal.NODE_GONE, lambda w: w.remove_node("n1")),
+    ("drained node", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", drained=True)),
+    ("node not ready", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", ready=False)),
+    ("reserved node", Refusal.NODE_RESERVED, _reserve_for_another),
+    ("smaller node", Refusal.NODE_FULL, lambda w: w.resize_node("n1", vcore=2)),
+    ("foreign work", Refusal.NODE_FULL, lambda w: w.foreign("f", "n1", vcore=8)),
+    ("recovered work", Refusal.NODE_FULL, lambda w: _used(w, 8)),
+    ("larger ask", Refusal.NODE_FULL, lambda w: w.replace("a", vcore=11)),
+    ("a type that the node has not", Refusal.NODE_FULL, lambda w: w.replace("a", gpu=1)),
+    ("lower max", Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 2})),
+    ("lower limit of the user", Refusal.USER_LIMIT, _limit_user),
+    ("max of zero", Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 0})),
+    (
+        "paused resource manager",
+        Refusal.RM_PAUSED,
+        lambda w: w.record(f.SchedulingHeld(held=True, at_ns=w.now_ns)),
+    ),
+]
+
+
+@pytest.mark.parametrize(("expected", "change"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_one_reason_to_refuse(
+    expected: Refusal, change: Callable[[Written], object], written: Written, proposal: Allocate
+) -> None:
+    assert check(written.state, proposal) is None
+    change(written)
+    assert expected is check(written.state, proposal)
+
+
+def test_every_refusal_is_reachable() -> None:
+    assert set(Refusal) - OF_RESERVATIONS == {refusal for _, refusal, _ in CASES}
+
+
+def test_a_full_root_is_a_limit_of_its_own(written: Written, proposal: Allocate) -> None:
+    """The cluster is full although this node has room: another one owes more than it has."""
+    written.node("n2", vcore=1)
+    written.add("other")
+    written.recover("r", "n2", "other", vcore=9)
+    assert Refusal.QUEUE_LIMIT is check(written.state, proposal)
+
+
+def test_a_limit_of_another_type_does_not_count(written: Written, proposal: Allocate) -> None:
+    written.reconfigure(LEAF, max={"memory": 0})
+    assert check(written.state, proposal) is None
+
+
+@pytest.mark.parametrize("vcore", [0, 3, 10])
+def test_what_fits_exactly_fits(written: Written, proposal: Allocate, vcore: int) -> None:
+    written.reconfigure(LEAF, max={"vcore": vcore})
+    written.replace("a", vcore=vcore, memory=0)
+    assert check(written.state, proposal) is None
+
+
+def test_the_check_changes_nothing(written: Written, proposal: Allocate) -> None:
+    before = written.state.revision
+    for node_id in ("n1", "gone"):
+        check(written.state, replace(proposal, node_id=node_id))
+    assert before == written.state.revision

@@ -1,0 +1,95 @@
+"""The audit of the planner speaks up: one corruption of a sound view for each line it can say."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from written import APP, LEAF, Written
+
+from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.planner import Planner
+
+Corrupt: TypeAlias = Callable[[Planner], object]
+
+
+@pytest.fixture
+def planner() -> Planner:
+    """Two queues with asks, two applications in one of them, and a proposal on its way."""
+    written = Written("root.default", "root.other")
+    written.node("n1", vcore=10)
+    written.node("n2", vcore=20)
+    written.add(APP, "app-2")
+    written.add("app-3", queue="root.other")
+    written.ask("a", vcore=3)
+    assert len(written.plan(1)) == 1
+    written.ask("b", vcore=4)
+    written.ask("c", vcore=4)
+    written.ask("d", "app-2", vcore=4)
+    written.ask("e", "app-3", vcore=1)
+    written.planner._bring_up_to_date()
+    return written.planner
+
+
+def _shown(planner: Planner, path: str) -> None:
+    planner.tree.queues[path].entry = None
+
+
+def _rank(planner: Planner, priority: int) -> None:
+    planner.tree.queues["root.other"].priority = priority
+
+
+def _close_lane(planner: Planner) -> None:
+    leaf = planner.tree.queues["root.default"]
+    leaf.open_lanes.clear()
+
+
+def _empty_pile(planner: Planner) -> None:
+    view = next(iter(planner.apps.values()))
+    for pile in view.piles.values():
+        pile.clear()
+
+
+def _reverse_piles(planner: Planner) -> None:
+    for pile in next(iter(planner.apps.values())).piles.values():
+        pile.reverse()
+
+
+def _reverse_lanes(planner: Planner) -> None:
+    for lane in planner.tree.queues[LEAF].lanes.values():
+        lane.apps.reverse()
+
+
+CORRUPTIONS: list[tuple[str, Corrupt]] = [
+    ("the planner knows nodes", lambda p: p.nodes.views.pop("n2")),
+    ("free of node n1", lambda p: p.nodes.views["n1"].free.update(vcore=8)),
+    ("node n1 is in the order", lambda p: setattr(p.state.nodes["n1"], "drained", True)),
+    ("nodes are out of order", lambda p: p.nodes._runs[0].reverse()),
+    ("the planner knows queues", lambda p: p.tree.queues.pop("root.other")),
+    ("used of queue root.default", lambda p: p.tree.queues[LEAF].used.update(vcore=4)),
+    ("used of queue root ", lambda p: p.in_flight.clear()),
+    ("ask b: 2 may be tried", lambda p: setattr(_ask(p, "b"), "open", 2)),
+    ("ask a: 0 may be tried, 1 wait, 0 in flight", lambda p: setattr(_ask(p, "a"), "inflight", 0)),
+    ("queue root.default has something to try and is not shown", lambda p: _shown(p, LEAF)),
+    ("children of root are out of order", lambda p: p.tree.queues["root"].children.reverse()),
+    ("queue root.other stands by", lambda p: setattr(p.tree.queues["root.other"], "waiting", 9)),
+    ("queue root.other shows priority 5", lambda p: _rank(p, 5)),
+    ("a lane of root.default is open and not tried", _close_lane),
+    ("applications of root.default are out of order", _reverse_lanes),
+    ("app-1 stands in a lane without an ask of its shape", _empty_pile),
+    ("asks of app-1 are out of order", _reverse_piles),
+]
+
+
+def _ask(planner: Planner, key: str) -> object:
+    return next(iter(planner.apps.values())).asks[key]
+
+
+def test_a_sound_view_has_nothing_to_say(planner: Planner) -> None:
+    assert [] == contradictions(planner)
+
+
+@pytest.mark.parametrize(("words", "corrupt"), CORRUPTIONS)
+def test_a_corruption_is_named(words: str, corrupt: Corrupt, planner: Planner) -> None:
+    corrupt(planner)
+    found = contradictions(planner)
+    assert any(words in line for line in found), found

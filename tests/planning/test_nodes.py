@@ -1,0 +1,221 @@
+"""The order of nodes is that of a sort, and the first fit that of a scan, whatever came before."""
+
+from random import Random
+
+import pytest
+
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.nodes import RUN_LENGTH, NodeIndex, NodeView
+from yunikorn_actors.planning.shape import Shape, shape_key
+
+POLICIES = ("fair", "binpacking")
+WEIGHTS = {"vcore": 1.0, "memory": 1.0}
+SIZES = ({"vcore": 8}, {"vcore": 16, "memory": 64}, {"memory": 32, "gpu": 2}, {"gpu": 4})
+WANTED = (
+    {"vcore": 1},
+    {"vcore": 9},
+    {"vcore": 2, "memory": 40},
+    {"memory": 33},
+    {"gpu": 1},
+    {"gpu": 0, "vcore": 3},
+    {"disk": 1},
+)
+
+
+def _shape(**wanted: int) -> Shape:
+    return Shape(shape_key(AskSpec(application_id="app-1", key="a", resource=wanted)))
+
+
+def _node(name: str, capacity: Resource, *, drained: bool = False) -> Node:
+    return Node(name, capacity=capacity, occupied={}, attributes={}, drained=drained, ready=True)
+
+
+class Nodes:
+    """An index, and the plain way to the same answers."""
+
+    def __init__(self, policy: str, weights: dict[str, float]) -> None:
+        self.index = NodeIndex()
+        self.policy = policy
+        self.weights = weights
+        self.index.set_policy(policy, weights)
+        self.shapes = [_shape(**wanted) for wanted in WANTED]
+
+    def add(self, name: str, capacity: Resource) -> NodeView:
+        view = NodeView(_node(name, capacity))
+        self.index.add(view)
+        self.index.refresh(view, dict(capacity))
+        return view
+
+    def score(self, view: NodeView) -> float:
+        capacity = view.node.capacity
+        used = total = 0.0
+        for kind in sorted(self.weights):
+            if self.weights[kind] and kind in capacity:
+                used += self.weights[kind] * (1.0 - view.free.get(kind, 0) / capacity[kind])
+                total += self.weights[kind]
+        share = used / total if total else 0.0
+        return share if self.policy == "fair" else 1.0 - share
+
+    def sorted(self) -> list[str]:
+        open_ones = [v for v in self.index.views.values() if v.node.is_schedulable]
+        return [v.id for v in sorted(open_ones, key=lambda v: (self.score(v), v.id))]
+
+    def scan(self, shape: Shape) -> str | None:
+        fitting = (n for n in self.sorted() if _fits(self.index.views[n].free, shape))
+        return next(fitting, None)
+
+    def check(self) -> None:
+        assert self.sorted() == [view.id for view in self.index.in_order()]
+        for run, ceiling in zip(self.index._runs, self.index._ceilings, strict=True):
+            assert 0 < len(run) <= 2 * RUN_LENGTH
+            for _, _, view in run:
+                assert all(
+                    quantity <= ceiling.get(k, 0) or quantity <= 0
+                    for k, quantity in view.free.items()
+                )
+
+    def check_fits(self) -> None:
+        for shape in self.shapes:
+            found = self.index.first_fit(shape)
+            assert self.scan(shape) == (None if found is None else found.id)
+
+
+def _fits(free: Resource, shape: Shape) -> bool:
+    return all(quantity <= free.get(kind, 0) for kind, quantity in shape.wanted)
+
+
+def _amount(random: Random, of: Resource) -> Resource:
+    return {kind: int(random.random() * quantity) for kind, quantity in of.items()}
+
+
+class Workload:
+    """Random changes of the nodes, as the planner makes them."""
+
+    def __init__(self, nodes: Nodes, seed: int, count: int) -> None:
+        self.nodes = nodes
+        self.random = Random(seed)  # noqa: S311 - a repeatable workload, no secret
+        self.taken: list[tuple[NodeView, Resource]] = []
+        self._number = 0
+        for _ in range(count):
+            self.add()
+
+    def any(self) -> NodeView:
+        views = list(self.nodes.index.views.values())
+        return views[int(self.random.random() * len(views))]
+
+    def add(self) -> None:
+        self._number += 1
+        size = SIZES[int(self.random.random() * len(SIZES))]
+        self.nodes.add(f"n{self._number:04}", size)
+
+    def remove(self) -> None:
+        """One stays, so that there is always something to change."""
+        if len(self.nodes.index.views) == 1:
+            return
+        view = self.any()
+        self.taken = [(taken, amount) for taken, amount in self.taken if taken is not view]
+        self.nodes.index.discard(view)
+
+    def take(self) -> None:
+        view = self.any()
+        amount = _amount(self.random, view.node.capacity)
+        self.nodes.index.take(view, amount)
+        self.taken.append((view, amount))
+
+    def give_back(self) -> None:
+        if self.taken:
+            view, amount = self.taken.pop(int(self.random.random() * len(self.taken)))
+            self.nodes.index.give_back(view, amount)
+
+    def refresh(self) -> None:
+        """Another size, drained or opened again."""
+        view = self.any()
+        view.node.drained = self.random.random() < 0.3
+        view.node.capacity = SIZES[int(self.random.random() * len(SIZES))]
+        self.nodes.index.refresh(view, _amount(self.random, view.node.capacity))
+        self.taken = [(taken, amount) for taken, amount in self.taken if taken is not view]
+
+    def step(self) -> None:
+        moves = (self.take, self.take, self.take, self.give_back, self.give_back, self.refresh)
+        rare = (self.add, self.remove)
+        moves_or_rare = rare if self.random.random() < 0.1 else moves
+        moves_or_rare[int(self.random.random() * len(moves_or_rare))]()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_changes_of_a_few_nodes(policy: str, seed: int) -> None:
+    nodes = Nodes(policy, WEIGHTS)
+    workload = Workload(nodes, seed, 9)
+    for _ in range(250):
+        workload.step()
+        nodes.check()
+        nodes.check_fits()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_random_changes_of_many_nodes(policy: str) -> None:
+    """Enough for several runs, which split, shrink and go."""
+    nodes = Nodes(policy, {"vcore": 2.0, "gpu": 0.5, "memory": 0.0})
+    workload = Workload(nodes, 99, 450)
+    assert len(nodes.index._runs) > 2
+    for number in range(1500):
+        workload.step()
+        if not number % 25:
+            nodes.check()
+            nodes.check_fits()
+    while len(nodes.index.views) > 1:
+        workload.remove()
+    nodes.check()
+    nodes.check_fits()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_filling_the_cluster_with_equal_asks(policy: str) -> None:
+    """The path of every allocation: find a node, take from it, until there is no room."""
+    nodes = Nodes(policy, WEIGHTS)
+    for number in range(350):
+        nodes.add(f"n{number:04}", {"vcore": 3, "memory": 10})
+    shape = _shape(vcore=2)
+    expected = 0
+    while (found := nodes.index.first_fit(shape)) is not None:
+        expected += 1
+        nodes.index.take(found, {"vcore": 2})
+    assert expected == 350
+    nodes.check()
+    nodes.index.give_back(nodes.index.views["n0007"], {"vcore": 2})
+    again = nodes.index.first_fit(shape)
+    assert again is nodes.index.views["n0007"]
+
+
+def test_another_policy_turns_the_order_round() -> None:
+    nodes = Nodes("fair", WEIGHTS)
+    for number in range(250):
+        view = nodes.add(f"n{number:04}", {"vcore": 1000})
+        nodes.index.take(view, {"vcore": number})
+    nodes.check()
+    nodes.policy = "binpacking"
+    nodes.index.set_policy("binpacking", WEIGHTS)
+    nodes.check()
+    nodes.check_fits()
+
+
+def test_what_nobody_offers_fits_nowhere_and_nothing_fits_everywhere() -> None:
+    nodes = Nodes("fair", WEIGHTS)
+    assert nodes.index.first_fit(_shape()) is None
+    nodes.add("n1", {"vcore": 1})
+    assert nodes.index.first_fit(_shape(gpu=1)) is None
+    everywhere = nodes.index.first_fit(_shape(gpu=0))
+    assert everywhere is nodes.index.views["n1"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_overcommitted_node_offers_nothing(policy: str) -> None:
+    nodes = Nodes(policy, WEIGHTS)
+    nodes.index.take(nodes.add("n1", {"vcore": 1}), {"vcore": 5})
+    nodes.add("n2", {"vcore": 1})
+    found = nodes.index.first_fit(_shape(vcore=1))
+    assert found is nodes.index.views["n2"]
+    nodes.check()

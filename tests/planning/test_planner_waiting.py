@@ -1,0 +1,128 @@
+"""What an ask waits for, and what wakes it."""
+
+from typing import Any
+
+from trying import Decision, decide
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.planning.audit import contradictions
+
+
+def _waiting(**queue: Any) -> Written:
+    """An ask for 3, of which something is short."""
+    written = Written()
+    written.reconfigure(LEAF, **queue)
+    written.add(APP)
+    return written
+
+
+def _decides(written: Written) -> list[Decision]:
+    assert written.planner.has_work
+    return decide(written)
+
+
+def test_a_new_node() -> None:
+    written = _waiting()
+    written.node("small", vcore=2)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    assert not written.planner.has_work
+    written.node("large", vcore=3)
+    assert [(APP, "a", "large")] == _decides(written)
+
+
+def test_a_released_allocation() -> None:
+    written = _waiting()
+    written.node("n1", vcore=4)
+    written.ask("first", vcore=3)
+    written.ask("a", vcore=3)
+    uuid = written.allocate("first", "n1")
+    assert [] == _decides(written)
+    written.release(uuid)
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_higher_limit() -> None:
+    written = _waiting(max={"vcore": 2})
+    written.node("n1", vcore=10)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    assert not written.planner.has_work
+    written.reconfigure(LEAF, max={"vcore": 3})
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_limit_that_is_lifted() -> None:
+    written = _waiting(max={"vcore": 0})
+    written.node("n1", vcore=10)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    written.reconfigure(LEAF)
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_node_that_opens() -> None:
+    written = _waiting()
+    written.node("n1", vcore=10)
+    written.schedule("n1", drained=True)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    written.schedule("n1", ready=False)
+    assert [] == _decides(written)
+    written.schedule("n1")
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_foreign_allocation_that_ends() -> None:
+    written = _waiting()
+    written.node("n1", vcore=4)
+    written.foreign("f", "n1", vcore=2)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    written.remove_foreign("f")
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_smaller_ask() -> None:
+    written = _waiting()
+    written.node("n1", vcore=2)
+    written.ask("a", vcore=3)
+    assert [] == _decides(written)
+    written.replace("a", vcore=2)
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_an_application_that_may_be_scheduled_again() -> None:
+    written = _waiting()
+    written.node("n1", vcore=10)
+    written.ask("a", vcore=3)
+    written.move(APP, ApplicationState.FAILING)
+    assert [] == decide(written)
+    written.move(APP, ApplicationState.RUNNING)
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
+def test_a_refused_proposal_is_decided_again() -> None:
+    written = _waiting()
+    written.node("n1", vcore=3)
+    written.ask("a", vcore=3)
+    (proposal,) = written.plan(10)
+    assert not written.planner.has_work
+    written.planner.reject(proposal.proposal_id)
+    (again,) = written.plan(10)
+    assert (proposal.key, proposal.node_id) == (again.key, again.node_id)
+    assert proposal.proposal_id < again.proposal_id
+
+
+def test_what_is_in_flight_is_taken() -> None:
+    """Of nodes, of limits, and of the repeats of an ask."""
+    written = _waiting(max={"vcore": 5})
+    written.node("n1", vcore=4)
+    written.node("n2", vcore=4)
+    written.ask("a", vcore=2, repeats=2)
+    written.ask("b", vcore=1, repeats=5)
+    assert len(written.plan(10)) == 3
+    assert [] == written.plan(10)
+    assert {"vcore": 5} == written.planner.tree.queues[LEAF].used
+    assert [] == contradictions(written.planner)

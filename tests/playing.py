@@ -1,0 +1,280 @@
+"""A resource manager that says whatever it is told to say, and a simulator that it says it to.
+
+The player resolves what a move leaves open (which allocation is "the fifth one") by what the
+resource manager has heard, posts the request, and counts what came of it. It never settles by
+itself, so the moves race with everything that the core does about the earlier ones.
+"""
+
+from collections import Counter
+from typing import Any
+
+from moves import CONFIGS, Move
+from support import Races
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.ids import short_partition_name
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import pruned, sub
+from yunikorn_actors.errors import ConfigError, CoreError, InvalidRequest
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.choosers import chooser_of
+from yunikorn_actors.sim.simulator import Simulator
+
+AFTER_PAUSES_NS = 600 * SECOND
+"""By then whoever is lost has been forgotten, and no short timer is armed."""
+_REFUSALS = (InvalidRequest, ConfigError, CoreError)
+_TO_CONFIRM = frozenset(
+    {
+        si.TerminationType.TIMEOUT,
+        si.TerminationType.PREEMPTED_BY_SCHEDULER,
+        si.TerminationType.PLACEHOLDER_REPLACED,
+    }
+)
+
+
+class Voice(si.ResourceManagerCallback):
+    """One registration, and what it has heard."""
+
+    def __init__(self) -> None:
+        self.heard: dict[str, si.Allocation] = {}
+        """By UUID, those that have ended included."""
+        self.to_confirm: dict[str, si.AllocationRelease] = {}
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        for new in response.new:
+            self.heard[new.uuid] = new
+        for gone in response.released:
+            if gone.termination_type in _TO_CONFIRM:
+                self.to_confirm[gone.uuid] = gone
+
+
+class Attentive(Voice):
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        assert request.state is not si.SchedulingState.UNKNOWN_SCHEDULING_STATE
+
+
+class Player:
+    def __init__(self, topology: TopologyName, seed: int) -> None:
+        self.races = Races()
+        self.simulator = Simulator(
+            Topology(topology, settings=Settings(), instance="core"),
+            chooser=chooser_of(seed),
+            checkers=(*default_checkers(), self.races),
+        )
+        self.seen: Counter[str] = Counter()
+        self._voices: dict[str, Voice] = {}
+
+    @property
+    def context(self) -> Context:
+        context = self.simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        return context
+
+    def dump(self) -> dict[str, Any]:
+        return self.simulator.state_dump()
+
+    def announced(self) -> int:
+        return sum(len(voice.heard) for voice in self._voices.values())
+
+    def play_and_settle(self, move: Move) -> None:
+        self.play(move)
+        self.simulator.settle()
+
+    def play(self, move: Move) -> None:
+        try:
+            getattr(self, f"_{move.what}")(move.rm, **move.said)
+        except _REFUSALS as refusal:
+            self.seen[type(refusal).__name__] += 1
+        else:
+            self.seen[move.what] += 1
+
+    def _register(self, rm: str, *, config: str, group: str, hears_states: bool) -> None:
+        voice = Attentive() if hears_states else Voice()
+        request = si.RegisterResourceManagerRequest(rm_id=rm, config=config, policy_group=group)
+        self.simulator.register_resource_manager(request, voice)
+        self._voices[rm] = voice
+
+    def _come_back(self, rm: str) -> None:
+        if rm not in self.simulator._registered:
+            self._register(rm, config=CONFIGS[0], group="", hears_states=True)
+
+    def _lose(self, rm: str) -> None:
+        self.simulator.resource_manager_lost(rm)
+
+    def _unregister(self, rm: str) -> None:
+        self.simulator.unregister_resource_manager(rm)
+
+    def _reload(self, rm: str, *, config: str) -> None:
+        request = si.UpdateConfigurationRequest(rm_id=rm, config=config)
+        self.simulator.update_configuration(request)
+
+    def _administer(self, _: str, *, config: str) -> None:
+        self.simulator.update_admin_configuration(config)
+
+    def _nodes(self, rm: str, *, nodes: tuple[si.NodeInfo, ...]) -> None:
+        self.simulator.update_node(si.NodeRequest(rm_id=rm, nodes=nodes))
+
+    def _applications(self, rm: str, **parts: Any) -> None:
+        self.simulator.update_application(si.ApplicationRequest(rm_id=rm, **parts))
+
+    def _asks(self, rm: str, *, asks: tuple[si.AllocationAsk, ...]) -> None:
+        self.simulator.update_allocation(si.AllocationRequest(rm_id=rm, asks=asks))
+
+    def _reports(self, rm: str, *, allocations: tuple[si.Allocation, ...]) -> None:
+        self.simulator.update_allocation(si.AllocationRequest(rm_id=rm, allocations=allocations))
+
+    def _release(
+        self,
+        rm: str,
+        *,
+        releases: tuple[si.AllocationRelease, ...],
+        asks: tuple[si.AllocationAskRelease, ...] = (),
+    ) -> None:
+        gone = si.AllocationReleasesRequest(
+            allocations_to_release=releases, allocation_asks_to_release=asks
+        )
+        self.simulator.update_allocation(si.AllocationRequest(rm_id=rm, releases=gone))
+
+    def _release_heard(self, rm: str, *, pick: int, type: si.TerminationType) -> None:  # noqa: A002
+        known = self._heard(rm, pick)
+        if known is not None:
+            self._release(
+                rm,
+                releases=(
+                    si.AllocationRelease(
+                        partition_name=known.partition_name,
+                        application_id=known.application_id,
+                        uuid=known.uuid,
+                        termination_type=type,
+                    ),
+                ),
+            )
+
+    def _report_heard(self, rm: str, *, pick: int, node: str, amount: si.Resource) -> None:
+        """Report a known allocation under its UUID: in place, elsewhere, with another size."""
+        known = self._heard(rm, pick)
+        if known is not None:
+            item = si.Allocation(
+                allocation_key=known.allocation_key,
+                application_id=known.application_id,
+                node_id=node,
+                resource_per_alloc=amount,
+                uuid=known.uuid,
+            )
+            self._reports(rm, allocations=(item,))
+
+    def _heard(self, rm: str, pick: int) -> si.Allocation | None:
+        heard = list(self._voices[rm].heard.values()) if rm in self._voices else []
+        return heard[-1 - pick] if pick < len(heard) else None
+
+    def _confirm(self, rm: str, *, pick: int, type: si.TerminationType | None) -> None:  # noqa: A002
+        """Late, again, or with another type than was asked for."""
+        waiting = list(self._voices[rm].to_confirm.values()) if rm in self._voices else []
+        if pick < len(waiting):
+            self.seen["confirmed"] += 1
+            release = waiting[pick]
+            wanted = release.termination_type if type is None else type
+            self._release(
+                rm,
+                releases=(
+                    si.AllocationRelease(
+                        partition_name=release.partition_name,
+                        application_id=release.application_id,
+                        uuid=release.uuid,
+                        allocation_key=release.allocation_key,
+                        termination_type=wanted,
+                    ),
+                ),
+            )
+
+    # -- time
+
+    def _step(self, _: str, *, times: int) -> None:
+        for _number in range(times):
+            self.simulator.step()
+
+    def _settle(self, _: str) -> None:
+        self.simulator.settle()
+
+    def _fire(self, _: str, *, seconds: float) -> None:
+        """Let timers fire, and handle nothing: what is said next races with them."""
+        self.simulator.settle()
+        self.simulator.now_ns += int(seconds * SECOND)
+        self.simulator._fire_due()
+
+    def _advance(self, _: str, *, seconds: float) -> None:
+        self.simulator.advance(int(seconds * SECOND))
+
+    # -- the end
+
+    def take_everything_back(self) -> None:
+        """Confirm and remove all there is, and wait until nobody remembers."""
+        self.simulator.settle()
+        for rm in tuple(self.simulator._registered):
+            self._confirm_all(rm)
+            for full_name in self.dump()["managers"][rm]["partitions"]:
+                self._clear(rm, self.context.partitions[full_name].state)
+            self._confirm_all(rm)
+        self.simulator.advance(AFTER_PAUSES_NS)
+        timers = [name for _, name in self.simulator._timers]
+        assert [] == [name for name in timers if not name.startswith("history/")]
+        self.simulator.advance(Settings().history_ns + SECOND)
+
+    def _confirm_all(self, rm: str) -> None:
+        for pick in range(len(self._voices[rm].to_confirm)):
+            self._confirm(rm, pick=pick, type=None)
+        self.simulator.settle()
+
+    def _clear(self, rm: str, state: PartitionState) -> None:
+        name = short_partition_name(state.name)
+        gone = [
+            si.RemoveApplicationRequest(application_id=id_, partition_name=name)
+            for id_ in state.applications
+        ]
+        self._applications(rm, remove=tuple(gone))
+        foreign = [
+            si.AllocationRelease(partition_name=name, allocation_key=key) for key in state.foreign
+        ]
+        self._release(rm, releases=tuple(foreign))
+        empty = [
+            si.NodeInfo(
+                node_id=id_,
+                action=si.ActionFromRM.UPDATE,
+                attributes={si.NODE_PARTITION: name},
+                occupied_resource=si.Resource(),
+            )
+            for id_ in state.nodes
+        ]
+        self._nodes(rm, nodes=tuple(empty))
+        self.simulator.settle()
+
+    def leftovers(self) -> dict[str, Any]:
+        """Whatever is not zero although nothing runs and nothing waits (G29)."""
+        left: dict[str, Any] = {"timers": self.simulator._timers}
+        for name, partition in self.context.partitions.items():
+            left |= {f"{what} of {name}": rest for what, rest in _left(partition.state).items()}
+        return {name: rest for name, rest in left.items() if rest}
+
+
+def _left(state: PartitionState) -> dict[str, Any]:
+    left: dict[str, Any] = {
+        "applications": [*state.applications, *state.finished],
+        "usage": [*state.users, *state.groups],
+        "allocations": state.allocation_count,
+        "reservations": state.reservation_count,
+        "foreign": state.foreign,
+    }
+    for queue in state.queues.values():
+        books = (queue.allocated, queue.pending, queue.preempting)
+        left[queue.path] = [book for book in books if any(book.values())]
+        left[f"count of {queue.path}"] = queue.running_apps or queue.allocating
+        left[f"stay of {queue.path}"] = queue.is_to_be_cleaned
+    for node in state.nodes.values():
+        left[node.id] = pruned(sub(node.capacity, node.available)) or node.reservations
+    return left

@@ -1,0 +1,293 @@
+"""Stopping: from anywhere, any number of times, with every thread joined."""
+
+import signal
+import threading
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pykka
+import pytest
+from probes import (
+    PATIENCE_S,
+    Do,
+    Hold,
+    Notebook,
+    add_nodes,
+    probed_core,
+    register,
+    wait_until,
+)
+from support import Recorder
+
+from yunikorn_actors import CoreError, CoreStopped, NoReply, SchedulerCore, si
+from yunikorn_actors.machines.machine import (
+    CancelTimer,
+    Send,
+    SetTimer,
+    StartMachine,
+    StopMachine,
+)
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause
+from yunikorn_actors.runtime import system
+from yunikorn_actors.runtime.shell import Shell
+
+
+class Doing(Recorder):
+    """Does something inside the first callback."""
+
+    def __init__(self, do: Callable[[], Any]) -> None:
+        super().__init__()
+        self._do = do
+        self.done = threading.Event()
+        self.raised: list[BaseException] = []
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        super().update_node(response)
+        if not self.done.is_set():
+            try:
+                self._do()
+            except Exception as error:  # noqa: BLE001 - the test looks at all of them
+                self.raised.append(error)
+            self.done.set()
+
+
+class Sleeper(Recorder):
+    """Stays inside a callback until let go, and not longer than a test has patience."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = threading.Event()
+        self.let_go = threading.Event()
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        self.inside.set()
+        self.let_go.wait(PATIENCE_S)
+        super().update_node(response)
+
+
+def test_stop_joins_every_thread_and_empties_the_registry(ours: Callable[[], list[str]]) -> None:
+    core = SchedulerCore().start()
+    register(core, Recorder())
+    wait_until(core.is_settled)
+    # RmProxy, Context, EventPublisher, Scheduler, the callback, and the timers.
+    assert 6 == len(ours())
+    assert 5 == len(pykka.ActorRegistry.get_by_class(Shell))
+    core.stop(PATIENCE_S)
+    assert [] == ours()
+    assert [] == pykka.ActorRegistry.get_by_class(Shell)
+
+
+def test_stop_may_be_called_again_and_before_start() -> None:
+    core = SchedulerCore()
+    core.stop(PATIENCE_S)
+    core.stop(PATIENCE_S)
+    with pytest.raises(CoreStopped, match="a core is started once; this one is stopped"):
+        core.start()
+    other = SchedulerCore().start()
+    with pytest.raises(CoreStopped, match="a core is started once; this one is running"):
+        other.start()
+    other.state_dump()
+    for _ in range(3):
+        other.stop(PATIENCE_S)
+
+
+def test_stop_right_after_start(ours: Callable[[], list[str]]) -> None:
+    """A timer thread that has not begun to wait must not miss that it is to stop."""
+    for _ in range(50):
+        core = SchedulerCore().start()
+        core.stop(PATIENCE_S)
+        assert [] == ours()
+
+
+def test_stop_from_several_threads_at_once(ours: Callable[[], list[str]]) -> None:
+    for _ in range(10):
+        core = SchedulerCore().start()
+        register(core, Recorder())
+        left: list[int] = []
+        barrier = threading.Barrier(5)
+
+        def stop(
+            core: SchedulerCore = core,
+            left: list[int] = left,
+            barrier: threading.Barrier = barrier,
+        ) -> None:
+            barrier.wait(PATIENCE_S)
+            core.stop(PATIENCE_S)
+            left.append(len(ours()))
+
+        stoppers = [threading.Thread(target=stop) for _ in range(5)]
+        for thread in stoppers:
+            thread.start()
+        for thread in stoppers:
+            thread.join(PATIENCE_S)
+        assert [0] * 5 == left
+
+
+def test_stop_from_a_callback_is_scheduled(ours: Callable[[], list[str]]) -> None:
+    core = SchedulerCore().start()
+    rm = Doing(core.stop)
+    register(core, rm)
+    add_nodes(core, "n1")
+    assert rm.done.wait(PATIENCE_S)
+    core.stop(PATIENCE_S)
+    assert [] == rm.raised
+    assert [] == ours()
+    with pytest.raises(CoreStopped):
+        add_nodes(core, "n2")
+
+
+def test_stop_from_two_callbacks_and_from_outside(ours: Callable[[], list[str]]) -> None:
+    core = SchedulerCore().start()
+    barrier = threading.Barrier(3)
+
+    def stop() -> None:
+        barrier.wait(PATIENCE_S)
+        core.stop()
+
+    rms = {"rm-1": Doing(stop), "rm-2": Doing(stop)}
+    for rm_id, rm in rms.items():
+        register(core, rm, rm_id)
+        add_nodes(core, "n1", rm_id=rm_id)
+    stop()
+    core.stop(PATIENCE_S)
+    assert [] == ours()
+    assert [[], []] == [rm.raised for rm in rms.values()]
+
+
+def test_a_callback_that_does_not_return_is_named_and_left(
+    log: StringIO, ours: Callable[[], list[str]]
+) -> None:
+    core = SchedulerCore().start()
+    sleeper, other = Sleeper(), Recorder()
+    register(core, sleeper, "rm-1")
+    register(core, other, "rm-2")
+    add_nodes(core, "n1", rm_id="rm-1")
+    assert sleeper.inside.wait(PATIENCE_S)
+    for number in range(100):
+        add_nodes(core, f"n{number}", rm_id="rm-2")
+    wait_until(lambda: len(other.told("node")) == 100)
+    core.stop(timeout=0.2)
+    assert ["yunikorn-actors-rm:rm-1#1"] == ours()
+    assert [] == pykka.ActorRegistry.get_by_class(Shell)
+    warnings = [line for line in log.getvalue().splitlines() if " WARNING " in line]
+    assert 1 == len(warnings)
+    assert "rm:rm-1#1 has not returned from a call after 0.2 s and is left behind" in warnings[0]
+    sleeper.let_go.set()
+
+
+def test_a_callback_that_was_left_hears_nothing_more_when_it_returns(
+    ours: Callable[[], list[str]],
+) -> None:
+    core = SchedulerCore().start()
+    sleeper = Sleeper()
+    register(core, sleeper)
+    add_nodes(core, "n1")
+    assert sleeper.inside.wait(PATIENCE_S)
+    add_nodes(core, "n2")
+    core.state_dump()
+    core.stop(timeout=0)
+    sleeper.let_go.set()
+    wait_until(lambda: not ours())
+    assert [("n1", "accepted")] == sleeper.told("node")
+
+
+def asked_for_events(core: SchedulerCore, raised: list[BaseException]) -> threading.Thread:
+    """Return a thread that waits for an answer which never comes."""
+
+    def ask() -> None:
+        try:
+            core.events()
+        except CoreError as error:
+            raised.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    wait_until(lambda: core._replies._slots)
+    return asking
+
+
+def test_a_caller_that_waits_is_let_go_by_a_stop() -> None:
+    core = probed_core(Notebook(), replaced=(EVENT_PUBLISHER,)).start()
+    raised: list[BaseException] = []
+    asking = asked_for_events(core, raised)
+    core.stop(PATIENCE_S)
+    asking.join(PATIENCE_S)
+    assert [CoreStopped] == [type(error) for error in raised]
+
+
+def test_a_late_answer_hurts_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system, "REPLY_TIMEOUT_S", 0.01)
+    notebook = Notebook()
+    with probed_core(notebook, replaced=(EVENT_PUBLISHER,)) as core:
+        with pytest.raises(NoReply, match="no answer to events-1 within"):
+            core.events()
+        late = Send(to="reply:1", message=Do(label="late"))
+        core._post("a", Do(label="sent", effects=(late, Send(to="b", message=late.message))), "")
+        wait_until(lambda: notebook.labels("b"))
+
+
+def test_a_signal_may_stop_the_core_whatever_the_main_thread_is_doing(
+    ours: Callable[[], list[str]],
+) -> None:
+    """Also when it holds the locks of the core: that is where a signal may reach it."""
+    core = SchedulerCore().start()
+    former = signal.signal(signal.SIGUSR1, lambda *_: core.stop(PATIENCE_S))
+    with core._lock, core._shells._lock, core._replies._lock:
+        signal.raise_signal(signal.SIGUSR1)
+    signal.signal(signal.SIGUSR1, former)
+    assert [] == ours()
+
+
+def test_messages_under_way_do_not_fail_the_core_that_stops() -> None:
+    """Actors end one after the other, so some find that the others have ended already."""
+    for _ in range(30):
+        with SchedulerCore() as core:
+            register(core, Recorder())
+            for number in range(30):
+                add_nodes(core, f"n{number}")
+        assert core.failure is None
+
+
+def test_stop_drops_what_waits_and_does_not_work_it_off(ours: Callable[[], list[str]]) -> None:
+    notebook = Notebook()
+    core = probed_core(notebook).start()
+    core._post("a", Hold(), "")
+    assert notebook.held.wait(PATIENCE_S)
+    for _ in range(100):
+        core._post("a", Do(label="late"), "")
+    core.stop(timeout=0)
+    notebook.let_go.set()
+    wait_until(lambda: not ours())
+    assert [] == notebook.labels("a")
+
+
+def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list[str]]) -> None:
+    """It was inside a handler: no actor starts, no timer fires, nothing fails."""
+    notebook = Notebook()
+    core = probed_core(notebook).start()
+    shell = core._shells._by_address["a"]
+    core.stop(PATIENCE_S)
+    shell.at = (Cause("a", 1), "")
+    for effect in (
+        Send(to="b", message=Do(label="lost")),
+        Send(to="reply:1", message=Do(label="lost")),
+        SetTimer(name="bell", due_ns=0, message=Do(label="lost")),
+        CancelTimer(name="bell"),
+        StartMachine(address="d", kind="probe", arguments={"address": "d"}),
+        StopMachine(address="b"),
+        StopMachine(address="b"),
+    ):
+        core.carry_out(shell, effect)
+    assert [] == notebook.notes
+    assert [] == ours()
+
+
+def test_a_callback_cannot_be_opened_in_a_core_that_stops() -> None:
+    core = SchedulerCore().start()
+    core._shells.silence()
+    core._state = "stopped"
+    with pytest.raises(CoreStopped):
+        register(core, Recorder())
+    core._state = "running"
+    core.stop(PATIENCE_S)

@@ -1,0 +1,67 @@
+"""The timer thread on a real clock; what it promises beyond that is in the delivery contract."""
+
+import queue
+
+import pytest
+from probes import PATIENCE_S, Do
+
+from yunikorn_actors.messages.base import Cause, Envelope
+from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.timers import TimerThread
+
+HOUR_NS = 3600 * 10**9
+MS = 10**6
+
+
+class Fired(queue.SimpleQueue[tuple[str, int]]):
+    """What was delivered, and when."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def deliver(self, address: str, envelope: Envelope) -> None:
+        message = envelope.message
+        assert isinstance(message, Do)
+        self.put((f"{address} {message.label}", self._clock.now_ns()))
+
+
+def envelope(label: str) -> Envelope:
+    return Envelope("timer", Do(label=label), Cause("a", 1), "")
+
+
+def test_no_timer_fires_early() -> None:
+    clock = Clock()
+    fired = Fired(clock)
+    timers = TimerThread(clock, fired.deliver)
+    timers.start()
+    start = clock.now_ns()
+    due = {f"a {number}": start + number * MS // 2 for number in range(40)}
+    for number in range(40):
+        timers.arm("a", str(number), due[f"a {number}"], envelope(str(number)))
+    heard = dict(fired.get(timeout=PATIENCE_S) for _ in due)
+    assert list(due) == list(heard)
+    assert all(heard[name] >= due_ns for name, due_ns in due.items())
+    timers.stop()
+    timers.join(PATIENCE_S)
+
+
+def test_a_nearer_timer_wakes_a_thread_that_waits_for_a_far_one() -> None:
+    clock = Clock()
+    fired = Fired(clock)
+    timers = TimerThread(clock, fired.deliver)
+    timers.start()
+    timers.arm("a", "far", clock.now_ns() + HOUR_NS, envelope("far"))
+    timers.arm("a", "near", clock.now_ns() + MS, envelope("near"))
+    assert "a near" == fired.get(timeout=PATIENCE_S)[0]
+    timers.stop()
+    timers.join(PATIENCE_S)
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+def test_a_clock_runs_at_its_scale(scale: int) -> None:
+    clock = Clock(scale)
+    now = clock.now_ns()
+    assert clock.now_ns() >= now
+    assert clock.seconds_until(now + scale * HOUR_NS) == pytest.approx(3600, abs=60)
+    assert 0 == clock.seconds_until(now)

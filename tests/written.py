@@ -1,0 +1,324 @@
+"""A partition written fact by fact, with a planner that watches.
+
+After every fact the whole state is derived again and compared, and so is the planner's view, so a
+test that only writes facts has already tested the books.
+"""
+
+from typing import Any
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.application import (
+    Application,
+    ApplicationEvent,
+    ApplicationSpec,
+    ApplicationState,
+)
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.domain.ids import NO_PROPOSAL
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate
+from yunikorn_actors.domain.queue import QueueSpec, QueueState
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.planner import Planner
+
+_NEVER_NS = 10**18
+APP = "app-1"
+LEAF = "root.default"
+
+
+class Written:
+    def __init__(self, *leaves: str) -> None:
+        self.state = PartitionState("[rm-1]default")
+        self.planner = Planner(self.state, reservation_delay_ns=_NEVER_NS)
+        self.now_ns = 0
+        self._number = 0
+        self.queue("root", leaf=False)
+        for leaf in leaves or (LEAF,):
+            self.queue(leaf)
+
+    def record(self, *facts: f.Fact) -> None:
+        """Write facts that belong together, as one handler would."""
+        for fact in facts:
+            self.now_ns += 1
+            self.state.apply(fact)
+            self.planner.observe(fact)
+        assert [] == violations(self.state)
+        assert [] == contradictions(self.planner)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    # -- configuration
+
+    def node_order(self, policy: str) -> None:
+        text = (
+            f"partitions: [{{name: default, nodesortpolicy: {{type: {policy}}}, "
+            "queues: [{name: root}]}]"
+        )
+        self.record(f.PartitionConfigured(config=parse_config(text).partitions[0]))
+
+    def queue(self, path: str, *, leaf: bool = True, **spec: Any) -> None:
+        made = QueueSpec(leaf=leaf, **spec)
+        self.record(f.QueueAdded(path=path, spec=made, at_ns=self.now_ns))
+
+    def reconfigure(self, path: str, **spec: Any) -> None:
+        old = self.state.queues[path].spec
+        new = QueueSpec(leaf=old.leaf, **spec)
+        self.record(f.QueueReconfigured(path=path, old_spec=old, spec=new, at_ns=self.now_ns))
+
+    def drain_queue(self, path: str) -> None:
+        self.record(f.QueueStateChanged(path=path, state=QueueState.DRAINING, at_ns=self.now_ns))
+
+    def remove_queue(self, path: str) -> None:
+        self.record(f.QueueRemoved(path=path, managed=True, at_ns=self.now_ns))
+
+    # -- nodes
+
+    def node(self, name: str, occupied: Resource | None = None, **capacity: int) -> None:
+        self.record(
+            f.NodeAdded(
+                node_id=name,
+                capacity=capacity,
+                occupied=occupied or {},
+                attributes={},
+                drained=False,
+                ready=True,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def resize_node(self, name: str, occupied: Resource | None = None, **capacity: int) -> None:
+        node = self.state.nodes[name]
+        self.record(
+            f.NodeResized(
+                node_id=name,
+                old_capacity=node.capacity,
+                old_occupied=node.occupied_reported,
+                capacity=capacity,
+                occupied=node.occupied_reported if occupied is None else occupied,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def schedule(self, name: str, *, drained: bool = False, ready: bool = True) -> None:
+        node = self.state.nodes[name]
+        self.record(
+            f.NodeScheduleChanged(
+                node_id=name,
+                was_drained=node.drained,
+                was_ready=node.ready,
+                drained=drained,
+                ready=ready,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def remove_node(self, name: str) -> None:
+        for allocation in tuple(self.state.nodes[name].allocations.values()):
+            self.release(allocation.uuid, allocation.spec.application_id)
+        self.record(f.NodeRemoved(node_id=name, at_ns=self.now_ns))
+
+    def foreign(self, key: str, node: str, **amount: int) -> None:
+        self.record(
+            f.ForeignAllocationPut(key=key, node_id=node, resource=amount, at_ns=self.now_ns)
+        )
+
+    def remove_foreign(self, key: str) -> None:
+        known = self.state.foreign[key]
+        self.record(
+            f.ForeignAllocationRemoved(
+                key=key, node_id=known.node_id, resource=known.resource, at_ns=self.now_ns
+            )
+        )
+
+    # -- applications
+
+    def application(self, name: str = APP) -> Application:
+        return self.state.applications[name]
+
+    def add(self, *names: str, queue: str = LEAF, user: str = "bob", **spec: Any) -> None:
+        """Add applications and let them be Accepted."""
+        for name in names:
+            made = ApplicationSpec(application_id=name, user=user, **spec)
+            added = f.ApplicationAdded(
+                spec=made, queue=queue, serial=self._next(), at_ns=self.now_ns
+            )
+            self.record(added)
+            self.move(name, ApplicationState.ACCEPTED)
+
+    def move(self, name: str, state: ApplicationState) -> None:
+        """Change the state; its timer comes and goes with it."""
+        app = self.application(name)
+        facts: list[f.Fact] = [
+            f.TimerCancelled(application_id=name, kind=kind) for kind in app.timers
+        ]
+        facts.append(
+            f.ApplicationStateChanged(
+                application_id=name,
+                serial=app.serial,
+                queue=app.queue.path,
+                state=state,
+                event=ApplicationEvent.RUN,
+                message="",
+                at_ns=self.now_ns,
+            )
+        )
+        if state in {ApplicationState.COMPLETING, ApplicationState.STARTING}:
+            number, due_ns = self._next(), self.now_ns + 30
+            facts.append(
+                f.TimerArmed(application_id=name, kind="state", generation=number, due_ns=due_ns)
+            )
+        self.record(*facts)
+
+    def remove(self, name: str) -> None:
+        app = self.application(name)
+        for key in [key for key, ask in app.asks.items() if ask.remaining]:
+            self.withdraw(key, name)
+        for uuid in tuple(app.allocations):
+            self.release(uuid, name)
+        self.record(
+            f.ApplicationRemoved(
+                application_id=name, serial=app.serial, queue=app.queue.path, at_ns=self.now_ns
+            )
+        )
+
+    # -- asks and allocations
+
+    def ask(
+        self, key: str, app: str = APP, *, repeats: int = 1, created_ns: int = 0, **parts: Any
+    ) -> None:
+        spec = _spec(app, key, parts, max_allocations=repeats)
+        self.record(
+            f.AskAdded(
+                spec=spec,
+                created_ns=created_ns or self.now_ns,
+                sequence=self._next(),
+                at_ns=self.now_ns,
+            )
+        )
+
+    def replace(self, key: str, app: str = APP, *, repeats: int = 1, **parts: Any) -> None:
+        spec = _spec(app, key, parts, max_allocations=repeats)
+        self.record(f.AskReplaced(spec=spec, at_ns=self.now_ns))
+
+    def withdraw(self, key: str, app: str = APP) -> None:
+        self.record(
+            f.AskRemoved(
+                application_id=app,
+                key=key,
+                resource=self.application(app).asks[key].spec.resource,
+                type=TerminationType.STOPPED_BY_RM,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def allocate(
+        self, key: str, node: str, app: str = APP, *, proposal_id: int = NO_PROPOSAL
+    ) -> str:
+        """Commit one repeat of an ask and return the UUID."""
+        owner = self.application(app)
+        uuid = f"u-{self._next()}"
+        self.record(
+            f.AllocationCommitted(
+                application_id=app,
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                key=key,
+                uuid=uuid,
+                node_id=node,
+                resource=owner.asks[key].spec.resource,
+                at_ns=self.now_ns,
+                proposal_id=proposal_id,
+            )
+        )
+        return uuid
+
+    def plan(self, limit: int = 10_000) -> list[Allocate]:
+        proposals = self.planner.plan(limit, self.now_ns)
+        return [proposal for proposal in proposals if isinstance(proposal, Allocate)]
+
+    def reserve(self, key: str, node: str, app: str = APP) -> None:
+        required = bool(self.application(app).asks[key].spec.required_node)
+        self.record(
+            f.ReservationMade(
+                application_id=app,
+                key=key,
+                node_id=node,
+                required=required,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def commit(self, proposal: Allocate) -> str:
+        return self.allocate(
+            proposal.key,
+            proposal.node_id,
+            proposal.application_id,
+            proposal_id=proposal.proposal_id,
+        )
+
+    def recover(self, key: str, node: str, app: str = APP, **parts: Any) -> str:
+        owner = self.application(app)
+        uuid = f"u-{self._next()}"
+        self.record(
+            f.AllocationRecovered(
+                spec=_spec(app, key, parts),
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                uuid=uuid,
+                node_id=node,
+                created_ns=self.now_ns,
+                sequence=self._next(),
+                at_ns=self.now_ns,
+            )
+        )
+        return uuid
+
+    def resize(self, uuid: str, app: str = APP, **amount: int) -> None:
+        owner = self.application(app)
+        known = owner.allocations[uuid]
+        self.record(
+            f.AllocationResized(
+                application_id=app,
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                key=known.spec.key,
+                uuid=uuid,
+                node_id=known.node_id,
+                old_resource=known.resource,
+                resource=amount,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def release(self, uuid: str, app: str = APP) -> None:
+        owner = self.application(app)
+        known = owner.allocations[uuid]
+        self.record(
+            f.AllocationReleased(
+                application_id=app,
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                key=known.spec.key,
+                uuid=uuid,
+                node_id=known.node_id,
+                resource=known.resource,
+                type=TerminationType.STOPPED_BY_RM,
+                at_ns=self.now_ns,
+            )
+        )
+
+
+_ASK_FIELDS = frozenset(AskSpec.__struct_fields__)
+
+
+def _spec(app: str, key: str, parts: dict[str, Any], **fields: Any) -> AskSpec:
+    """Take the parts for amounts, but for those that have the name of a field."""
+    resource = {name: part for name, part in parts.items() if name not in _ASK_FIELDS}
+    named = {name: part for name, part in parts.items() if name in _ASK_FIELDS}
+    return AskSpec(application_id=app, key=key, resource=resource, **fields, **named)

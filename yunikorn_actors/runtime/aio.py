@@ -1,0 +1,179 @@
+"""The core for programs that run on an event loop.
+
+Calls go out on threads, so the loop never waits for the core; those of one resource manager are
+made one after the other, in the order in which the program made them. Not even a plain update is
+made on the loop itself: it may have to ask a directory for the groups of a user, and a core may
+hold back a caller who is too far ahead of it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import CoreFailed
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.runtime.lanes import Lanes
+from yunikorn_actors.runtime.responses import Inbox, Responses, anew
+from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
+
+_Result = TypeVar("_Result")
+
+
+class AsyncSchedulerCore:
+    """The calls of `SchedulerCore`, each to be awaited; a handle takes the place of the callback.
+
+    A call that is cancelled before its turn is not made; one that is under way goes on unheard.
+    """
+
+    def __init__(
+        self,
+        *,
+        topology: TopologyName = "proposing",
+        settings: Settings | None = None,
+        instance: str = "",
+        trace: str | Path | None = None,
+        time_scale: int = 1,
+    ) -> None:
+        self._core = _Core(
+            self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
+            time_scale=time_scale,
+        )  # fmt: skip
+        self._lanes = Lanes()
+        self._inboxes: dict[str, Inbox] = {}
+        """Of each resource manager that is registered; written on the threads of its calls."""
+        self._is_over = False
+
+    @property
+    def failure(self) -> CoreFailed | None:
+        return self._core.failure
+
+    # -- life
+
+    async def start(self) -> Self:
+        """Start the core, which waits for nobody and so needs no thread."""
+        self._core.start()
+        return self
+
+    async def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
+        """Stop the core and end every iterator; what has arrived can still be taken."""
+        try:
+            await asyncio.to_thread(self._core.stop, timeout)
+        finally:
+            self._lanes.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        if error is None and self._core.failure is not None:
+            raise anew(self._core.failure)
+
+    # -- the scheduler interface
+
+    async def register_resource_manager(
+        self, request: si.RegisterResourceManagerRequest
+    ) -> Responses:
+        """Register, or register anew: then the iterators of the former registration end."""
+        lane = _lane_of(request)
+        inbox = Inbox(lane or "", asyncio.get_running_loop())
+        responses = Responses(inbox)
+        await self._call(lane, self._register, request, inbox)
+        return responses
+
+    async def update_allocation(self, request: si.AllocationRequest) -> None:
+        await self._call(_lane_of(request), self._core.update_allocation, request)
+
+    async def update_application(self, request: si.ApplicationRequest) -> None:
+        await self._call(_lane_of(request), self._core.update_application, request)
+
+    async def update_node(self, request: si.NodeRequest) -> None:
+        await self._call(_lane_of(request), self._core.update_node, request)
+
+    async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        await self._call(_lane_of(request), self._core.update_configuration, request)
+
+    # -- the life of a resource manager, and the administrator
+
+    async def resource_manager_lost(self, rm_id: str) -> None:
+        await self._call(rm_id, self._take_leave, self._core.resource_manager_lost, rm_id)
+
+    async def unregister_resource_manager(self, rm_id: str) -> None:
+        await self._call(rm_id, self._take_leave, self._core.unregister_resource_manager, rm_id)
+
+    async def update_admin_configuration(self, text: str) -> None:
+        await self._call(None, self._core.update_admin_configuration, text)
+
+    # -- questions
+
+    async def state_dump(self) -> dict[str, Any]:
+        return await self._call(None, self._core.state_dump)
+
+    async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        return await self._call(None, self._core.events, first_id, count)
+
+    # -- parts
+
+    async def _call(
+        self, lane: str | None, function: Callable[..., _Result], *arguments: object
+    ) -> _Result:
+        self._core._check_running()
+        return await asyncio.wrap_future(self._lanes.submit(lane, lambda: function(*arguments)))
+
+    # -- on the threads of the calls
+
+    def _register(self, request: si.RegisterResourceManagerRequest, inbox: Inbox) -> None:
+        self._core.register_resource_manager(request, inbox)
+        former = self._inboxes.get(request.rm_id)
+        self._inboxes[request.rm_id] = inbox
+        if former is not None:
+            former.end()
+        if self._is_over:
+            # It may have come too late to be ended with the others.
+            inbox.end(self._core.failure)
+
+    def _take_leave(self, call: Callable[[str], None], rm_id: str) -> None:
+        call(rm_id)
+        inbox = self._inboxes.pop(rm_id, None)
+        if inbox is not None:
+            inbox.end()
+
+    def _end_all(self) -> None:
+        self._is_over = True
+        for inbox in self._inboxes.copy().values():
+            inbox.end(self._core.failure)
+
+
+class _Core(SchedulerCore):
+    """A core that says at once when it is over, whether it was stopped or failed."""
+
+    def __init__(self, tell: Callable[[], None], **arguments: Any) -> None:  # noqa: ANN401 - as its own
+        super().__init__(**arguments)
+        self._tell = tell
+
+    def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
+        """Tell first: a delivery thread that waits for room has to be let go to be stopped."""
+        self._tell()
+        super().stop(timeout)
+
+    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
+        super().fail(shell, envelope, error)
+        self._tell()
+
+
+def _lane_of(request: object) -> str | None:
+    """A malformed request needs no order: it is refused by itself."""
+    rm_id = getattr(request, "rm_id", None)
+    return rm_id if isinstance(rm_id, str) else None

@@ -1,0 +1,67 @@
+"""Threads that make calls for somebody who must not wait.
+
+Calls of one lane are made one after the other in the order of `submit`; calls without a lane are
+made at once. A lane exists as long as something waits in it, so names that come and go leave
+nothing behind, and a call that is held up holds up its own lane alone.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Final, TypeVar
+
+THREADS_MAX: Final = 64
+"""Calls under way at one time; they wait far more than they work."""
+
+_Result = TypeVar("_Result")
+
+
+class Lanes:
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(THREADS_MAX, "yunikorn-actors-call")
+        self._lock = threading.Lock()
+        self._waiting: dict[str, deque[Callable[[], None]]] = {}
+
+    def submit(self, lane: str | None, call: Callable[[], _Result]) -> Future[_Result]:
+        future: Future[_Result] = Future()
+        work = _answering(future, call)
+        if lane is None:
+            self._threads.submit(work)
+            return future
+        with self._lock:
+            is_new = lane not in self._waiting
+            self._waiting.setdefault(lane, deque()).append(work)
+        if is_new:
+            self._threads.submit(self._work_off, lane)
+        return future
+
+    def close(self) -> None:
+        """Take no more; what has been submitted is still done, and then the threads end."""
+        self._threads.shutdown(wait=False)
+
+    def _work_off(self, lane: str) -> None:
+        while (work := self._next(lane)) is not None:
+            work()
+
+    def _next(self, lane: str) -> Callable[[], None] | None:
+        with self._lock:
+            waiting = self._waiting[lane]
+            if waiting:
+                return waiting.popleft()
+            del self._waiting[lane]
+            return None
+
+
+def _answering(future: Future[_Result], call: Callable[[], _Result]) -> Callable[[], None]:
+    def work() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it is the caller's
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    return work

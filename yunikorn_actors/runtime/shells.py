@@ -1,0 +1,114 @@
+"""The actors of one core, by address, and the books of their mailboxes.
+
+Everything that is sent goes through `tell`, which says whether there was somebody to take it: a
+message to an actor that has ended is dropped, on whichever thread that happens. An actor that has
+ended has nothing left in its mailbox, so its books are closed and it can be forgotten.
+"""
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pykka
+
+from yunikorn_actors.machines.machine import Machine
+from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.runtime.shell import CallbackHolder, Shell
+
+if TYPE_CHECKING:
+    from yunikorn_actors.runtime.system import SchedulerCore
+
+
+class Shells:
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._by_address: dict[str, Shell] = {}
+        self._known: list[Shell] = []
+        """Those with an address, and those retired whose thread may still run."""
+        self._handled_by_forgotten = 0
+        self._silent = False
+
+    def start(
+        self, system: "SchedulerCore", address: str, holder: Machine | CallbackHolder
+    ) -> bool:
+        """Start an actor; False when no more may be started."""
+        with self._lock:
+            if self._silent:
+                return False
+            self._forget_ended()
+            shell = Shell.start(system, address, holder)._actor_weakref()
+            assert shell is not None, "the thread of an actor holds it"
+            self._known.append(shell)
+            self._by_address[address] = shell
+            return True
+
+    def tell(self, address: str, envelope: Envelope) -> bool:
+        """Put an envelope into a mailbox; False when nobody has it."""
+        shell = self._by_address.get(address)
+        if shell is None:
+            return False
+        try:
+            shell.actor_ref.tell(envelope)
+        except pykka.ActorDeadError:
+            return False
+        return True
+
+    def retire(self, address: str) -> None:
+        """Nothing at this address is handled any more; a call that is under way ends by itself."""
+        with self._lock:
+            shell = self._by_address.pop(address, None)
+        if shell is not None:
+            shell.end()
+
+    def silence(self) -> None:
+        """From here on nobody handles anything and nobody new is started."""
+        with self._lock:
+            self._silent = True
+            for shell in self._known:
+                shell.deaf = True
+
+    def end(self, deadline: float) -> list[Shell]:
+        """End every actor and wait for the threads; return those that did not end in time."""
+        self.silence()
+        for shell in self._known:
+            shell.end()
+        for shell in self._known:
+            shell.thread.join(max(0.0, deadline - time.monotonic()))
+        left = [shell for shell in self._known if shell.thread.is_alive()]
+        for shell in left:
+            # A stop_all of the embedder must not wait for an actor that we gave up.
+            pykka.ActorRegistry.unregister(shell.actor_ref)
+        return left
+
+    def machines(self) -> dict[str, Machine]:
+        """Those at work; callbacks are none."""
+        return {
+            address: shell.holder
+            for address, shell in sorted(self._by_address.items())
+            if not isinstance(shell.holder, CallbackHolder)
+        }
+
+    @property
+    def handled(self) -> int:
+        """How many messages have been taken out of mailboxes since the start."""
+        with self._lock:
+            return self._handled_by_forgotten + sum(shell.handled for shell in self._known)
+
+    def is_settled(self) -> bool:
+        """Every message that was sent has been handled.
+
+        Handled is read first: a message counts as handled only after all it caused was counted as
+        received, so equality means that nothing was under way when handled was read.
+        """
+        with self._lock:
+            handled = sum(shell.handled for shell in self._known)
+            return handled == sum(shell.mailbox.received for shell in self._known)
+
+    def _forget_ended(self) -> None:
+        known: list[Shell] = []
+        for shell in self._known:
+            if shell.thread.is_alive():
+                known.append(shell)
+            else:
+                self._handled_by_forgotten += shell.handled
+        self._known = known

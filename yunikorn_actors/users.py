@@ -1,0 +1,198 @@
+"""Who a user is: the groups of a user are looked up once and remembered for a while.
+
+A request may say the groups itself; then they hold, and are remembered like those that were looked
+up. That a user is unknown is remembered too, for a shorter time, so that a directory is not asked
+again for each application of a broken client. The age of an entry is read from an injected clock
+whenever the entry is used: one that has outlived its time is as good as none, swept out or not
+(R-125). Calls may come from several threads at once; no step leaves the tables half changed, and
+the worst that two callers can do to each other is to look up the same user twice.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.config.names import is_user_name
+from yunikorn_actors.machines.settings import SECOND
+
+Lookup = Callable[[str], tuple[str, ...] | None]
+"""Says the groups of a user, the primary one first; None where there is no such user."""
+Clock = Callable[[], int]
+
+KNOWN_NS: Final = 300 * SECOND
+UNKNOWN_NS: Final = 30 * SECOND
+SWEEP_NS: Final = 60 * SECOND
+
+NOGROUP: Final = "nogroup"
+NOBODY: Final = si.UserGroupInformation(user="nobody", groups=(NOGROUP,))
+_TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
+
+
+class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happened
+    """Nobody can say which groups a user is in; the text is told to the resource manager."""
+
+
+def own_group(user: str) -> tuple[str, ...]:
+    """Know every user, as the one member of a group of the same name."""
+    return (user,)
+
+
+def is_forced(tags: dict[str, str]) -> bool:
+    """Whether an application has to be taken because its work runs already."""
+    return tags.get(si.APP_TAG_CREATE_FORCE, "") in _TRUE
+
+
+class _Entry(NamedTuple):
+    groups: tuple[str, ...] | None
+    """None for a user whom nobody knows."""
+    until_ns: int
+
+
+class UserGroups:
+    """What one resolver has said, and what requests have said themselves."""
+
+    def __init__(self, resolver: str, lookup: Lookup, now_ns: Clock) -> None:
+        self._resolver = resolver
+        self._lookup = lookup
+        self._now_ns = now_ns
+        self._entries: dict[str, _Entry] = {}
+        self._next_sweep_ns = now_ns() + SWEEP_NS
+
+    def __len__(self) -> int:
+        """How many users are remembered, entries that have outlived their time included."""
+        return len(self._entries)
+
+    def resolve(
+        self, said: si.UserGroupInformation | None, *, forced: bool
+    ) -> si.UserGroupInformation:
+        """Complete what a request said of the user, or raise UserResolutionFailed.
+
+        A forced application runs already: it is better charged to nobody's group than to nobody.
+        """
+        if said is None or not said.user:
+            return _nobody(forced=forced)
+        if not is_user_name(said.user):
+            raise UserResolutionFailed(
+                f"invalid username, it contains invalid characters: {said.user!r}"
+            )
+        if said.groups:
+            self._remember(said.user, said.groups)
+            return said
+        return si.UserGroupInformation(
+            user=said.user, groups=self._groups(said.user, forced=forced)
+        )
+
+    def _groups(self, user: str, *, forced: bool) -> tuple[str, ...]:
+        try:
+            return self._known(user)
+        except UserResolutionFailed:
+            if not forced:
+                raise
+            return (NOGROUP,)
+
+    def _known(self, user: str) -> tuple[str, ...]:
+        entry = self._entries.get(user)
+        if entry is None or entry.until_ns <= self._now_ns():
+            return self._looked_up(user)
+        if entry.groups is None:
+            raise UserResolutionFailed(
+                f"user resolution failed, cached data returned: a moment ago resolver "
+                f"{self._resolver!r} knew no user {user!r}"
+            )
+        return entry.groups
+
+    def _looked_up(self, user: str) -> tuple[str, ...]:
+        groups = self._lookup(user)
+        self._remember(user, groups)
+        if groups is None:
+            raise UserResolutionFailed(
+                f"user resolution failed: resolver {self._resolver!r} knows no user {user!r}; "
+                "make the user known to it, or send the groups with the application"
+            )
+        return groups
+
+    def _remember(self, user: str, groups: tuple[str, ...] | None) -> None:
+        now_ns = self._now_ns()
+        if now_ns >= self._next_sweep_ns:
+            self._sweep(now_ns)
+        life_ns = UNKNOWN_NS if groups is None else KNOWN_NS
+        self._entries[user] = _Entry(groups, now_ns + life_ns)
+
+    def _sweep(self, now_ns: int) -> None:
+        """Walk over a copy: another thread may be adding."""
+        self._next_sweep_ns = now_ns + SWEEP_NS
+        for user, entry in self._entries.copy().items():
+            if entry.until_ns <= now_ns:
+                self._entries.pop(user, None)
+
+
+class Resolvers:
+    """Which resolver speaks for which resource manager.
+
+    The members of a policy group live under one configuration, so they share its resolver: the one
+    of the first partition, of the configuration that a member brought, else of the administrator's.
+    """
+
+    def __init__(self, lookups: Mapping[str, Lookup], now_ns: Clock) -> None:
+        self._lookups = {"": own_group, **lookups}
+        self._now_ns = now_ns
+        self._users: dict[str, UserGroups] = {}
+        """By resolver, those that have been needed so far."""
+        self._members: dict[str, str] = {}
+        """Resource managers, each with its policy group; also those that are lost."""
+        self._brought: dict[str, str] = {}
+        """Policy groups that brought a configuration, each with its resolver."""
+        self._admin = ""
+
+    def join(self, rm_id: str, policy_group: str, config: SchedulerConfig | None) -> None:
+        former = self._members.get(rm_id, policy_group)
+        self._members[rm_id] = policy_group
+        self._forget_if_empty(former)
+        self.bring(rm_id, config)
+
+    def bring(self, rm_id: str, config: SchedulerConfig | None) -> None:
+        """Without a configuration the group keeps its resolver."""
+        group = self._members.get(rm_id)
+        if group is not None and config is not None:
+            self._brought[group] = _resolver_of(config)
+
+    def bring_admin(self, config: SchedulerConfig) -> None:
+        self._admin = _resolver_of(config)
+
+    def leave(self, rm_id: str) -> None:
+        group = self._members.pop(rm_id, None)
+        if group is not None:
+            self._forget_if_empty(group)
+
+    def users_of(self, rm_id: str) -> UserGroups:
+        name = self._brought.get(self._members.get(rm_id, ""), self._admin)
+        users = self._users.get(name)
+        if users is None:
+            lookup = self._lookups.get(name) or _unavailable(name)
+            users = self._users.setdefault(name, UserGroups(name, lookup, self._now_ns))
+        return users
+
+    def _forget_if_empty(self, group: str) -> None:
+        if group not in self._members.copy().values():
+            self._brought.pop(group, None)
+
+
+def _resolver_of(config: SchedulerConfig) -> str:
+    return next((partition.user_group_resolver for partition in config.partitions), "")
+
+
+def _nobody(*, forced: bool) -> si.UserGroupInformation:
+    if not forced:
+        raise UserResolutionFailed("empty user cannot resolve: name the user of the application")
+    return NOBODY
+
+
+def _unavailable(resolver: str) -> Lookup:
+    def lookup(user: str) -> tuple[str, ...] | None:
+        raise UserResolutionFailed(
+            f"user resolution failed: there is no resolver {resolver!r} to ask for {user!r}; set "
+            "another usergroupresolver.type, or send the groups with the application"
+        )
+
+    return lookup
