@@ -166,6 +166,7 @@ _app_tags = st.sampled_from(
         },
     )
 )
+_uuids = st.sampled_from(("", "", "", "core-3", "core-40", "core-x", "old-1", "old-2"))
 _users = st.sampled_from(("bob", "bob", "alice", "", "not a name"))
 
 
@@ -183,6 +184,8 @@ _asks = st.builds(
     priority=st.sampled_from((0, 0, 0, 5, -3)),
     execution_timeout_milli_seconds=_timeouts,
     tags=_ask_tags,
+    task_group_name=st.sampled_from(("", "", "", "team")),
+    placeholder=st.sampled_from((False, False, True)),
 )
 _reports = st.builds(
     si.Allocation,
@@ -192,6 +195,7 @@ _reports = st.builds(
     resource_per_alloc=_resources,
     node_id=st.sampled_from(("", "", *NODES, "ghost")),
     allocation_tags=_ask_tags,
+    uuid=_uuids,
 )
 _foreign = st.builds(
     si.Allocation,
@@ -202,7 +206,11 @@ _foreign = st.builds(
     allocation_tags=st.just({si.TAG_FOREIGN: si.FOREIGN_DEFAULT}),
 )
 _existing = st.builds(
-    si.Allocation, allocation_key=_keys, application_id=_apps, resource_per_alloc=_resources
+    si.Allocation,
+    allocation_key=_keys,
+    application_id=_apps,
+    resource_per_alloc=_resources,
+    uuid=_uuids,
 )
 _node_infos = st.builds(
     si.NodeInfo,

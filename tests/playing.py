@@ -6,9 +6,13 @@ itself, so the moves race with everything that the core does about the earlier o
 """
 
 from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from moves import CONFIGS, Move
+from msgspec.structs import replace
 from support import Races
 
 from yunikorn_actors import si
@@ -17,15 +21,15 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import pruned, sub
 from yunikorn_actors.errors import ConfigError, CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.machines.settings import HOUR, SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import Simulator
 
-AFTER_PAUSES_NS = 600 * SECOND
-"""By then whoever is lost has been forgotten, and no short timer is armed."""
+AFTER_PAUSES_NS = 2 * HOUR
+"""By then whoever is lost has been forgotten, and reservations are looked at no more."""
 _REFUSALS = (InvalidRequest, ConfigError, CoreError)
 _TO_CONFIRM = frozenset(
     {
@@ -37,9 +41,10 @@ _TO_CONFIRM = frozenset(
 
 
 class Voice(si.ResourceManagerCallback):
-    """One registration, and what it has heard."""
+    """One registration, and what it has heard; `confirm` is called from inside the callback."""
 
-    def __init__(self) -> None:
+    def __init__(self, confirm: Callable[[si.AllocationRelease], None] | None) -> None:
+        self._confirm = confirm
         self.heard: dict[str, si.Allocation] = {}
         """By UUID, those that have ended included."""
         self.to_confirm: dict[str, si.AllocationRelease] = {}
@@ -50,6 +55,8 @@ class Voice(si.ResourceManagerCallback):
         for gone in response.released:
             if gone.termination_type in _TO_CONFIRM:
                 self.to_confirm[gone.uuid] = gone
+                if self._confirm is not None:
+                    self._confirm(gone)
 
 
 class Attentive(Voice):
@@ -60,7 +67,10 @@ class Attentive(Voice):
 
 
 class Player:
-    def __init__(self, topology: TopologyName, seed: int) -> None:
+    def __init__(
+        self, topology: TopologyName, seed: int, *, confirms_at_once: bool = False
+    ) -> None:
+        self._confirms_at_once = confirms_at_once
         self.races = Races()
         self.simulator = Simulator(
             Topology(topology, settings=Settings(), instance="core"),
@@ -95,7 +105,8 @@ class Player:
             self.seen[move.what] += 1
 
     def _register(self, rm: str, *, config: str, group: str, hears_states: bool) -> None:
-        voice = Attentive() if hears_states else Voice()
+        confirm = partial(self._confirm_release, rm) if self._confirms_at_once else None
+        voice = (Attentive if hears_states else Voice)(confirm)
         request = si.RegisterResourceManagerRequest(rm_id=rm, config=config, policy_group=group)
         self.simulator.register_resource_manager(request, voice)
         self._voices[rm] = voice
@@ -178,20 +189,14 @@ class Player:
         waiting = list(self._voices[rm].to_confirm.values()) if rm in self._voices else []
         if pick < len(waiting):
             self.seen["confirmed"] += 1
-            release = waiting[pick]
-            wanted = release.termination_type if type is None else type
-            self._release(
-                rm,
-                releases=(
-                    si.AllocationRelease(
-                        partition_name=release.partition_name,
-                        application_id=release.application_id,
-                        uuid=release.uuid,
-                        allocation_key=release.allocation_key,
-                        termination_type=wanted,
-                    ),
-                ),
-            )
+            self._confirm_release(rm, waiting[pick], type)
+
+    def _confirm_release(
+        self, rm: str, release: si.AllocationRelease, type_: si.TerminationType | None = None
+    ) -> None:
+        wanted = release.termination_type if type_ is None else type_
+        with suppress(CoreError):
+            self._release(rm, releases=(replace(release, termination_type=wanted, message=""),))
 
     # -- time
 
@@ -222,8 +227,8 @@ class Player:
                 self._clear(rm, self.context.partitions[full_name].state)
             self._confirm_all(rm)
         self.simulator.advance(AFTER_PAUSES_NS)
-        timers = [name for _, name in self.simulator._timers]
-        assert [] == [name for name in timers if not name.startswith("history/")]
+        timers = [name for _, name in self.simulator._timers if not name.startswith("history/")]
+        assert [] == timers, f"timers of nothing: {timers}"
         self.simulator.advance(Settings().history_ns + SECOND)
 
     def _confirm_all(self, rm: str) -> None:

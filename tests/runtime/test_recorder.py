@@ -1,8 +1,10 @@
 """A trace beside a running core: whole, in order, and never in the core's way."""
 
 import errno
+import gc
 import os
 import threading
+import weakref
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -171,3 +173,7 @@ def test_a_recorder_by_itself_takes_nothing_once_it_is_closed(tmp_path: Path) ->
     written.add(delivery)
     written.close({"states": {}})
     assert ["header", "delivery", "footer"] == [record["record"] for record in read(path)]
+    known = weakref.ref(written)
+    del written
+    gc.collect()
+    assert known() is None, "the end of the process still waits for it"

@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pykka
@@ -13,6 +14,7 @@ from probes import (
     Do,
     Hold,
     Notebook,
+    Probe,
     add_nodes,
     probed_core,
     register,
@@ -23,12 +25,13 @@ from support import Recorder
 from yunikorn_actors import CoreError, CoreStopped, NoReply, SchedulerCore, si
 from yunikorn_actors.machines.machine import (
     CancelTimer,
+    Machine,
     Send,
     SetTimer,
     StartMachine,
     StopMachine,
 )
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope
 from yunikorn_actors.runtime import system
 from yunikorn_actors.runtime.shell import Shell
 
@@ -81,6 +84,7 @@ def test_stop_joins_every_thread_and_empties_the_registry(ours: Callable[[], lis
 def test_stop_may_be_called_again_and_before_start() -> None:
     core = SchedulerCore()
     core.stop(PATIENCE_S)
+    assert core._stopped.is_set(), "or the next one would wait for nobody"
     core.stop(PATIENCE_S)
     with pytest.raises(CoreStopped, match="a core is started once; this one is stopped"):
         core.start()
@@ -135,6 +139,26 @@ def test_stop_from_a_callback_is_scheduled(ours: Callable[[], list[str]]) -> Non
     assert [] == ours()
     with pytest.raises(CoreStopped):
         add_nodes(core, "n2")
+
+
+class Lingering(SchedulerCore):
+    """Everything has stopped, and the thread that did it takes a little longer."""
+
+    def _stop(self, timeout: float) -> None:
+        super()._stop(timeout)
+        threading.Event().wait(0.2)
+
+
+def test_the_thread_that_stops_for_a_callback_is_joined_as_well(
+    ours: Callable[[], list[str]],
+) -> None:
+    core = Lingering().start()
+    rm = Doing(core.stop)
+    register(core, rm)
+    add_nodes(core, "n1")
+    assert rm.done.wait(PATIENCE_S)
+    core.stop(PATIENCE_S)
+    assert [] == ours()
 
 
 def test_stop_from_two_callbacks_and_from_outside(ours: Callable[[], list[str]]) -> None:
@@ -281,6 +305,38 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
         core.carry_out(shell, effect)
     assert [] == notebook.notes
     assert [] == ours()
+
+
+def test_a_message_to_an_actor_that_has_just_ended_is_dropped_and_not_counted() -> None:
+    """It was found alive and had ended by the time of the put: that leaves no open account."""
+    core = probed_core(Notebook()).start()
+    shell = core._shells._by_address["a"]
+    shell.mailbox.close()
+    assert not core._shells.tell("a", Envelope("b", Do(label="lost"), Cause("b", 1), ""))
+    assert core.is_settled()
+    shell.end()
+    shell.mailbox._closed = False
+    core.stop(PATIENCE_S)
+
+
+class Failing(dict[str, Machine]):
+    """One machine can be had, and no more."""
+
+    def items(self) -> Any:
+        yield "a", Probe("a", Notebook())
+        raise MemoryError("no more machines")
+
+
+def test_a_start_that_fails_leaves_nothing_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: Callable[[], list[str]]
+) -> None:
+    core = SchedulerCore(trace=tmp_path / "run.trace")
+    monkeypatch.setattr(core._topology, "first_machines", Failing)
+    with pytest.raises(MemoryError, match="no more machines"):
+        core.start()
+    assert [] == ours()
+    with pytest.raises(CoreStopped, match="make another"):
+        core.start()
 
 
 def test_a_callback_cannot_be_opened_in_a_core_that_stops() -> None:

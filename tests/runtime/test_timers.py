@@ -65,3 +65,13 @@ def test_a_clock_runs_at_its_scale(scale: int) -> None:
     assert clock.now_ns() >= now
     assert clock.seconds_until(now + scale * HOUR_NS) == pytest.approx(3600, abs=60)
     assert 0 == clock.seconds_until(now)
+
+
+def test_a_thread_that_is_stopped_before_it_waits_does_not_wait() -> None:
+    clock = Clock()
+    timers = TimerThread(clock, Fired(clock).deliver)
+    timers.stop()
+    timers.join(PATIENCE_S)
+    timers.start()
+    timers.join(PATIENCE_S)
+    assert not timers._thread.is_alive()

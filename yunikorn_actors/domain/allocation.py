@@ -52,6 +52,8 @@ class Ask(Struct, kw_only=True, gc=False):
     created_ns: int
     sequence: int
     remaining: int
+    taken: int = 0
+    """Repeats that have been allocated, whether or not they still live."""
     uuids: tuple[str, ...] = ()
     told: WaitingState = WaitingState.UNTOLD
     reserved: tuple[str, ...] = ()

@@ -13,10 +13,12 @@ _SCHEDULER_SHIFT = 48
 
 
 def partition_name(rm_id: str, name: str) -> str:
-    """Return the full name of a resource manager's partition; a full name is kept."""
-    if name.startswith("["):
-        return name
-    return f"[{rm_id}]{name or DEFAULT_PARTITION}"
+    """Return the full name of a resource manager's partition; its own full name is kept.
+
+    A name in brackets of somebody else is just a name: nobody reaches into another's partition.
+    """
+    own = f"[{rm_id}]"
+    return name if name.startswith(own) else f"{own}{name or DEFAULT_PARTITION}"
 
 
 def short_partition_name(full_name: str) -> str:

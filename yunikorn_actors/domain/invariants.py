@@ -58,8 +58,7 @@ def _capacity(state: PartitionState) -> Iterator[str]:
 
 def _pending(app: Application) -> Iterator[Resource]:
     for ask in app.asks.values():
-        for _ in range(ask.remaining):
-            yield ask.spec.resource
+        yield {kind: size * ask.remaining for kind, size in ask.spec.resource.items()}
 
 
 def _application_arithmetic(state: PartitionState) -> Iterator[str]:
@@ -158,10 +157,11 @@ def _running(state: PartitionState) -> Iterator[str]:
 
 
 def _reservations(state: PartitionState) -> Iterator[str]:
-    count = 0
+    count = sum(len(node.reservations) for node in state.nodes.values())
+    if count != state.reservation_count:
+        yield f"{state.reservation_count} reservations are counted, there are {count}"
     for node in state.nodes.values():
         held = node.reservations.values()
-        count += len(held)
         if len(held) > 1 and not all(item.required for item in held):
             yield f"node {node.id} is reserved for several that could run elsewhere"
         for item in held:
@@ -170,15 +170,17 @@ def _reservations(state: PartitionState) -> Iterator[str]:
             if ask is None or node.id not in ask.reserved:
                 yield f"node {node.id} is reserved for {item.key}, which does not know it"
     for app in state.applications.values():
-        for ask in app.asks.values():
-            if len(ask.reserved) > ask.remaining:
-                yield f"ask {ask.spec.key} has more reservations than repeats that wait"
-            for node_id in ask.reserved:
-                known = state.nodes.get(node_id)
-                if known is None or (app.id, ask.spec.key) not in known.reservations:
-                    yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
-    if count != state.reservation_count:
-        yield f"{state.reservation_count} reservations are counted, there are {count}"
+        yield from _reserved_asks(state, app)
+
+
+def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
+    for ask in app.asks.values():
+        if len(ask.reserved) > ask.remaining:
+            yield f"ask {ask.spec.key} has more reservations than repeats that wait"
+        for node_id in ask.reserved:
+            node = state.nodes.get(node_id)
+            if node is None or (app.id, ask.spec.key) not in node.reservations:
+                yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
 
 
 _TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain import node_changes
 from yunikorn_actors.domain.allocation import (
     Allocation,
     Ask,
+    AskSpec,
     ForeignAllocation,
     Reservation,
     WaitingState,
@@ -106,68 +108,6 @@ class PartitionState:
         queue = self.queues.pop(fact.path)
         if queue.parent is not None:
             del queue.parent.children[queue.name]
-
-    # -- nodes
-
-    def _on_node_added(self, fact: f.NodeAdded) -> None:
-        node = Node(
-            fact.node_id,
-            capacity=fact.capacity,
-            occupied=fact.occupied,
-            attributes=fact.attributes,
-            drained=fact.drained,
-            ready=fact.ready,
-        )
-        self.nodes[fact.node_id] = node
-        charge(self.capacity, node.capacity)
-
-    def _on_node_resized(self, fact: f.NodeResized) -> None:
-        node = self.nodes[fact.node_id]
-        self._drop_capacity(node.capacity)
-        node.set_sizes(fact.capacity, fact.occupied)
-        charge(self.capacity, node.capacity)
-
-    def _on_node_attributes_replaced(self, fact: f.NodeAttributesReplaced) -> None:
-        self.nodes[fact.node_id].attributes = fact.attributes
-
-    def _on_node_schedule_changed(self, fact: f.NodeScheduleChanged) -> None:
-        node = self.nodes[fact.node_id]
-        node.drained = fact.drained
-        node.ready = fact.ready
-
-    def _on_node_removed(self, fact: f.NodeRemoved) -> None:
-        node = self.nodes.pop(fact.node_id)
-        for key in node.foreign:
-            del self.foreign[key]
-        self._drop_capacity(node.capacity)
-
-    def _drop_capacity(self, capacity: Resource) -> None:
-        """A type that no node offers any more is unknown again, which is not a max of zero."""
-        discharge(self.capacity, capacity)
-        for kind in capacity:
-            if not self.capacity[kind]:
-                del self.capacity[kind]
-
-    def _on_node_action_refused(self, _: f.NodeActionRefused) -> None:
-        self.refused_node_actions += 1
-
-    def _on_foreign_put(self, fact: f.ForeignAllocationPut) -> None:
-        self._drop_foreign(fact.key)
-        foreign = ForeignAllocation(key=fact.key, node_id=fact.node_id, resource=fact.resource)
-        self.foreign[fact.key] = foreign
-        node = self.nodes[fact.node_id]
-        node.foreign[fact.key] = foreign
-        node.set_sizes(node.capacity, node.occupied_reported)
-
-    def _on_foreign_removed(self, fact: f.ForeignAllocationRemoved) -> None:
-        self._drop_foreign(fact.key)
-
-    def _drop_foreign(self, key: str) -> None:
-        known = self.foreign.pop(key, None)
-        if known is not None:
-            node = self.nodes[known.node_id]
-            del node.foreign[key]
-            node.set_sizes(node.capacity, node.occupied_reported)
 
     # -- applications
 
@@ -267,9 +207,8 @@ class PartitionState:
         app = self.applications[fact.spec.application_id]
         ask = app.asks[fact.spec.key]
         strike(app.pending_books, waiting(ask.spec, ask.remaining))
-        taken = ask.spec.max_allocations - ask.remaining
         ask.spec = fact.spec
-        ask.remaining = fact.spec.max_allocations - taken
+        ask.remaining = fact.spec.max_allocations - ask.taken
         write(app.pending_books, waiting(ask.spec, ask.remaining))
 
     def _on_ask_removed(self, fact: f.AskRemoved) -> None:
@@ -289,22 +228,27 @@ class PartitionState:
         app = self.applications[fact.application_id]
         ask = app.asks[fact.key]
         ask.remaining -= 1
+        ask.taken += 1
         ask.told = WaitingState.SCHEDULED
         for kind, quantity in ask.spec.resource.items():
             for book in app.pending_books:
                 book[kind] -= quantity
-        self._place(app, ask, fact.uuid, fact.node_id, fact.at_ns)
+        self._place(app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
 
     def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
         spec = fact.spec
         app = self.applications[spec.application_id]
         app.submitted_ns = min(app.submitted_ns, fact.created_ns)
-        ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
-        app.asks[spec.key] = ask
-        self._place(app, ask, fact.uuid, fact.node_id, fact.at_ns)
+        ask = app.asks.get(spec.key)
+        if ask is None:
+            ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
+            app.asks[spec.key] = ask
+        ask.taken += 1
+        self._place(app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
 
-    def _place(self, app: Application, ask: Ask, uuid: str, node_id: str, at_ns: int) -> None:
-        spec = ask.spec
+    def _place(
+        self, app: Application, ask: Ask, spec: AskSpec, uuid: str, node_id: str, at_ns: int
+    ) -> None:
         resource = spec.resource
         allocation = Allocation(
             uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
@@ -387,12 +331,12 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.QueueReconfigured: PartitionState._on_queue_reconfigured,
     f.QueueStateChanged: PartitionState._on_queue_state_changed,
     f.QueueRemoved: PartitionState._on_queue_removed,
-    f.NodeAdded: PartitionState._on_node_added,
-    f.NodeResized: PartitionState._on_node_resized,
-    f.NodeAttributesReplaced: PartitionState._on_node_attributes_replaced,
-    f.NodeScheduleChanged: PartitionState._on_node_schedule_changed,
-    f.NodeRemoved: PartitionState._on_node_removed,
-    f.NodeActionRefused: PartitionState._on_node_action_refused,
+    f.NodeAdded: node_changes.node_added,
+    f.NodeResized: node_changes.node_resized,
+    f.NodeAttributesReplaced: node_changes.node_attributes_replaced,
+    f.NodeScheduleChanged: node_changes.node_schedule_changed,
+    f.NodeRemoved: node_changes.node_removed,
+    f.NodeActionRefused: node_changes.node_action_refused,
     f.ApplicationAdded: PartitionState._on_application_added,
     f.ApplicationRejected: PartitionState._on_application_rejected,
     f.ApplicationStateChanged: PartitionState._on_application_state_changed,
@@ -412,6 +356,6 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AllocationResized: PartitionState._on_allocation_resized,
     f.ReleaseRequested: PartitionState._on_release_requested,
     f.AllocationReleased: PartitionState._on_allocation_released,
-    f.ForeignAllocationPut: PartitionState._on_foreign_put,
-    f.ForeignAllocationRemoved: PartitionState._on_foreign_removed,
+    f.ForeignAllocationPut: node_changes.foreign_put,
+    f.ForeignAllocationRemoved: node_changes.foreign_removed,
 }

@@ -151,6 +151,7 @@ class EventPublisher:
 
     def _on_partition_closed(self, message: PartitionClosed, _: int) -> list[Effect]:
         self._revisions.pop((message.partition, message.epoch), None)
+        self._unpushed.pop(message.rm_id, None)
         return []
 
     def _on_events_requested(self, message: EventsRequested, _: int) -> list[Effect]:

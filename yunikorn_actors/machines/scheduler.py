@@ -93,7 +93,7 @@ class Scheduler:
         return [SetTimer(name="reserve", due_ns=due_ns, message=due)]
 
     def _next_report(self) -> list[Effect]:
-        findings = self.planner.take_findings()
+        findings = self.planner.findings.take()
         if not findings:
             return []
         report = s.ReportWaiting(

@@ -91,6 +91,7 @@ class PartitionClosed(Message, frozen=True, kw_only=True):
 
     partition: str
     epoch: int
+    rm_id: str
 
 
 class ApplicationTimerDue(Message, frozen=True, kw_only=True):

@@ -88,6 +88,8 @@ class NodeIndex:
     def discard(self, view: NodeView) -> None:
         del self.views[view.id]
         self._displace(view)
+        # A node of the same name may come back: entries of two lives must never be compared.
+        self._floors = {s: entry for s, entry in self._floors.items() if entry[2] is not view}
 
     def refresh(self, view: NodeView, free: Resource) -> None:
         """The node itself changed: size, attributes, or whether it takes work."""

@@ -93,7 +93,7 @@ class Planner(View):
         if gate is not None:
             lane = leaf.lanes[ask.shape, ask.app.owner]
             self.tree.refuse(lane, gate)
-            self._report_lane(lane)
+            self.findings.note_lane(lane)
             return True
         node = self.nodes.first_fit(ask.shape)
         if node is not None:
@@ -107,7 +107,7 @@ class Planner(View):
         shape = ask.shape
         self.tree.wait_for_node(shape)
         for lane in shape.lanes:
-            self._report_lane(lane)
+            self.findings.note_lane(lane)
         self.reserving_is_stale = True
         required = self.nodes.views.get(shape.required_node)
         if required is not None:

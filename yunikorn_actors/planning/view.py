@@ -10,19 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import FINISHED
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.limits import LimitViews
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, Lane, QueueView
-
-Finding = tuple[Ask, WaitingState, str]
-NO_NODE = "request is waiting for cluster resources become available"
+from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView, used_by
 
 
 class View:
@@ -30,9 +28,7 @@ class View:
         self, state: PartitionState, scheduler_number: int = 0, *, reports: bool = False
     ) -> None:
         self.state = state
-        self.findings: list[Finding] = []
-        """Asks that were refused since the findings were taken, where anybody wants to know."""
-        self._reports = reports
+        self.findings = Findings(wanted=reports)
         self.nodes = NodeIndex()
         self.tree = Tree()
         self._limits = LimitViews(state)
@@ -62,28 +58,6 @@ class View:
             for level in app.leaf.lineage:
                 level.starting.pop(app.app.serial, None)
                 self.tree.wake_held(level)
-
-    # -- what asks wait for
-
-    def take_findings(self) -> list[Finding]:
-        findings, self.findings = self.findings, []
-        return findings
-
-    def _report_lane(self, lane: Lane) -> None:
-        if self._reports:
-            for _, app in lane.apps:
-                for _, ask in app.piles[lane.shape]:
-                    self._report(ask, lane)
-
-    def _report(self, ask: AskView, lane: Lane) -> None:
-        """Free size of the cluster is no quota: an ask that only this holds back has failed."""
-        gate = lane.refused_by
-        if gate is not None and gate.is_quota:
-            state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
-        else:
-            state, reason = WaitingState.FAILED, NO_NODE
-        if ask.ask.told is not state:
-            self.findings.append((ask.ask, state, reason))
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1
@@ -123,21 +97,17 @@ class View:
             discharge(level.used, amount)
         if leaf.sorts_by_usage:
             self._charge_app(app, amount, discharge)
-        for level in leaf.limits:
-            if level.waiters:
-                self.tree.wake_waiters(level)
-        for limit in app.limits:
-            self._wake(limit)
+        gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
+        for gate in gates:
+            self._wake(gate)
 
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
     ) -> None:
         """Fair order goes by what an application uses."""
-        was_in = app.entry is not None
         self.tree.leave(app)
         write(app.used, amount)
-        if was_in:
-            self.tree.enter(app)
+        self.tree.enter(app)
 
     def _resync(self, ask: AskView) -> None:
         """Let as many repeats take part as wait and are not in flight."""
@@ -157,8 +127,8 @@ class View:
             self.tree.add_ask(ask)
             self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
-            if self._reports and lane is not None and not lane.is_open:
-                self._report(ask, lane)
+            if lane is not None and not lane.is_open:
+                self.findings.note(ask, lane)
 
     def _shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats
@@ -192,7 +162,7 @@ class View:
             self.tree.leave(app)
         queue.read_properties()
         for app in apps:
-            app.used = dict(app.app.allocated)
+            app.used = used_by(app, self.in_flight)
             self._assign_limits(app)
         self.order_is_stale = True
         self.reserving_is_stale = True
@@ -295,11 +265,14 @@ class View:
             view.submitted_ns = app.submitted_ns
             self.tree.rekey_app(view)
         ask = app.asks[fact.spec.key]
+        self._watch(view, ask)
+
+    def _watch(self, app: AppView, ask: Ask) -> None:
         shape = self.tree.shape_of(ask.spec)
-        watched = AskView(view, ask, shape, ask.spec.resource, ask.order())
-        view.asks[ask.spec.key] = watched
+        watched = AskView(app, ask, shape, ask.spec.resource, ask.order())
+        app.asks[ask.spec.key] = watched
         self._resync(watched)
-        self.stale_leaves[view.leaf] = None
+        self.stale_leaves[app.leaf] = None
 
     def _unwatch(self, view: AskView) -> None:
         if view.open:
@@ -309,8 +282,10 @@ class View:
 
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         """What is in flight of the old size keeps its amounts until it is settled."""
-        view = self._app(fact.spec.application_id).asks.get(fact.spec.key)
+        app = self._app(fact.spec.application_id)
+        view = app.asks.get(fact.spec.key)
         if view is None:
+            self._watch(app, app.app.asks[fact.spec.key])
             return
         if view.open:
             self._shut(view, view.open)

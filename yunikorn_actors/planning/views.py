@@ -14,7 +14,7 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, charge
 from yunikorn_actors.domain.share import usage_key
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
@@ -300,6 +300,15 @@ class InFlight(Struct):
     node: NodeView
     resource: Resource
     limits: tuple[LimitView, ...]
+
+
+def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
+    """Return what an application uses: what is allocated, and what is on its way."""
+    used = dict(app.app.allocated)
+    for held in in_flight.values():
+        if held.ask.app is app:
+            charge(used, held.resource)
+    return used
 
 
 def priority_of(app: AppView) -> int:

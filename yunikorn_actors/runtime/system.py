@@ -132,16 +132,19 @@ class SchedulerCore(Gateway):
             self._stopped.set()
 
     def _stop_elsewhere(self, timeout: float) -> None:
-        self._stopper = threading.Thread(
-            target=self._stop, args=(timeout,), name="yunikorn-actors-stop", daemon=True
-        )
-        self._stopper.start()
+        with self._lock:
+            self._stopper = threading.Thread(
+                target=self._stop, args=(timeout,), name="yunikorn-actors-stop", daemon=True
+            )
+            self._stopper.start()
 
     def _await_stop(self, deadline: float) -> None:
         """Somebody else is stopping the core, or has done so."""
         self._stopped.wait(max(0.0, deadline - time.monotonic()))
-        if self._stopper is not None:
-            self._stopper.join(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            stopper = self._stopper
+        if stopper is not None:
+            stopper.join(max(0.0, deadline - time.monotonic()))
 
     def _stop(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout

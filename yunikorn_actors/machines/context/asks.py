@@ -143,10 +143,10 @@ def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec)
     known = app.asks.get(spec.key)
     if known is None:
         _add_ask(work, partition, app, spec)
-    elif known.remaining:
+    elif known.remaining or spec.max_allocations > known.taken:
         _replace_ask(work, partition, app, known, spec)
     elif spec.later_form:
-        _resize(work, partition, app, known, spec)
+        _resize(work, partition, app, known.uuids, spec)
 
 
 def _add_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
@@ -168,10 +168,10 @@ def _replace_ask(
     work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
 ) -> None:
     """What is allocated already keeps its values and cannot be asked away."""
-    taken = known.spec.max_allocations - known.remaining
+    taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
-    if spec == known.spec:
+    if spec == known.spec and known.remaining == spec.max_allocations - taken:
         return
     if spec.max_allocations == taken:
         remove_ask(work, partition, app, known, TerminationType.STOPPED_BY_RM)
@@ -184,13 +184,17 @@ def _replace_ask(
 def _take_report(
     work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
 ) -> None:
+    """The UUID says which allocation is meant; without one the key and the node must do."""
     known = app.asks.get(item.spec.key)
-    if known is None:
+    if item.uuid in app.allocations:
+        _resize(work, partition, app, (item.uuid,), item.spec)
+    elif known is not None and known.remaining:
+        _place_by_rm(work, partition, app, known, item, announced=announced)
+    elif known is None or item.uuid:
         _recover(work, partition, app, item, announced=announced)
-    elif known.remaining:
-        _place_by_rm(work, partition, app, known, item)
-    elif any(app.allocations[uuid].node_id == item.node_id for uuid in known.uuids):
-        _resize(work, partition, app, known, item.spec)
+    else:
+        here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
+        _resize(work, partition, app, here, item.spec)
 
 
 def _recover(
@@ -200,6 +204,7 @@ def _recover(
     if app.state in _WAKES:
         link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)
+    work.uuids.avoid(item.uuid)
     uuid = item.uuid or work.uuids.next()
     work.record(
         partition,
@@ -226,17 +231,29 @@ def _recover(
 
 
 def _place_by_rm(
-    work: Work, partition: Partition, app: Application, known: Ask, item: AskItem
+    work: Work,
+    partition: Partition,
+    app: Application,
+    known: Ask,
+    item: AskItem,
+    *,
+    announced: bool,
 ) -> None:
     """The ask waits here and runs there: the report decides, size included."""
+    work.uuids.avoid(item.uuid)
     if item.spec.resource != known.spec.resource:
         spec = replace(known.spec, resource=item.spec.resource)
         work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
     place(work, partition, app, item.spec.key, item.node_id, NO_PROPOSAL, item.uuid)
+    if not announced:
+        # It came with its node: the resource manager knows.
+        work.new.pop()
 
 
-def _resize(work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec) -> None:
-    for uuid in known.uuids:
+def _resize(
+    work: Work, partition: Partition, app: Application, uuids: tuple[str, ...], spec: AskSpec
+) -> None:
+    for uuid in uuids:
         allocation: Allocation = app.allocations[uuid]
         if allocation.resource != spec.resource:
             work.record(

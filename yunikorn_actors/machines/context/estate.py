@@ -48,7 +48,7 @@ class Estate:
         self._count(work)
         for partition in work.touched():
             if partition.planner is not None:
-                findings = partition.planner.take_findings()
+                findings = partition.planner.findings.take()
                 report_waiting(work, partition, s.observations_of(findings))
         effects = work.effects()
         for partition in work.touched():
@@ -134,7 +134,7 @@ class Estate:
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
         partition = self.partitions.pop(name)
-        closed = s.PartitionClosed(partition=name, epoch=partition.epoch)
+        closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
         effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=closed)]
         if partition.scheduler is not None:
             effects.append(StopMachine(address=partition.scheduler))

@@ -66,6 +66,9 @@ class Partition:
         return self.last_timer
 
 
+DIGITS_MAX = 19
+
+
 class Uuids:
     """Names of allocations: a part of the core's instance, and a number that never comes again."""
 
@@ -76,6 +79,12 @@ class Uuids:
     def next(self) -> str:
         self.issued += 1
         return self._prefix + str(self.issued)
+
+    def avoid(self, uuid: str) -> None:
+        """Never issue a name that somebody brought, as a restart under the same instance may."""
+        number = uuid.removeprefix(self._prefix)
+        if number != uuid and number.isascii() and number.isdecimal() and len(number) < DIGITS_MAX:
+            self.issued = max(self.issued, int(number))
 
 
 class Work:

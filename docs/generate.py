@@ -1,0 +1,287 @@
+# ruff: noqa: INP001 - a script beside the pages that it writes
+"""Writes the reference pages that follow from the code: `python docs/generate.py`.
+
+Messages and facts are read from their source, where each class and field has its words; who makes a
+message is found by looking for the calls of its class, who takes it by the tables of the machines.
+So a page can say nothing that the code does not, and a test fails when a page is stale.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from inspect import cleandoc
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from yunikorn_actors.domain import application as a
+from yunikorn_actors.domain.proposals import Refusal
+from yunikorn_actors.domain.queue import QueueState
+from yunikorn_actors.machines import context, event_publisher, rm_proxy, scheduler
+
+Transitions = Mapping[tuple[a.ApplicationState, a.ApplicationEvent], a.ApplicationState]
+
+HOME = Path(__file__).parent
+PACKAGE = HOME.parent / "yunikorn_actors"
+NOTE = "<!-- Written by `python docs/generate.py` from the code. Do not edit. -->\n"
+
+ABOUT_MESSAGES = """\
+Everything that travels between mailboxes. A message is frozen; a driver puts it into an envelope
+that says who sent it, which message caused it and on whose behalf. Names and order of delivery are
+in [the delivery contract](delivery-contract.md).
+"""
+ABOUT_FACTS = """\
+What is true from now on, in one partition. Context records facts and numbers them without a gap;
+its own state and every replica change by applying them, and by nothing else. `FactsAppended`
+carries them, each with its name under the key `fact`.
+"""
+ABOUT_TIMERS = """\
+Completing and Starting have a timer ([settings](settings.md)). An application that has ended is
+shown until its history expires.
+"""
+ABOUT_QUEUES = """\
+A queue that the configuration no longer describes is `Draining`: what is in it goes on, nothing new
+comes in, and it goes some seconds after it became empty ([settings](settings.md)). One that is
+described again is `Active` again. Nothing sets `Stopped` yet.
+"""
+
+INBOXES: dict[str, Iterable[type]] = {
+    "RmProxy": rm_proxy.HANDLERS,
+    "Context": context.HANDLERS,
+    "Scheduler": scheduler.HANDLERS,
+    "EventPublisher": event_publisher.HANDLERS,
+}
+CONTEXT = "machines/context"
+MAKERS = (
+    ("gateway.py", "the gateway"),
+    ("messages/callbacks.py", "the callback"),
+    (f"{CONTEXT}/", "Context"),
+    ("machines/scheduler.py", "Scheduler"),
+    ("machines/event_publisher.py", "EventPublisher"),
+    ("machines/rm_proxy.py", "RmProxy"),
+    ("machines/questions.py", "RmProxy"),
+    ("machines/translation.py", "RmProxy"),
+)
+MESSAGE_MODULES = (
+    ("rm_events.py", "Between the gateway, RmProxy and Context"),
+    ("scheduling.py", "Between Context and its schedulers, and its timers"),
+    ("rm_calls.py", "To the callback of a resource manager"),
+    ("predicates.py", "Questions to a resource manager"),
+    ("queries.py", "Questions from outside"),
+    ("events.py", "Within EventPublisher"),
+)
+
+
+class Field(NamedTuple):
+    name: str
+    type: str
+    default: str
+    about: str
+
+
+class Described(NamedTuple):
+    """A class as it is written."""
+
+    name: str
+    bases: tuple[str, ...]
+    about: str
+    fields: tuple[Field, ...]
+
+
+# -- reading the source
+
+
+def classes_of(path: Path) -> Iterator[Described]:
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            bases = tuple(ast.unparse(base) for base in node.bases)
+            yield Described(node.name, bases, _words(ast.get_docstring(node)), _fields(node))
+
+
+def _fields(node: ast.ClassDef) -> tuple[Field, ...]:
+    fields: list[Field] = []
+    for item, following in pairwise([*node.body, None]):
+        if isinstance(item, ast.AnnAssign):
+            default = "" if item.value is None else ast.unparse(item.value)
+            name, type_ = ast.unparse(item.target), ast.unparse(item.annotation)
+            fields.append(Field(name, type_, default, _about(following)))
+    return tuple(fields)
+
+
+def _about(node: ast.stmt | None) -> str:
+    """A text that follows a field is about it."""
+    match node:
+        case ast.Expr(value=ast.Constant(value=str(text))):
+            return _words(text)
+        case _:
+            return ""
+
+
+def _words(text: str | None) -> str:
+    return " ".join(cleandoc(text or "").split())
+
+
+def makers() -> dict[str, tuple[str, ...]]:
+    """Who calls which class: by its name, the roles in which it is made."""
+    found: dict[str, dict[str, None]] = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(PACKAGE).as_posix()
+        role = next((role for start, role in MAKERS if place.startswith(start)), None)
+        if role is None:
+            continue
+        for name in _called(path):
+            found.setdefault(name, {})[role] = None
+    return {name: tuple(roles) for name, roles in found.items()}
+
+
+def _called(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                yield name
+            case _:
+                pass
+
+
+def takers() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for machine, table in INBOXES.items():
+        for kind in table:
+            found[kind.__name__] = (*found.get(kind.__name__, ()), machine)
+    return found
+
+
+# -- writing Markdown
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = tuple(head)
+    lines = [head, tuple("---" for _ in head), *(tuple(map(_cell, row)) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _fields_table(fields: tuple[Field, ...]) -> str:
+    if not fields:
+        return "No fields.\n"
+    return table(
+        ("field", "type", "default", "about"),
+        ((f"`{f.name}`", f"`{f.type}`", f.default and f"`{f.default}`", f.about) for f in fields),
+    )
+
+
+def _section(described: Described, extra: str) -> str:
+    parts = (f"### {described.name}\n", extra, described.about, _fields_table(described.fields))
+    return "\n".join(part if part.endswith("\n") else part + "\n" for part in parts if part)
+
+
+# -- the pages
+
+
+def messages() -> str:
+    made, taken = makers(), takers()
+    parts = [
+        "# Messages\n",
+        NOTE,
+        ABOUT_MESSAGES,
+    ]
+    for file, title in MESSAGE_MODULES:
+        parts.append(f"## {title}\n")
+        for described in classes_of(PACKAGE / "messages" / file):
+            is_message = "Message" in described.bases
+            route = _route(described.name, made, taken) if is_message else "A part of a message."
+            parts.append(_section(described, route))
+    return "\n".join(parts)
+
+
+def _route(name: str, made: dict[str, tuple[str, ...]], taken: dict[str, tuple[str, ...]]) -> str:
+    to = "the callback" if name.startswith("Call") else ", ".join(taken.get(name, ("the asker",)))
+    if name not in made:
+        return f"Taken by {to}; nothing sends it yet."
+    return f"From {', '.join(made[name])} to {to}."
+
+
+def facts() -> str:
+    made = {path.stem: set(_called(path)) for path in sorted((PACKAGE / CONTEXT).glob("*.py"))}
+    parts = [
+        "# Facts\n",
+        NOTE,
+        ABOUT_FACTS,
+    ]
+    for described in classes_of(PACKAGE / "domain" / "facts.py"):
+        if "Base" in described.bases:
+            where = [f"`{module}`" for module, names in made.items() if described.name in names]
+            assert where, f"{described.name} is recorded nowhere"
+            parts.append(_section(described, f"Recorded by Context in {', '.join(where)}."))
+    parts.append("## Refusals\n")
+    reasons = "".join(f"- `{reason}`\n" for reason in Refusal)
+    parts.append(
+        "A proposal is settled by a fact that carries its `proposal_id`, or by `ProposalRejected`\n"
+        "with one of these reasons:\n\n" + reasons
+    )
+    return "\n".join(parts)
+
+
+def _transitions(table_: Transitions) -> str:
+    return table(
+        ("state", "event", "next state"),
+        (
+            (f"`{state.value}`", f"`{event.value}`", f"`{after.value}`")
+            for (state, event), after in table_.items()
+        ),
+    )
+
+
+def states() -> str:
+    arrows = "".join(
+        f"    {state.value} --> {after.value}: {event.value.removesuffix('Application')}\n"
+        for (state, event), after in a.TRANSITIONS.items()
+    )
+    sets = {
+        "counts as running": a.COUNTS_AS_RUNNING,
+        "may be given something": a.SCHEDULABLE,
+        "has ended": a.FINISHED,
+        "takes no asks": a.TAKES_NO_ASKS,
+        "does not count for its user": a.LEAVES_USER_COUNT,
+    }
+    return "\n".join(
+        (
+            "# States\n",
+            NOTE,
+            "## Applications\n",
+            "What is not in the table is no transition: nothing happens and nobody is told.\n",
+            _transitions(a.TRANSITIONS),
+            "In a leaf whose sort policy is `stateaware` this row replaces the one above:\n",
+            _transitions(a.STATEAWARE_TRANSITIONS),
+            "```mermaid\nstateDiagram-v2\n    [*] --> New\n" + arrows + "```\n",
+            table(
+                ("an application that", "is in one of"),
+                (
+                    (what, ", ".join(f"`{s.value}`" for s in a.ApplicationState if s in states))
+                    for what, states in sets.items()
+                ),
+            ),
+            ABOUT_TIMERS,
+            "## Queues\n",
+            f"A queue is one of {', '.join(f'`{state.value}`' for state in QueueState)}.",
+            ABOUT_QUEUES,
+        )
+    )
+
+
+PAGES = {
+    "reference/messages.md": messages,
+    "reference/facts.md": facts,
+    "reference/state-machine.md": states,
+}
+
+
+def rendered() -> dict[Path, str]:
+    return {HOME / name: page() for name, page in PAGES.items()}
+
+
+if __name__ == "__main__":
+    for path, text in rendered().items():
+        path.write_text(text, "utf-8")

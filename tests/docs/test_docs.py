@@ -1,0 +1,396 @@
+"""The pages tell the truth: what they show runs, what they name exists, what they list is complete.
+
+Each check is a function that returns the faults it finds; for each there is a test that the pages
+pass, and one that it would notice.
+"""
+
+import contextlib
+import io
+import re
+import runpy
+import shlex
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.cli import main as benchmarks
+from yunikorn_actors import Settings, errors
+from yunikorn_actors.cli import COMMANDS
+from yunikorn_actors.cli import main as yunikorn_actors
+from yunikorn_actors.domain.config import properties
+from yunikorn_actors.domain.invariants import CHECKS
+from yunikorn_actors.scenario import step_readers
+from yunikorn_actors.scenario.document import parse_scenario
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario
+
+REPOSITORY = Path(__file__).parents[2]
+PAGES = sorted((*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")))
+README = REPOSITORY / "README.md"
+RACES = REPOSITORY / "docs/reference/races.md"
+INVARIANTS = REPOSITORY / "docs/reference/invariants.md"
+SCENARIO_SEEDS = range(20)
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
+
+
+class Block(NamedTuple):
+    """A fenced block; `line` is where its text begins."""
+
+    line: int
+    info: str
+    text: str
+
+
+NOTHING = Block(0, "", "")
+
+
+def blocks_of(text: str) -> list[Block]:
+    fenced = re.finditer(r"^```(.*)\n((?:(?!^```).*\n)*)^```$", text, re.MULTILINE)
+    return [Block(text.count("\n", 0, m.start()) + 2, m[1].strip(), m[2]) for m in fenced]
+
+
+# -- the pages are found at all
+
+
+def test_there_are_pages_of_every_kind() -> None:
+    expected = {"", "tutorial", "how-to", "reference", "explanation", "adr"}
+    kinds = {page.parent.name if page.parent != REPOSITORY else "" for page in PAGES}
+    assert expected == kinds
+
+
+def test_blocks_are_told_apart() -> None:
+    text = "a\n```sh\none\n```\n```python no-run\n\ntwo\n```\n"
+    assert [Block(3, "sh", "one\n"), Block(6, "python no-run", "\ntwo\n")] == blocks_of(text)
+
+
+# -- Python in the pages runs, and prints what stands below it
+
+
+def python_faults(page: Path, text: str) -> list[str]:
+    """Run each block by itself; what a block marked `output` shows must be what it printed."""
+    faults: list[str] = []
+    for block, following in pairwise([*blocks_of(text), NOTHING]):
+        if block.info != "python":
+            continue
+        shown = following.text if following.info == "output" else None
+        printed = io.StringIO()
+        code = "\n" * (block.line - 1) + block.text
+        try:
+            with contextlib.redirect_stdout(printed):
+                exec(compile(code, str(page), "exec"), {"__name__": "page"})  # noqa: S102 - our own pages
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page is wrong
+            faults.append(f"line {block.line}: raised {error!r}")
+            continue
+        if shown is not None and printed.getvalue() != shown:
+            faults.append(f"line {block.line}: printed {printed.getvalue()!r}, shown is {shown!r}")
+    return faults
+
+
+@pages
+def test_python_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [] == python_faults(page, page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("```python\nprint(1)\n```\n\n```output\n1\n```\n", 0),
+        ("```python\nprint(1)\n```\n\n```output\n2\n```\n", 1),
+        ("```python\nimport nothing_of_this_name\n```\n", 1),
+        ("```python no-run\nimport nothing_of_this_name\n```\n", 0),
+    ],
+)
+def test_python_that_does_not_run_is_noticed(text: str, number: int) -> None:
+    assert number == len(python_faults(Path("page.md"), text))
+
+
+# -- scenarios in the pages hold
+
+
+def scenario_faults(page: Path, text: str) -> list[str]:
+    faults: list[str] = []
+    for block in blocks_of(text):
+        if block.info == "yaml" and re.search(r"^steps:", block.text, re.MULTILINE):
+            scenario = parse_scenario(block.text, f"{page}:{block.line}")
+            outcome = run_scenario(scenario, RunOptions(seeds=SCENARIO_SEEDS))
+            faults.extend(str(failure) for failure in outcome.failures)
+    return faults
+
+
+@pages
+def test_scenarios_hold(page: Path) -> None:
+    assert [] == scenario_faults(page, page.read_text("utf-8"))
+
+
+def test_a_scenario_that_does_not_hold_is_noticed() -> None:
+    steps = "steps:\n- create_node: {id: n}\n- expect: {nodes: {n: null}}\n"
+    assert 1 == len(scenario_faults(Path("page.md"), f"```yaml\nname: x\n{steps}```\n"))
+
+
+# -- links resolve
+
+
+def anchors_of(text: str) -> list[str]:
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings]
+
+
+def link_faults(page: Path, text: str) -> list[str]:
+    faults: list[str] = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, anchor = link.partition("#")
+        if ":" in path:
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.is_relative_to(REPOSITORY) or not target.exists():
+            faults.append(f"{link}: is not there")
+        elif anchor and anchor not in anchors_of(target.read_text("utf-8")):
+            faults.append(f"{link}: has no such heading")
+    return faults
+
+
+@pages
+def test_links_resolve(page: Path) -> None:
+    assert [] == link_faults(page, page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("[a](CHANGELOG.md) [b](docs/reference/facts.md#refusals) [c](https://example.org/x)", 0),
+        ("[a](docs/nothing.md)", 1),
+        ("[a](../outside.md)", 1),
+        ("[a](docs/reference/facts.md#nothing)", 1),
+    ],
+)
+def test_a_broken_link_is_noticed(text: str, number: int) -> None:
+    assert number == len(link_faults(README, text))
+
+
+# -- the README begins with the two commands
+
+
+def setup_faults(text: str) -> list[str]:
+    """Each must do everything by itself, on a machine with nothing but Python."""
+    commands = [block.text.strip() for block in blocks_of(text) if block.info == "sh"][:2]
+    install = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && "
+    ends = (".venv/bin/yunikorn-actors demo", ".venv/bin/python -m pytest")
+    expected = [install + end for end in ends]
+    return [f"{command!r}" for command in commands if command not in expected] + [
+        f"{command!r} is missing" for command in expected if command not in commands
+    ]
+
+
+def test_the_readme_begins_with_the_two_commands() -> None:
+    assert [] == setup_faults(README.read_text("utf-8"))
+
+
+def test_other_commands_are_noticed() -> None:
+    text = README.read_text("utf-8")
+    assert setup_faults(text.replace("-m pytest", "-m pytest --slow"))
+    assert setup_faults(text.replace("```sh\n", "```sh\n$ ", 1))
+    assert setup_faults(text.replace("```sh\n", "```console\n", 1))
+
+
+# -- commands that are shown exist
+
+
+def console_faults(text: str) -> list[str]:
+    faults: list[str] = []
+    for block in blocks_of(text):
+        if block.info == "console":
+            commands = re.findall(r"^\$ (.*)$", block.text, re.MULTILINE)
+            faults.extend(fault for command in commands for fault in command_faults(command))
+    return faults
+
+
+def command_faults(command: str) -> list[str]:
+    """Ask the command for its help, and look there for the options that are shown."""
+    for name, main in _PROGRAMS.items():
+        if command.startswith(f"{name} "):
+            words = shlex.split(command.removeprefix(name))
+            names = [word for word in words if re.fullmatch("[a-z]+", word)]
+            help_ = _help_of(main, names)
+            options = [word.partition("=")[0] for word in words if word.startswith("--")]
+            return [f"{command}: no {option}" for option in options if option not in help_] + (
+                [] if help_ else [f"{command}: is no command"]
+            )
+    return [f"{command}: is no program of ours"]
+
+
+def _help_of(main: Callable[[list[str]], int], names: list[str]) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            main([*names, "--help"])
+        except SystemExit as end:
+            return "" if end.code else printed.getvalue()
+    return ""
+
+
+_PROGRAMS: dict[str, Callable[[list[str]], int]] = {
+    "yunikorn-actors": yunikorn_actors,
+    "python -m benchmarks": benchmarks,
+}
+
+
+@pages
+def test_commands_exist(page: Path) -> None:
+    assert [] == console_faults(page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "yunikorn-actors fly",
+        "yunikorn-actors trace show x.trace --fly",
+        "other x",
+        "yunikorn-actors trace fly",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
+    assert 1 == len(console_faults(f"```console\n$ {command}\n```\n"))
+
+
+# -- pages that follow from the code are fresh
+
+
+def rendered() -> dict[Path, str]:
+    pages: dict[Path, str] = runpy.run_path(str(REPOSITORY / "docs/generate.py"))["rendered"]()
+    return pages
+
+
+def stale(expected: dict[Path, str]) -> list[Path]:
+    return [path for path, text in expected.items() if path.read_text("utf-8") != text]
+
+
+def test_generated_pages_are_fresh() -> None:
+    assert [] == stale(rendered()), "run python docs/generate.py"
+
+
+def test_a_stale_page_is_noticed() -> None:
+    fresh = rendered()
+    page = next(iter(fresh))
+    assert [page] == stale({**fresh, page: fresh[page] + "one more line\n"})
+
+
+# -- ids are defined
+
+
+def defined_ids(text: str) -> list[str]:
+    return re.findall(r"^\| ([RH]-[0-9]+|G[0-9]{2})\b", text, re.MULTILINE)
+
+
+def undefined(named: Iterable[str], defined: Iterable[str]) -> list[str]:
+    return sorted(set(named) - set(defined))
+
+
+def _ids_in(text: str) -> list[str]:
+    return re.findall(r"\b[RH]-[0-9]+\b|\bG[0-9]{2}\b", text)
+
+
+def _all_defined() -> list[str]:
+    return [*defined_ids(RACES.read_text("utf-8")), *defined_ids(INVARIANTS.read_text("utf-8"))]
+
+
+def _sources() -> list[Path]:
+    folders = ("yunikorn_actors", "tests", "benchmarks", "examples")
+    kinds = ("*.py", "*.yaml")
+    return [path for name in folders for kind in kinds for path in (REPOSITORY / name).rglob(kind)]
+
+
+def test_every_id_in_code_and_tests_is_defined() -> None:
+    named = [id_ for path in _sources() for id_ in _ids_in(path.read_text("utf-8"))]
+    assert {"G01", "R-036"} <= set(named)
+    assert [] == undefined(named, _all_defined())
+    assert [] == undefined((id_ for id_, _ in CHECKS), _all_defined())
+
+
+@pages
+def test_every_id_in_the_pages_is_defined(page: Path) -> None:
+    assert [] == undefined(_ids_in(page.read_text("utf-8")), _all_defined())
+
+
+def test_each_id_is_defined_once_and_none_is_left_out() -> None:
+    expected = [
+        *(f"R-{number:03}" for number in range(1, 145)),
+        *(f"H-{number:02}" for number in range(1, 34)),
+        *(f"G{number:02}" for number in range(1, 31)),
+    ]
+    assert expected == _all_defined()
+
+
+def test_an_id_without_definition_is_noticed() -> None:
+    unknown = f"R-{999}"
+    assert [unknown] == undefined(_ids_in(f"see {unknown} and R-036"), _all_defined())
+
+
+# -- lists are complete
+
+
+def missing(names: Iterable[str], page: str) -> list[str]:
+    text = (REPOSITORY / "docs/reference" / page).read_text("utf-8")
+    return [name for name in names if not re.search(rf"`{re.escape(name)}(?![\w-])", text)]
+
+
+@pytest.mark.parametrize(
+    ("page", "names"),
+    [
+        ("settings.md", Settings.__struct_fields__),
+        ("settings.md", properties._READERS),
+        ("errors.md", [name for name in errors.__all__ if name != "CoreError"]),
+        ("scenario-format.md", step_readers._STEPS),
+    ],
+    ids=["settings", "properties", "errors", "steps"],
+)
+def test_a_list_is_complete(page: str, names: Iterable[str]) -> None:
+    assert [] == missing(names, page)
+
+
+def test_every_command_has_its_place() -> None:
+    headings = anchors_of((REPOSITORY / "docs/reference/cli.md").read_text("utf-8"))
+    assert [] == [name for name in COMMANDS if not any(h.startswith(name) for h in headings)]
+
+
+def test_a_name_that_is_left_out_is_noticed() -> None:
+    assert ["fly"] == missing(["fly", "advance"], "scenario-format.md")
+
+
+# -- the pages speak of the product alone
+
+
+def strangers(text: str) -> list[str]:
+    """Find absolute paths, files that nobody can open, and words of another world."""
+    named = re.findall(r"(?<![\w/(:.-])([\w./-]*\w\.md)\b", text)
+    known = [str(page.relative_to(REPOSITORY)) for page in PAGES]
+    lost = [name for name in named if not any(path.endswith(name.lstrip("./")) for path in known)]
+    paths = re.findall(r"(?<![\w.`/:<-])/(?:home|root|work|tmp|usr|opt)\b\S*", text)
+    words = re.findall(r"(?i)\b(?:session|ticket|assistant|language model|chatbot)s?\b", text)
+    return [*lost, *paths, *words]
+
+
+@pages
+def test_pages_speak_of_the_product_alone(page: Path) -> None:
+    assert [] == strangers(page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"see {Path('/', 'home', 'me')}", "as plan.md says", "in this session", "ask the Assistant"],
+)
+def test_words_of_another_world_are_noticed(text: str) -> None:
+    assert 1 == len(strangers(text))
+
+
+# -- the example
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(REPOSITORY / "examples/embedding.py"), run_name="__main__")
+    placed = [line.split(" as ")[0] for line in capsys.readouterr().out.splitlines()]
+    expected = [f"task-{n} runs on node-{1 if n % 2 else 2}" for n in range(1, 7)]
+    assert [*expected, "root.batch uses {'memory': 6442450944, 'vcore': 3000}"] == placed

@@ -1,0 +1,242 @@
+"""The checkers of a simulated run speak up: one lie for each rule of the ledger and of the views."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support import APP, RM, Lab
+
+from yunikorn_actors import si
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
+from yunikorn_actors.messages.rm_calls import (
+    CallUpdateAllocation,
+    CallUpdateApplication,
+    CallUpdateNode,
+)
+from yunikorn_actors.messages.rm_events import (
+    ApplicationsRequested,
+    NodesRequested,
+    RegistrationRequested,
+)
+from yunikorn_actors.sim.checkers import Ledger
+
+CALLBACK = f"rm:{RM}#1"
+STOPPED, TIMEOUT = si.TerminationType.STOPPED_BY_RM, si.TerminationType.TIMEOUT
+PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
+
+
+class Listening:
+    """A ledger that hears what the test says was delivered, while nothing else is under way."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self.simulator = Lab().simulator
+        self.simulator.settle()
+        registration = RegistrationRequested(
+            request=si.RegisterResourceManagerRequest(rm_id=RM),
+            config=None,
+            callback=CALLBACK,
+            hears_states=False,
+            reply_to="reply:1",
+        )
+        self.deliver(RM_PROXY, registration)
+
+    def deliver(self, mailbox: str, message: Message) -> None:
+        cause = Cause("test", 1)
+        delivery = Delivery(mailbox, 1, "test", cause, "test-1", 0, message)
+        self.ledger.delivered(self.simulator, delivery)
+
+    def while_under_way(self, mailbox: str, message: Message) -> None:
+        """Deliver while another message is on its way, so that nothing need be answered yet."""
+        self.simulator._put(("test", "nobody"), Envelope("test", message, Cause("test", 1), ""))
+        self.deliver(mailbox, message)
+        self.simulator._channels.clear()
+
+    def ask_application(self, name: str = APP) -> None:
+        self.deliver(RM_PROXY, _new_application(name))
+
+    def ask_node(self, name: str, action: si.ActionFromRM) -> None:
+        self.deliver(RM_PROXY, _node(name, action))
+
+    def tell_applications(self, **parts: Any) -> None:
+        response = si.ApplicationResponse(**parts)
+        self.deliver(CALLBACK, CallUpdateApplication(response=response))
+
+    def tell_nodes(self, **parts: Any) -> None:
+        self.deliver(CALLBACK, CallUpdateNode(response=si.NodeResponse(**parts)))
+
+    def accept(self, name: str = APP) -> None:
+        self.while_under_way(RM_PROXY, _new_application(name))
+        self.tell_applications(accepted=(si.AcceptedApplication(application_id=name),))
+
+    def announce(self, uuid: str, key: str = "k", app: str = APP) -> None:
+        new = si.Allocation(uuid=uuid, allocation_key=key, application_id=app)
+        response = si.AllocationResponse(new=(new,))
+        self.deliver(CALLBACK, CallUpdateAllocation(response=response))
+
+    def release(self, uuid: str, type_: si.TerminationType = STOPPED, key: str = "k") -> None:
+        gone = si.AllocationRelease(uuid=uuid, allocation_key=key, termination_type=type_)
+        response = si.AllocationResponse(released=(gone,))
+        self.deliver(CALLBACK, CallUpdateAllocation(response=response))
+
+
+def _new_application(name: str) -> ApplicationsRequested:
+    new = (si.AddApplicationRequest(application_id=name),)
+    return ApplicationsRequested(request=si.ApplicationRequest(rm_id=RM, new=new))
+
+
+def _node(name: str, action: si.ActionFromRM) -> NodesRequested:
+    info = si.NodeInfo(node_id=name, action=action)
+    return NodesRequested(request=si.NodeRequest(rm_id=RM, nodes=(info,)))
+
+
+def _announced_twice(told: Listening) -> None:
+    told.accept()
+    told.announce("u1")
+    told.announce("u1")
+
+
+def _announced_for_nobody(told: Listening) -> None:
+    told.announce("u1", app="never-accepted")
+
+
+def _released_twice(told: Listening) -> None:
+    told.accept()
+    told.announce("u1")
+    told.release("u1")
+    told.release("u1")
+
+
+def _asked_back_twice(told: Listening) -> None:
+    told.accept()
+    told.announce("u1")
+    told.release("u1", TIMEOUT)
+    told.release("u1", PREEMPTED)
+
+
+def _released_as_another(told: Listening) -> None:
+    told.accept()
+    told.announce("u1", key="k")
+    told.release("u1", key="j")
+
+
+def _application_without_answer(told: Listening) -> None:
+    told.ask_application()
+
+
+def _application_answered_unasked(told: Listening) -> None:
+    told.tell_applications(rejected=(si.RejectedApplication(application_id=APP, reason="why"),))
+
+
+def _node_without_answer(told: Listening) -> None:
+    told.ask_node("n1", si.ActionFromRM.CREATE_DRAIN)
+
+
+def _node_answered_unasked(told: Listening) -> None:
+    told.ask_node("n1", si.ActionFromRM.UPDATE)
+    told.tell_nodes(accepted=(si.AcceptedNode(node_id="n1"),))
+
+
+def _node_answered_twice(told: Listening) -> None:
+    told.while_under_way(RM_PROXY, _node("n1", si.ActionFromRM.CREATE))
+    told.tell_nodes(
+        accepted=(si.AcceptedNode(node_id="n1"),),
+        rejected=(si.RejectedNode(node_id="n1", reason="why"),),
+    )
+
+
+LIES: list[tuple[str, Callable[[Listening], None]]] = [
+    ("G16: u1 was announced twice", _announced_twice),
+    ("G27: u1 announced before never-accepted accepted", _announced_for_nobody),
+    ("G15: u1 was released twice", _released_twice),
+    ("G15: u1 was released twice", _asked_back_twice),
+    ("G16: u1 was announced as k, released as another", _released_as_another),
+    ("G25: application app-1 was asked 1 times and answered 0", _application_without_answer),
+    ("G25: application app-1 was asked 0 times and answered 1", _application_answered_unasked),
+    ("G25: node n1 was asked 1 times and answered 0", _node_without_answer),
+    ("G25: node n1 was asked 0 times and answered 1", _node_answered_unasked),
+    ("G25: node n1 was asked 1 times and answered 2", _node_answered_twice),
+]
+
+
+@pytest.mark.parametrize(("words", "lie"), LIES)
+def test_the_ledger_hears_every_lie(words: str, lie: Callable[[Listening], None]) -> None:
+    with pytest.raises(InvariantViolation, match=words):
+        lie(Listening())
+
+
+def test_the_ledger_is_content_with_the_truth() -> None:
+    """What came with its node was never announced; what the core asked back may still stop."""
+    told = Listening()
+    told.accept()
+    told.announce("u1")
+    told.release("u1", TIMEOUT)
+    told.release("u1", STOPPED)
+    told.release("recovered")
+    told.release("", key="ask")
+    told.release("", key="ask")
+
+
+# -- the checkers of the state and of the views
+
+
+def _lab(topology: Any = "proposing") -> Lab:
+    lab = Lab(topology=topology)
+    lab.submit(APP)
+    lab.nodes(n1=10)
+    lab.ask("a")
+    lab.settle()
+    return lab
+
+
+def _corrupt_truth(lab: Lab) -> None:
+    lab.state.nodes["n1"].available["vcore"] = 99
+
+
+def _corrupt_view(lab: Lab) -> None:
+    lab.planner.nodes.views["n1"].free["vcore"] = 99
+
+
+def _corrupt_replica(lab: Lab) -> None:
+    lab.planner.state.refused_node_actions += 1
+
+
+def _forget_a_proposal(lab: Lab) -> None:
+    """Decided, and told to nobody."""
+    lab.ask("b")
+    while not lab.planner.has_work:
+        assert lab.simulator.step()
+    lab.planner.plan(1, lab.simulator.now_ns)
+
+
+def _leave_work(lab: Lab) -> None:
+    lab.planner.order_is_stale = True
+
+
+@pytest.mark.parametrize(
+    ("topology", "words", "corrupt"),
+    [
+        ("proposing", "G01: capacity of node n1", _corrupt_truth),
+        ("fused", "G01: capacity of node n1", _corrupt_truth),
+        ("fused", "free of node n1", _corrupt_view),
+        ("proposing", "the replica of .*default is not the truth", _corrupt_replica),
+        ("proposing", "at rest and 1 proposals are unsettled", _forget_a_proposal),
+        ("proposing", "at rest and something could be decided", _leave_work),
+    ],
+)
+def test_a_corrupted_core_is_caught(
+    topology: str, words: str, corrupt: Callable[[Lab], None]
+) -> None:
+    lab = _lab(topology)
+    corrupt(lab)
+    with pytest.raises(InvariantViolation, match=words):
+        lab.simulator.state_dump()
+
+
+def test_the_view_of_a_scheduler_is_caught_when_it_works() -> None:
+    lab = _lab()
+    _corrupt_view(lab)
+    lab.ask("b")
+    with pytest.raises(InvariantViolation, match="free of node n1"):
+        lab.settle()

@@ -1,0 +1,387 @@
+"""The house rules that a program can check, and a planted fault for each to be found.
+
+Length, what may be caught, what may be iterated over, modules that nobody can reach, the order of
+public names, and text that is true on one machine only.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from yunikorn_actors.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = "yunikorn_actors"
+FILE_MAX = 400
+FUNCTION_MAX = 60
+
+CORE = ("domain", "planning", "messages", "machines")
+EDGES = ("runtime", "sim", "scenario", "trace", "cli")
+"""Where the first failure is kept, or told as the outcome: they may catch anything."""
+CALLS_STRANGERS = f"{PACKAGE}.messages.callbacks"
+"""What a resource manager raises when it is asked something is an answer as well."""
+ENTRY_POINTS = (
+    PACKAGE,
+    f"{PACKAGE}.__main__",
+    f"{PACKAGE}.cli",
+    *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
+)
+"""Imported by a program or a command line; everything else has to be reached from here."""
+TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
+SKIPPED = re.compile(r"(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
+
+
+class Source(NamedTuple):
+    module: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def part(self) -> str:
+        """The package below the root that it belongs to."""
+        return self.module.split(".")[1] if "." in self.module else ""
+
+
+def _module_name(path: Path) -> str:
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+SOURCES = [
+    Source(_module_name(path), path.read_text()) for path in sorted((ROOT / PACKAGE).rglob("*.py"))
+]
+
+
+# -- length
+
+
+def long_files(source: Source) -> list[str]:
+    lines = len(source.text.splitlines())
+    return [f"{source.module}: {lines} lines"] if lines > FILE_MAX else []
+
+
+def long_functions(source: Source) -> list[str]:
+    functions = (
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    lengths = [(node.name, (node.end_lineno or 0) - node.lineno + 1) for node in functions]
+    return [f"{source.module}.{name}: {n} lines" for name, n in lengths if n > FUNCTION_MAX]
+
+
+# -- what may be caught
+
+
+def blind_excepts(source: Source) -> list[str]:
+    """Whoever catches everything, and does not raise it again, hides broken invariants too."""
+    if source.part in EDGES or source.module == CALLS_STRANGERS:
+        return []
+    handlers = (node for node in ast.walk(source.tree) if isinstance(node, ast.ExceptHandler))
+    return [
+        f"{source.module}:{node.lineno} catches everything" for node in handlers if _is_blind(node)
+    ]
+
+
+def _is_blind(handler: ast.ExceptHandler) -> bool:
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
+    if handler.type is None:
+        return True
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(_name(kind) in {"Exception", "BaseException"} for kind in caught)
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# -- what may be iterated over
+
+_ORDER_MATTERS = frozenset({"list", "tuple", "enumerate", "iter", "zip", "map", "filter", "dict"})
+_ORDER_DOES_NOT = frozenset({"sorted", "set", "frozenset", "any", "all", "sum", "len"})
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
+
+
+def set_iterations(source: Source) -> list[str]:
+    """The order of a set depends on the process, so nothing may come out of it in order."""
+    if source.part not in CORE:
+        return []
+    tree = source.tree
+    constants = _set_constants(tree) | SET_CONSTANTS
+    blind = {
+        id(argument)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and _name(node.func) in _ORDER_DOES_NOT
+        for argument in node.args
+    }
+    return [
+        f"{source.module}:{node.lineno} iterates over a set"
+        for node, iterated in _iterations(tree)
+        if id(node) not in blind and _is_set(iterated, constants)
+    ]
+
+
+def _iterations(tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr]]:
+    """Yield what iterates, and what it iterates over."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.For():
+                yield node, node.iter
+            case ast.ListComp() | ast.GeneratorExp() | ast.DictComp():
+                yield from ((node, generator.iter) for generator in node.generators)
+            case ast.Starred():
+                yield node, node.value
+            case ast.Call(func=ast.Name(id=name)) if name in _ORDER_MATTERS:
+                yield from ((node, argument) for argument in node.args)
+            case ast.Call(func=ast.Attribute(attr="join" | "extend")):
+                yield from ((node, argument) for argument in node.args)
+
+
+def _is_set(node: ast.expr, constants: frozenset[str]) -> bool:
+    match node:
+        case ast.Set() | ast.SetComp():
+            return True
+        case ast.Call(func=ast.Name(id="set" | "frozenset")):
+            return True
+        case ast.Name(id=name):
+            return name in constants
+        case ast.BinOp(op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor()):
+            return any(
+                _is_set(side, constants) or _is_keys(side) for side in (node.left, node.right)
+            )
+    return False
+
+
+def _is_keys(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".keys", ".items"))
+
+
+def _set_constants(tree: ast.Module) -> frozenset[str]:
+    """Names that a module gives to sets."""
+    assigned = [
+        (target, node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return frozenset(_name(name) for name, value in assigned if _is_set(value, frozenset()))
+
+
+SET_CONSTANTS = frozenset(
+    name
+    for source in SOURCES
+    for name in _set_constants(ast.Module(source.tree.body, []))
+    if name.lstrip("_").isupper()
+)
+"""Of the whole package: a constant may be imported."""
+
+
+# -- public names
+
+
+def unsorted_names(source: Source) -> list[str]:
+    names = [
+        ast.literal_eval(node.value)
+        for node in source.tree.body
+        if isinstance(node, ast.Assign) and _name(node.targets[0]) == "__all__"
+    ]
+    return [f"{source.module}.__all__" for public in names if list(public) != sorted(set(public))]
+
+
+# -- what can be reached
+
+
+def unreached(sources: list[Source], entry_points: tuple[str, ...]) -> list[str]:
+    """Modules that no entry point imports, directly or through others."""
+    imports = {source.module: _imported(source) for source in sources}
+    reached: dict[str, None] = {}
+    waiting = [name for name in entry_points if name in imports]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached[name] = None
+            package = name.rpartition(".")[0]
+            waiting.extend(known for known in (*imports[name], package) if known in imports)
+    return [f"{name} is not reached" for name in imports if name not in reached]
+
+
+def _imported(source: Source) -> list[str]:
+    """Absolute names; of `from a import b` both a and a.b, as either may be the module."""
+    names: list[str] = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            names.extend(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.append(node.module)
+            names.extend(f"{node.module}.{alias.name}" for alias in node.names)
+    return names
+
+
+# -- text
+
+_MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:home|root|work|Users|mnt)/\w[\w./-]*")
+
+
+def machine_paths(source: Source) -> list[str]:
+    return [f"{source.module} names {path}" for path in _MACHINE_PATH.findall(source.text)]
+
+
+def _texts() -> Iterator[Source]:
+    for path in sorted(ROOT.rglob("*")):
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix in TEXT and not SKIPPED.search(name) and path.is_file():
+            yield Source(name, path.read_text(errors="replace"))
+
+
+# -- the checks
+
+CHECKS: dict[str, Callable[[Source], list[str]]] = {
+    "files are short": long_files,
+    "functions are short": long_functions,
+    "nobody catches everything": blind_excepts,
+    "nobody iterates over a set": set_iterations,
+    "public names are sorted": unsorted_names,
+}
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+def test_the_package_is_tidy(check: Callable[[Source], list[str]]) -> None:
+    assert [] == [fault for source in SOURCES for fault in check(source)]
+
+
+def test_every_module_can_be_reached() -> None:
+    assert [] == unreached(SOURCES, ENTRY_POINTS)
+
+
+def test_no_text_is_true_on_one_machine_only() -> None:
+    assert [] == [fault for source in _texts() for fault in machine_paths(source)]
+
+
+def _function(lines: int) -> str:
+    return "def f():\n" + "    x = 1\n" * (lines - 1)
+
+
+PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = {
+    "a file at the limit": (long_files, "domain.x", "x = 1\n" * 400, []),
+    "a long file": (long_files, "domain.x", "x = 1\n" * 401, [": 401 lines"]),
+    "a function at the limit": (long_functions, "domain.x", _function(60), []),
+    "a long function": (long_functions, "domain.x", _function(61), [".f: 61 lines"]),
+    "a long method": (
+        long_functions,
+        "domain.x",
+        "class C:\n" + "".join(f"    {line}\n" for line in _function(61).splitlines()),
+        [".f: 61 lines"],
+    ),
+    "except Exception": (
+        blind_excepts,
+        "domain.x",
+        "try:\n    f()\nexcept Exception:\n    pass\n",
+        [":3 catches everything"],
+    ),
+    "except among others": (
+        blind_excepts,
+        "machines.x",
+        "try:\n    f()\nexcept (KeyError, BaseException):\n    pass\n",
+        [":3 catches everything"],
+    ),
+    "a bare except": (
+        blind_excepts,
+        "gateway",
+        "try:\n    f()\nexcept:\n    pass\n",
+        [":3 catches everything"],
+    ),
+    "one that raises again": (
+        blind_excepts,
+        "domain.x",
+        "try:\n    f()\nexcept BaseException:\n    g()\n    raise\n",
+        [],
+    ),
+    "a named except": (
+        blind_excepts,
+        "domain.x",
+        "try:\n    f()\nexcept KeyError:\n    pass\n",
+        [],
+    ),
+    "except Exception at an edge": (
+        blind_excepts,
+        "runtime.x",
+        "try:\n    f()\nexcept Exception:\n    pass\n",
+        [],
+    ),
+    "sorted names": (unsorted_names, "si", "__all__ = ['B', 'a']", []),
+    "unsorted names": (unsorted_names, "si", "__all__ = ['b', 'a']", [".__all__"]),
+    "a name twice": (unsorted_names, "si", "__all__ = ['a', 'a']", [".__all__"]),
+    "a path": (machine_paths, "x", "see /" + "home/bob/x.txt", [" names /" + "home/bob/x.txt"]),
+    "an address": (machine_paths, "x", "see https://example.com/" + "home/x, ./" + "work/x", []),
+}
+
+FAULTY_ITERATIONS = (
+    "for x in {1, 2}: pass",
+    "for x in set(y): pass",
+    "for x in {n for n in y}: pass",
+    "for x in _CONSTANT: pass",
+    "for x in a.keys() | b.keys(): pass",
+    "for x in set(a) - set(b): pass",
+    "z = [x for x in frozenset(y)]",
+    "z = {x: 1 for x in {1, 2}}",
+    "z = tuple(x for x in {1, 2})",
+    "z = list({1, 2})",
+    "z = [*{1, 2}]",
+    "z = ', '.join({'a', 'b'})",
+    "z.extend({1, 2})",
+    "z = enumerate(_CONSTANT)",
+    "local = {1, 2}\nfor x in local: pass",
+)
+SOUND_ITERATIONS = (
+    "for x in sorted({1, 2}): pass",
+    "for x in (1, 2): pass",
+    "for x in a.keys(): pass",
+    "z = sorted(x for x in {1, 2})",
+    "z = any(x for x in _CONSTANT)",
+    "z = {x for x in {1, 2}}",
+    "z = x in _CONSTANT",
+    "z = len({1, 2})",
+)
+_CONSTANT = "_CONSTANT = frozenset({1, 2})\n"
+
+
+@pytest.mark.parametrize(("check", "module", "text", "expected"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_fault_is_found(
+    check: Callable[[Source], list[str]], module: str, text: str, expected: list[str]
+) -> None:
+    name = f"{PACKAGE}.{module}"
+    assert [name + fault for fault in expected] == check(Source(name, text))
+
+
+@pytest.mark.parametrize("text", FAULTY_ITERATIONS)
+def test_an_iteration_over_a_set_is_found(text: str) -> None:
+    for part in CORE:
+        assert len(set_iterations(Source(f"{PACKAGE}.{part}.x", _CONSTANT + text))) == 1
+    assert [] == set_iterations(Source(f"{PACKAGE}.cli.x", _CONSTANT + text))
+
+
+@pytest.mark.parametrize("text", SOUND_ITERATIONS)
+def test_what_has_an_order_may_be_iterated_over(text: str) -> None:
+    assert [] == set_iterations(Source(f"{PACKAGE}.domain.x", _CONSTANT + text))
+
+
+def test_a_module_that_nobody_can_reach_is_found() -> None:
+    sources = [
+        Source("p", "from p.used import thing"),
+        Source("p.used", "import p.deep.inner"),
+        Source("p.deep", ""),
+        Source("p.deep.inner", ""),
+        Source("p.island", "from p import shore"),
+        Source("p.shore", "from p.island import x"),
+    ]
+    assert ["p.island is not reached", "p.shore is not reached"] == unreached(sources, ("p",))
+    assert [] == unreached(sources, ("p", "p.shore"))

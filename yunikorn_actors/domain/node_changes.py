@@ -1,0 +1,81 @@
+"""How facts about nodes change a partition."""
+
+from typing import TYPE_CHECKING
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import ForeignAllocation
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+
+if TYPE_CHECKING:
+    from yunikorn_actors.domain.partition import PartitionState
+
+
+def node_added(state: "PartitionState", fact: f.NodeAdded) -> None:
+    node = Node(
+        fact.node_id,
+        capacity=fact.capacity,
+        occupied=fact.occupied,
+        attributes=fact.attributes,
+        drained=fact.drained,
+        ready=fact.ready,
+    )
+    state.nodes[fact.node_id] = node
+    charge(state.capacity, node.capacity)
+
+
+def node_resized(state: "PartitionState", fact: f.NodeResized) -> None:
+    node = state.nodes[fact.node_id]
+    _drop_capacity(state, node.capacity)
+    node.set_sizes(fact.capacity, fact.occupied)
+    charge(state.capacity, node.capacity)
+
+
+def node_attributes_replaced(state: "PartitionState", fact: f.NodeAttributesReplaced) -> None:
+    state.nodes[fact.node_id].attributes = fact.attributes
+
+
+def node_schedule_changed(state: "PartitionState", fact: f.NodeScheduleChanged) -> None:
+    node = state.nodes[fact.node_id]
+    node.drained = fact.drained
+    node.ready = fact.ready
+
+
+def node_removed(state: "PartitionState", fact: f.NodeRemoved) -> None:
+    node = state.nodes.pop(fact.node_id)
+    for key in node.foreign:
+        del state.foreign[key]
+    _drop_capacity(state, node.capacity)
+
+
+def _drop_capacity(state: "PartitionState", capacity: Resource) -> None:
+    """A type that no node offers any more is unknown again, which is not a max of zero."""
+    discharge(state.capacity, capacity)
+    for kind in capacity:
+        if not state.capacity[kind]:
+            del state.capacity[kind]
+
+
+def node_action_refused(state: "PartitionState", _: f.NodeActionRefused) -> None:
+    state.refused_node_actions += 1
+
+
+def foreign_put(state: "PartitionState", fact: f.ForeignAllocationPut) -> None:
+    _drop_foreign(state, fact.key)
+    foreign = ForeignAllocation(key=fact.key, node_id=fact.node_id, resource=fact.resource)
+    state.foreign[fact.key] = foreign
+    node = state.nodes[fact.node_id]
+    node.foreign[fact.key] = foreign
+    node.set_sizes(node.capacity, node.occupied_reported)
+
+
+def foreign_removed(state: "PartitionState", fact: f.ForeignAllocationRemoved) -> None:
+    _drop_foreign(state, fact.key)
+
+
+def _drop_foreign(state: "PartitionState", key: str) -> None:
+    known = state.foreign.pop(key, None)
+    if known is not None:
+        node = state.nodes[known.node_id]
+        del node.foreign[key]
+        node.set_sizes(node.capacity, node.occupied_reported)
