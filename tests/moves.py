@@ -14,6 +14,7 @@ from yunikorn_actors import si
 RMS = ("rm-1", "rm-2")
 NODES = ("n1", "n2", "n3")
 APPS = ("app-1", "app-2", "app-3", "app-4")
+AGAINST = ("withdraw", "grow", "remove", "drain", "shrink", "decommission", "lose")
 KEYS = tuple("abcdefghijkl")
 
 
@@ -294,6 +295,16 @@ _WHAT: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
         },
     ),
     "asks": (24, {"asks": _few(_asks | _plain_ask)}),
+    "rush": (
+        8,
+        {
+            "asks": _few(_plain_ask),
+            "steps": st.integers(0, 8),
+            "against": st.sampled_from(AGAINST),
+            "node": _nodes,
+        },
+    ),
+    "linger": (4, {"ask": _plain_ask, "seconds": st.sampled_from((30, 30, 31))}),
     "reports": (4, {"allocations": _few(_reports | _foreign)}),
     "release": (3, {"releases": _few(_releases), "asks": st.just(()) | _few(_ask_releases)}),
     "release_heard": (6, {"pick": _picks, "type": _types}),

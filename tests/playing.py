@@ -40,6 +40,17 @@ _TO_CONFIRM = frozenset(
 )
 
 
+_ACTIONS: dict[str, Callable[[str], si.NodeInfo]] = {
+    "drain": lambda node: si.NodeInfo(node_id=node, action=si.ActionFromRM.DRAIN_NODE),
+    "shrink": lambda node: si.NodeInfo(
+        node_id=node,
+        action=si.ActionFromRM.UPDATE,
+        schedulable_resource=si.Resource.of({"vcore": 2, "memory": 20}),
+    ),
+    "decommission": lambda node: si.NodeInfo(node_id=node, action=si.ActionFromRM.DECOMISSION),
+}
+
+
 class Voice(si.ResourceManagerCallback):
     """One registration, and what it has heard; `confirm` is called from inside the callback."""
 
@@ -68,9 +79,16 @@ class Attentive(Voice):
 
 class Player:
     def __init__(
-        self, topology: TopologyName, seed: int, *, confirms_at_once: bool = False
+        self,
+        topology: TopologyName,
+        seed: int,
+        *,
+        confirms_at_once: bool = False,
+        settles: bool = False,
     ) -> None:
         self._confirms_at_once = confirms_at_once
+        self._settles = settles
+        """Whether each request is settled before the next."""
         self.races = Races()
         self.simulator = Simulator(
             Topology(topology, settings=Settings(), instance="core"),
@@ -92,10 +110,6 @@ class Player:
     def announced(self) -> int:
         return sum(len(voice.heard) for voice in self._voices.values())
 
-    def play_and_settle(self, move: Move) -> None:
-        self.play(move)
-        self.simulator.settle()
-
     def play(self, move: Move) -> None:
         try:
             getattr(self, f"_{move.what}")(move.rm, **move.said)
@@ -103,6 +117,14 @@ class Player:
             self.seen[type(refusal).__name__] += 1
         else:
             self.seen[move.what] += 1
+        self._pause(0)
+
+    def _pause(self, steps: int) -> None:
+        """Let this many messages be handled, or all."""
+        for _ in range(steps):
+            self.simulator.step()
+        if self._settles:
+            self.simulator.settle()
 
     def _register(self, rm: str, *, config: str, group: str, hears_states: bool) -> None:
         confirm = partial(self._confirm_release, rm) if self._confirms_at_once else None
@@ -198,11 +220,40 @@ class Player:
         with suppress(CoreError):
             self._release(rm, releases=(replace(release, termination_type=wanted, message=""),))
 
+    # -- two requests, the second against what comes of the first
+
+    def _rush(
+        self, rm: str, *, asks: tuple[si.AllocationAsk, ...], steps: int, against: str, node: str
+    ) -> None:
+        """Ask, let a little happen, and take away what a decision may rest on."""
+        self._asks(rm, asks=asks)
+        self._pause(steps)
+        app = asks[0].application_id
+        match against:
+            case "withdraw":
+                gone = (si.AllocationAskRelease(application_id=app),)
+                self._release(rm, releases=(), asks=gone)
+            case "grow":
+                much = si.Resource.of({"vcore": 7})
+                self._asks(rm, asks=tuple(replace(ask, resource_ask=much) for ask in asks))
+            case "remove":
+                self._applications(rm, remove=(si.RemoveApplicationRequest(application_id=app),))
+            case "lose":
+                self._lose(rm)
+            case _:
+                self._nodes(rm, nodes=(_ACTIONS[against](node),))
+
+    def _linger(self, rm: str, *, ask: si.AllocationAsk, seconds: float) -> None:
+        """Let an application complete, and ask again while its timer is firing."""
+        self._release(rm, releases=(si.AllocationRelease(application_id=ask.application_id),))
+        self._fire(rm, seconds=seconds)
+        self._pause(0)
+        self._asks(rm, asks=(ask,))
+
     # -- time
 
     def _step(self, _: str, *, times: int) -> None:
-        for _number in range(times):
-            self.simulator.step()
+        self._pause(times)
 
     def _settle(self, _: str) -> None:
         self.simulator.settle()

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,17 @@ def test_a_violation_breaks_its_contract(copy: Path, module: str, line: str, con
     with (copy / PACKAGE / module).open("a") as file:
         file.write(f"\n{line}\n")
     assert [contract] == broken_contracts(copy)
+
+
+def test_every_part_of_the_package_has_its_place_in_the_layers() -> None:
+    """One that is in no layer could import anything, and be imported by anybody."""
+    config = ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    layers = config["importlinter:contract:layers"]["layers"].replace("|", " ").split()
+    parts = (
+        path.stem
+        for path in (ROOT / PACKAGE).iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    )
+    expected = sorted(f"{PACKAGE}.{part}" for part in parts if not part.startswith("__"))
+    assert expected == sorted(layers)

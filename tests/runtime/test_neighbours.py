@@ -1,6 +1,8 @@
 """A core among the actors of others: pykka has one registry for the whole process."""
 
+import threading
 from io import StringIO
+from typing import Any
 
 import pykka
 import pytest
@@ -29,6 +31,44 @@ def test_a_stop_of_all_actors_of_the_process_stops_the_core(log: StringIO) -> No
             add_nodes(core, "n1")
     assert core.failure is None
     assert "was stopped from outside, so the core stops" in log.getvalue()
+
+
+def test_an_actor_may_be_stopped_from_outside_before_it_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = pykka.ActorRegistry.register
+
+    def register_and_stop(ref: pykka.ActorRef[Any]) -> None:
+        known(ref)
+        ref.stop(block=False)
+
+    for _ in range(20):
+        core = SchedulerCore()
+        with monkeypatch.context() as patched:
+            patched.setattr(pykka.ActorRegistry, "register", register_and_stop)
+            core.start()
+        assert core._stopped.wait(PATIENCE_S)
+        core.stop(PATIENCE_S)
+        assert core.failure is None
+
+
+def test_a_thread_that_cannot_be_had_leaves_no_actor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be in the registry for ever, and whoever stops all actors would wait for it."""
+    start = threading.Thread.start
+
+    def refused(thread: threading.Thread) -> None:
+        if thread.name.startswith("yunikorn-actors-rm:"):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with SchedulerCore() as core:
+        before = pykka.ActorRegistry.get_all()
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refused)
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                register(core, Recorder())
+        assert before == pykka.ActorRegistry.get_all()
+        register(core, Recorder())
 
 
 def test_a_broadcast_to_all_actors_of_the_process_is_not_for_the_core() -> None:

@@ -298,7 +298,7 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
 
 
 class ForeignAllocationPut(Base, frozen=True, kw_only=True):
-    """Work of another scheduler is on this node, with this size, wherever it was before."""
+    """Work of another scheduler is on this node, with this size; it left any other before."""
 
     key: str
     node_id: str

@@ -61,13 +61,14 @@ def place(state: PartitionState, spec: ApplicationSpec) -> str:
 
 
 def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
+    if path == RECOVERY_PATH:
+        return False
     queue = state.queues.get(path)
     if queue is None:
         return nearest(state, path).allows_submit(spec.user, spec.groups)
     return (
         queue.is_leaf
         and queue.state is not QueueState.DRAINING
-        and path != RECOVERY_PATH
         and queue.allows_submit(spec.user, spec.groups)
     )
 

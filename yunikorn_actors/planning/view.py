@@ -2,8 +2,7 @@
 
 `observe` is called after each fact was applied and keeps the view up to date. When a proposal is
 committed the amounts move from in-flight to the replica, so the view does not change at all: that
-is what makes committing cheap. Nothing else holds amounts, and `in_flight` is empty when everything
-has been settled.
+is what makes committing cheap.
 """
 
 from collections.abc import Callable
@@ -12,134 +11,14 @@ from typing import Any
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import FINISHED
-from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.limits import limits_of
-from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import Resource, charge, discharge
-from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.limits import LimitViews
-from yunikorn_actors.planning.nodes import NodeIndex, NodeView
-from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView, used_by
+from yunikorn_actors.domain.resource import Resource, discharge
+from yunikorn_actors.planning.amounts import Amounts
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.views import AppView, AskView, InFlight, used_by
 
 
-class View:
-    def __init__(
-        self, state: PartitionState, scheduler_number: int = 0, *, reports: bool = False
-    ) -> None:
-        self.state = state
-        self.findings = Findings(wanted=reports)
-        self.nodes = NodeIndex()
-        self.tree = Tree()
-        self._limits = LimitViews(state)
-        self.apps: dict[int, AppView] = {}
-        self.in_flight: dict[int, InFlight] = {}
-        self._last_id = first_proposal_id(scheduler_number)
-        self.order_is_stale = False
-        """The cluster or the configuration changed since the last plan."""
-        self.stale_leaves: dict[QueueView, None] = {}
-        """Leaves whose amounts changed since: their rank is worked out once, before planning."""
-
-        self.reserved_nodes: dict[str, None] = {}
-        self.reserving_is_stale = False
-        """Something changed that can matter to a reservation, made or wanted."""
-
-    def next_id(self) -> int:
-        self._last_id += 1
-        return self._last_id
-
-    def ask_of(self, application_id: str, key: str) -> AskView | None:
-        app = self.state.applications.get(application_id)
-        return None if app is None else self.apps[app.serial].asks.get(key)
-
-    def _started(self, app: AppView) -> None:
-        app.starting -= 1
-        if not app.starting:
-            for level in app.leaf.lineage:
-                level.starting.pop(app.app.serial, None)
-                self.tree.wake_held(level)
-
-    def _let_go(self, held: InFlight) -> InFlight:
-        held.ask.inflight -= 1
-        self._settle_limits(held)
-        if held.ask.app.starting:
-            self._started(held.ask.app)
-        self._give_back(held.ask.app, held.leaf, held.resource)
-        if self.nodes.views.get(held.node.id) is held.node:
-            self.nodes.give_back(held.node, held.resource)
-            self.tree.wake_shapes(held.node)
-        return held
-
-    def _settle_limits(self, held: InFlight) -> None:
-        for limit in held.limits:
-            limit.settle(held.ask.app, held.resource)
-            self._wake(limit)
-
-    def _wake(self, gate: Gate) -> None:
-        if gate.waiters:
-            self.tree.wake_waiters(gate)
-        if gate.held:
-            self.tree.wake_held(gate)
-
-    # -- amounts of the view
-
-    def _use(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
-        entries = amount.items()
-        for level in leaf.lineage:
-            used = level.used
-            for kind, quantity in entries:
-                used[kind] = used.get(kind, 0) + quantity
-        if leaf.sorts_by_usage:
-            self._charge_app(app, amount, charge)
-
-    def _give_back(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
-        for level in leaf.lineage:
-            discharge(level.used, amount)
-        if leaf.sorts_by_usage:
-            self._charge_app(app, amount, discharge)
-        gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
-        for gate in gates:
-            self._wake(gate)
-
-    def _charge_app(
-        self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
-    ) -> None:
-        """Fair order goes by what an application uses."""
-        self.tree.leave(app)
-        write(app.used, amount)
-        self.tree.enter(app)
-
-    def _resync(self, ask: AskView) -> None:
-        """Let as many repeats take part as wait and are not in flight."""
-        repeats = max(0, ask.ask.remaining - ask.inflight) - ask.open
-        if repeats > 0:
-            self._open(ask, repeats)
-        elif repeats < 0:
-            self._shut(ask, -repeats)
-
-    def _open(self, ask: AskView, repeats: int) -> None:
-        was_open = ask.open > 0
-        ask.open += repeats
-        total = repeats * ask.shape.total
-        for level in ask.app.leaf.lineage:
-            level.waiting += total
-        if not was_open:
-            self.tree.add_ask(ask)
-            self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
-            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
-            if lane is not None and not lane.is_open:
-                self.findings.note(ask, lane)
-
-    def _shut(self, ask: AskView, repeats: int) -> None:
-        ask.open -= repeats
-        total = repeats * ask.shape.total
-        for level in ask.app.leaf.lineage:
-            level.waiting -= total
-        if not ask.open:
-            self.tree.drop_ask(ask)
-
-    # -- facts
-
+class View(Amounts):
     def observe(self, fact: f.Fact) -> None:
         """Bring the view up to date with a fact that the state has just applied."""
         handler = _OBSERVE.get(type(fact))
@@ -177,7 +56,13 @@ class View:
         self.nodes.add(view)
         self._resize_node(view)
 
-    def _on_node_changed(self, fact: f.NodeResized | f.NodeScheduleChanged) -> None:
+    def _on_node_changed(
+        self,
+        fact: f.NodeResized
+        | f.NodeScheduleChanged
+        | f.ForeignAllocationPut
+        | f.ForeignAllocationRemoved,
+    ) -> None:
         self._resize_node(self.nodes.views[fact.node_id])
 
     def _on_node_removed(self, fact: f.NodeRemoved) -> None:
@@ -197,10 +82,6 @@ class View:
     def _resize_node(self, view: NodeView) -> None:
         self.refresh_node(view)
         self.order_is_stale = True
-
-    def _on_foreign_changed(self, _: f.ForeignAllocationPut | f.ForeignAllocationRemoved) -> None:
-        for view in self.nodes.views.values():
-            self._resize_node(view)
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
@@ -251,6 +132,14 @@ class View:
         self._forget(view)
         self._wake_applications(view)
 
+    def _rekey(self, view: AppView) -> None:
+        """Its age or what it runs has changed, and so may who is next to start."""
+        self.tree.rekey_app(view)
+        if view.held_by is not None:
+            self.tree.let_go(view)
+            self.tree.enter(view)
+        self._wake_applications(view)
+
     def _wake_applications(self, view: AppView) -> None:
         for level in view.leaf.application_limits:
             self.tree.wake_held(level)
@@ -263,7 +152,7 @@ class View:
         view = self.apps[app.serial]
         if view.submitted_ns != app.submitted_ns:
             view.submitted_ns = app.submitted_ns
-            self.tree.rekey_app(view)
+            self._rekey(view)
         ask = app.asks[fact.spec.key]
         self._watch(view, ask)
 
@@ -298,13 +187,15 @@ class View:
         if view is not None:
             self._unwatch(view)
             self.stale_leaves[view.app.leaf] = None
+            if not view.app.piles:
+                self._wake_applications(view.app)
 
     def _app(self, application_id: str) -> AppView:
         return self.apps[self.state.applications[application_id].serial]
 
     def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
         held = self.in_flight.pop(fact.proposal_id, None)
-        if held is not None and held.resource == fact.resource:
+        if held is not None and self._is_as_held(held, fact):
             ask = held.ask
             ask.inflight -= 1
             self._settle_limits(held)
@@ -315,6 +206,10 @@ class View:
         if not ask.ask.remaining and not ask.inflight:
             self._unwatch(ask)
 
+    def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:
+        """The ask may have been resized, and its node replaced by another of the same id."""
+        return held.resource == fact.resource and self.nodes.views.get(fact.node_id) is held.node
+
     def _commit_of_another(self, fact: f.AllocationCommitted, held: InFlight | None) -> AskView:
         """Placed by the resource manager, or with a size that the proposal did not know."""
         if held is not None:
@@ -323,13 +218,14 @@ class View:
         ask = app.asks[fact.key]
         self._charge_view(app, fact.node_id, fact.resource)
         self._resync(ask)
+        self._rekey(app)
         self.stale_leaves[app.leaf] = None
         return ask
 
     def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
         app = self._app(fact.spec.application_id)
         self._charge_view(app, fact.node_id, fact.spec.resource)
-        self.tree.rekey_app(app)
+        self._rekey(app)
         self.stale_leaves[app.leaf] = None
 
     def _charge_view(self, app: AppView, node_id: str, amount: Resource) -> None:
@@ -382,8 +278,8 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.NodeResized: View._on_node_changed,
     f.NodeScheduleChanged: View._on_node_changed,
     f.NodeRemoved: View._on_node_removed,
-    f.ForeignAllocationPut: View._on_foreign_changed,
-    f.ForeignAllocationRemoved: View._on_foreign_changed,
+    f.ForeignAllocationPut: View._on_node_changed,
+    f.ForeignAllocationRemoved: View._on_node_changed,
     f.ApplicationAdded: View._on_application_added,
     f.ApplicationStateChanged: View._on_application_state_changed,
     f.ApplicationLinked: View._on_application_linked,

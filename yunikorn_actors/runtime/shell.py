@@ -91,9 +91,18 @@ class Shell(pykka.ThreadingActor):
     def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
         return Mailbox()
 
-    def _start_actor_loop(self) -> None:
-        """Keep hold of the thread, which pykka would not: a stop joins it."""
-        self.thread.start()
+    def launch(self) -> None:
+        """Do what pykka's `start` does, for an actor that whoever made it keeps hold of.
+
+        Pykka hands out a weak reference to it, and somebody who stops all actors of the process may
+        have stopped this one before it is looked at.
+        """
+        pykka.ActorRegistry.register(self.actor_ref)
+        try:
+            self.thread.start()
+        except RuntimeError:
+            pykka.ActorRegistry.unregister(self.actor_ref)
+            raise
 
     def end(self) -> None:
         """Handle nothing more, and let the thread end as soon as it is free."""

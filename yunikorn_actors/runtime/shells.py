@@ -36,8 +36,8 @@ class Shells:
             if self._silent:
                 return False
             self._forget_ended()
-            shell = Shell.start(system, address, holder)._actor_weakref()
-            assert shell is not None, "the thread of an actor holds it"
+            shell = Shell(system, address, holder)
+            shell.launch()
             self._known.append(shell)
             self._by_address[address] = shell
             return True

@@ -282,9 +282,21 @@ def _take_foreign(work: Work, partition: Partition, item: AskItem) -> None:
     elif has_negative(spec.resource):
         work.reject_ask(item, "allocation contains negative resources")
     else:
+        _leave_former_node(work, partition, item)
         work.record(
             partition,
             f.ForeignAllocationPut(
                 key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=work.now_ns
+            ),
+        )
+
+
+def _leave_former_node(work: Work, partition: Partition, item: AskItem) -> None:
+    known = partition.state.foreign.get(item.spec.key)
+    if known is not None and known.node_id != item.node_id:
+        work.record(
+            partition,
+            f.ForeignAllocationRemoved(
+                key=known.key, node_id=known.node_id, resource=known.resource, at_ns=work.now_ns
             ),
         )

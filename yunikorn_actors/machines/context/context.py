@@ -230,7 +230,7 @@ class Context:
             refusal = commit(work, partition, proposal)
             if refusal is not None:
                 partition.planner.reject(proposal.proposal_id)
-        return [*self._estate.finish(work), *self._estate.next_timer(partition)]
+        return [*self._estate.finish(work, partition), *self._estate.next_timer(partition)]
 
     def _on_reservation_due(self, message: s.ReservationDue, _: int) -> list[Effect]:
         partition = self._estate.current(message.partition, message.epoch)

@@ -44,14 +44,18 @@ class Estate:
     def work(self, rm_id: str, now_ns: int) -> Work:
         return Work(rm_id, now_ns, self.settings, self.uuids)
 
-    def finish(self, work: Work) -> list[Effect]:
+    def finish(self, work: Work, planned: Partition | None = None) -> list[Effect]:
+        """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
-        for partition in work.touched():
+        touched = work.touched()
+        if planned is not None and planned not in touched:
+            touched.append(planned)
+        for partition in touched:
             if partition.planner is not None:
                 findings = partition.planner.findings.take()
                 report_waiting(work, partition, s.observations_of(findings))
         effects = work.effects()
-        for partition in work.touched():
+        for partition in touched:
             if self.partitions.get(partition.name) is partition:
                 effects.extend(self.next_cycle(partition))
         return effects

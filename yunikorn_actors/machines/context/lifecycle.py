@@ -16,6 +16,7 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import (
@@ -205,7 +206,7 @@ def _arm_timer(
     work: Work, partition: Partition, app: Application, kind: str, delay_ns: int
 ) -> None:
     generation = partition.next_timer()
-    due_ns = work.now_ns + delay_ns
+    due_ns = min(work.now_ns + delay_ns, INT64_MAX)
     work.record(
         partition,
         f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),

@@ -5,7 +5,7 @@ Creating the queue and adding the application happen in one handler, so no clean
 and is cleaned like any other.
 """
 
-from typing import Any
+from typing import Annotated
 
 import msgspec
 
@@ -20,13 +20,24 @@ from yunikorn_actors.domain.placement import (
     tag_of,
 )
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
-from yunikorn_actors.domain.resource import Resource, strictly_greater_than_zero
+from yunikorn_actors.domain.resource import INT64_MAX, Resource, strictly_greater_than_zero
 from yunikorn_actors.machines.context.work import Partition, Work
 
 GUARANTEED_TAG = "namespace.resourceguaranteed"
 QUOTA_TAG = "namespace.resourcequota"
 MAX_APPLICATIONS_TAG = "namespace.resourcemaxapps"
 _TAG_MAX = 64 * 1024
+
+
+class _Quantity(msgspec.Struct):
+    value: Annotated[int, msgspec.Meta(ge=-INT64_MAX, le=INT64_MAX)]
+
+
+class _TaggedResource(msgspec.Struct):
+    resources: dict[str, _Quantity]
+
+
+_DECODER = msgspec.json.Decoder(_TaggedResource)
 
 
 def queue_for(work: Work, partition: Partition, spec: ApplicationSpec) -> Queue:
@@ -118,10 +129,7 @@ def _tagged(spec: ApplicationSpec, tag: str) -> Resource | None:
     if not text or len(text) > _TAG_MAX:
         return None
     try:
-        entries: dict[str, dict[str, Any]] = msgspec.json.decode(text)["resources"]
-        resource = msgspec.convert(
-            {kind: entry["value"] for kind, entry in entries.items()}, dict[str, int]
-        )
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError):
+        entries = _DECODER.decode(text).resources
+    except (msgspec.MsgspecError, RecursionError):
         return None
-    return _positive(resource)
+    return _positive({kind: entry.value for kind, entry in entries.items() if kind})

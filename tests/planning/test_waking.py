@@ -1,0 +1,161 @@
+"""Nothing that Context would commit waits for ever: who may start next is asked again in time."""
+
+import pytest
+from support import APP, Lab, Recorder, report
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.facts import AllocationCommitted
+from yunikorn_actors.domain.proposals import Allocate
+from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.views import AskView, InFlight
+
+pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+
+def config_with(leaf: str = "", root: str = "") -> str:
+    return (
+        f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*'{root}, "
+        f"queues: [{{name: default{leaf}}}]}}]}}]"
+    )
+
+
+def lab_of(topology: TopologyName, config: str, vcore: int) -> Lab:
+    lab = Lab(topology=topology, config=config)
+    lab.nodes(n1=vcore)
+    lab.submit("app-1", "app-2")
+    lab.settle()
+    return lab
+
+
+def could_run(lab: Lab) -> list[str]:
+    """Return the asks that wait although Context would take a proposal for them."""
+    return [
+        ask.spec.key
+        for app in lab.state.applications.values()
+        for ask in app.asks.values()
+        if ask.remaining
+        and any(
+            check(
+                lab.state,
+                Allocate(
+                    proposal_id=1,
+                    application_id=app.id,
+                    key=ask.spec.key,
+                    sequence=ask.sequence,
+                    node_id=node_id,
+                ),
+            )
+            is None
+            for node_id in lab.state.nodes
+        )
+    ]
+
+
+AWARE = config_with(", properties: {application.sort.policy: stateaware}")
+
+
+def test_an_application_that_becomes_the_oldest(topology: TopologyName) -> None:
+    lab = lab_of(topology, AWARE, 4)
+    lab.ask("big", vcore=50, app="app-1")
+    lab.settle()
+    lab.ask("k", app="app-2")
+    lab.settle()
+    assert lab.running() == []
+    lab.ask("old", app="app-2", tags={si.TAG_CREATION_TIME: "50"})
+    lab.settle()
+    assert could_run(lab) == []
+    assert sorted(lab.running()) == ["k", "old"]
+
+
+def test_the_oldest_runs_out_of_asks_while_accepted(topology: TopologyName) -> None:
+    lab = lab_of(topology, AWARE, 4)
+    lab.ask("p", app="app-1", placeholder=True, task_group_name="g")
+    lab.settle()
+    lab.ask("big", vcore=50, app="app-1")
+    lab.settle()
+    lab.ask("k", app="app-2")
+    lab.settle()
+    assert lab.running() == ["p"]
+    lab.withdraw("big", app="app-1")
+    lab.settle()
+    assert could_run(lab) == []
+    assert sorted(lab.running()) == ["k", "p"]
+
+
+def test_work_recovered_by_force_under_a_limit(topology: TopologyName) -> None:
+    limit = ", limits: [{limit: one, users: [bob], maxapplications: 1}]"
+    lab = lab_of(topology, config_with(root=limit), 9)
+    lab.ask("a", app="app-1")
+    lab.settle()
+    lab.release("a", app="app-1")
+    lab.settle()
+    lab.ask("b", app="app-2")
+    lab.settle()
+    lab.ask("c", app="app-1")
+    lab.settle()
+    assert lab.running() == ["b"]
+    lab.report(report("r", "n1", 1, app="app-1"))
+    lab.settle()
+    assert could_run(lab) == []
+    assert sorted(lab.running()) == ["b", "c", "r"]
+
+
+def test_a_recovered_placeholder_starts_its_application(topology: TopologyName) -> None:
+    lab = lab_of(topology, config_with(", maxapplications: 1"), 9)
+    lab.ask("a", app="app-1")
+    lab.settle()
+    lab.ask("b", app="app-2")
+    lab.settle()
+    lab.report(report("r", "n1", 1, app="app-2", placeholder=True, task_group_name="g"))
+    lab.settle()
+    assert could_run(lab) == []
+
+
+def test_a_node_comes_back_while_a_proposal_is_on_its_way(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica that charged the former node must not believe that the new one is empty."""
+    overtaken = []
+    commit_of_another = View._commit_of_another
+
+    def counted(view: View, fact: AllocationCommitted, held: InFlight | None) -> AskView:
+        if held is not None:
+            overtaken.append(fact)
+        return commit_of_another(view, fact, held)
+
+    monkeypatch.setattr(View, "_commit_of_another", counted)
+    for seed in range(60):
+        lab = Lab(seed=seed, topology=topology)
+        lab.nodes(n1=4)
+        lab.submit(APP)
+        lab.settle()
+        lab.ask("k", vcore=3)
+        lab.decommission("n1")
+        lab.nodes(n1=4)
+        lab.settle()
+        lab.nodes(n2=4)
+        lab.ask("more", vcore=3)
+        lab.settle()
+        assert could_run(lab) == []
+    assert bool(overtaken) == (topology == "proposing")
+
+
+def test_what_no_node_holds_is_told(topology: TopologyName) -> None:
+    """A cycle that places nothing has found something all the same."""
+    heard: list[tuple[str, str]] = []
+
+    class Listener(Recorder):
+        def update_container_scheduling_state(
+            self, request: si.UpdateContainerSchedulingStateRequest
+        ) -> None:
+            heard.append((request.allocation_key, request.state.name))
+
+    lab = Lab(topology=topology, rm=Listener())
+    lab.nodes(n1=1)
+    lab.submit(APP)
+    lab.settle()
+    lab.ask("k", vcore=5)
+    lab.settle()
+    assert heard == [("k", "FAILED")]

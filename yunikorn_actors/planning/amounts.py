@@ -1,0 +1,129 @@
+"""What the planner's view holds: the amounts in flight, and which asks take part.
+
+Nothing else holds amounts, and `in_flight` is empty when everything has been settled.
+"""
+
+from collections.abc import Callable
+
+from yunikorn_actors.domain.ids import first_proposal_id
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.limits import LimitViews
+from yunikorn_actors.planning.nodes import NodeIndex
+from yunikorn_actors.planning.tree import Tree
+from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
+
+
+class Amounts:
+    def __init__(
+        self, state: PartitionState, scheduler_number: int = 0, *, reports: bool = False
+    ) -> None:
+        self.state = state
+        self.findings = Findings(wanted=reports)
+        self.nodes = NodeIndex()
+        self.tree = Tree()
+        self._limits = LimitViews(state)
+        self.apps: dict[int, AppView] = {}
+        self.in_flight: dict[int, InFlight] = {}
+        self._last_id = first_proposal_id(scheduler_number)
+        self.order_is_stale = False
+        """The cluster or the configuration changed since the last plan."""
+        self.stale_leaves: dict[QueueView, None] = {}
+        """Leaves whose amounts changed since: their rank is worked out once, before planning."""
+
+        self.reserved_nodes: dict[str, None] = {}
+        self.reserving_is_stale = False
+        """Something changed that can matter to a reservation, made or wanted."""
+
+    def next_id(self) -> int:
+        self._last_id += 1
+        return self._last_id
+
+    def ask_of(self, application_id: str, key: str) -> AskView | None:
+        app = self.state.applications.get(application_id)
+        return None if app is None else self.apps[app.serial].asks.get(key)
+
+    def _started(self, app: AppView) -> None:
+        app.starting -= 1
+        if not app.starting:
+            for level in app.leaf.lineage:
+                level.starting.pop(app.app.serial, None)
+                self.tree.wake_held(level)
+
+    def _let_go(self, held: InFlight) -> InFlight:
+        held.ask.inflight -= 1
+        self._settle_limits(held)
+        if held.ask.app.starting:
+            self._started(held.ask.app)
+        self._give_back(held.ask.app, held.leaf, held.resource)
+        if self.nodes.views.get(held.node.id) is held.node:
+            self.nodes.give_back(held.node, held.resource)
+            self.tree.wake_shapes(held.node)
+        return held
+
+    def _settle_limits(self, held: InFlight) -> None:
+        for limit in held.limits:
+            limit.settle(held.ask.app, held.resource)
+            self._wake(limit)
+
+    def _wake(self, gate: Gate) -> None:
+        if gate.waiters:
+            self.tree.wake_waiters(gate)
+        if gate.held:
+            self.tree.wake_held(gate)
+
+    def _use(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+        entries = amount.items()
+        for level in leaf.lineage:
+            used = level.used
+            for kind, quantity in entries:
+                used[kind] = used.get(kind, 0) + quantity
+        if leaf.sorts_by_usage:
+            self._charge_app(app, amount, charge)
+
+    def _give_back(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+        for level in leaf.lineage:
+            discharge(level.used, amount)
+        if leaf.sorts_by_usage:
+            self._charge_app(app, amount, discharge)
+        gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
+        for gate in gates:
+            self._wake(gate)
+
+    def _charge_app(
+        self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
+    ) -> None:
+        """Fair order goes by what an application uses."""
+        self.tree.leave(app)
+        write(app.used, amount)
+        self.tree.enter(app)
+
+    def _resync(self, ask: AskView) -> None:
+        """Let as many repeats take part as wait and are not in flight."""
+        repeats = max(0, ask.ask.remaining - ask.inflight) - ask.open
+        if repeats > 0:
+            self._open(ask, repeats)
+        elif repeats < 0:
+            self._shut(ask, -repeats)
+
+    def _open(self, ask: AskView, repeats: int) -> None:
+        was_open = ask.open > 0
+        ask.open += repeats
+        total = repeats * ask.shape.total
+        for level in ask.app.leaf.lineage:
+            level.waiting += total
+        if not was_open:
+            self.tree.add_ask(ask)
+            self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
+            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
+            if lane is not None and not lane.is_open:
+                self.findings.note(ask, lane)
+
+    def _shut(self, ask: AskView, repeats: int) -> None:
+        ask.open -= repeats
+        total = repeats * ask.shape.total
+        for level in ask.app.leaf.lineage:
+            level.waiting -= total
+        if not ask.open:
+            self.tree.drop_ask(ask)
