@@ -124,6 +124,9 @@ class Written:
         self.record(f.NodeRemoved(node_id=name, at_ns=self.now_ns))
 
     def foreign(self, key: str, node: str, **amount: int) -> None:
+        known = self.state.foreign.get(key)
+        if known is not None and known.node_id != node:
+            self.remove_foreign(key)
         self.record(
             f.ForeignAllocationPut(key=key, node_id=node, resource=amount, at_ns=self.now_ns)
         )

@@ -98,7 +98,14 @@ class Tree:
             if lane.refused_by is not None:
                 del lane.refused_by.waiters[lane]
             if not shape.lanes and not shape.waits_for_node:
-                self.shapes.pop(shape.key, None)
+                self._forget(shape)
+
+    def _forget(self, shape: Shape) -> None:
+        """Nobody asks for it; an application held back that still does has nodes tried again."""
+        self._waiting_shapes.pop(shape, None)
+        shape.waits_for_node = False
+        if self.shapes.get(shape.key) is shape:
+            del self.shapes[shape.key]
 
     def open_lane(self, lane: Lane) -> None:
         leaf = lane.leaf
@@ -194,7 +201,7 @@ class Tree:
             del self._waiting_shapes[shape]
             shape.waits_for_node = False
             if not shape.lanes:
-                self.shapes.pop(shape.key, None)
+                self._forget(shape)
             for lane in shape.lanes:
                 if lane.is_open:
                     self.open_lane(lane)
@@ -256,6 +263,8 @@ class Tree:
             if app.entry is not None:
                 self._part(app, shape)
             del app.piles[shape]
+            if not shape.lanes:
+                self._forget(shape)
         if not app.piles:
             app.entry = None
         if -view.order[0] == app.priority and not (pile and pile[0][0][0] == view.order[0]):

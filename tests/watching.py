@@ -1,0 +1,22 @@
+"""Listeners that tell whether what a test is about took place."""
+
+from support import facts_of
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.messages.scheduling import QueueCleaningDue
+from yunikorn_actors.sim.simulator import Simulator
+
+
+class Cleaner:
+    """Counts what the cleaner did: queues it took away, and firings that came to nothing."""
+
+    def __init__(self) -> None:
+        self.removed = 0
+        self.stale = 0
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT and isinstance(delivery.message, QueueCleaningDue):
+            facts = facts_of(simulator, delivery)
+            self.removed += sum(1 for fact in facts if isinstance(fact, f.QueueRemoved))
+            self.stale += not facts
