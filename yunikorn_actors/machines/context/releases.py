@@ -44,9 +44,11 @@ def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> 
                 at_ns=work.now_ns,
             ),
         )
+    # An unknown type is the resource manager's word too; as a fact it would mean a lost node.
+    ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
     for app in _applications(partition, item.application_id):
         for allocation in _matching(app, item):
-            remove_allocation(work, partition, app, allocation, item.type)
+            remove_allocation(work, partition, app, allocation, ended)
             if item.type in BY_RM:
                 _echo(work, partition, app, allocation)
         ask = app.asks.get(item.key)

@@ -1,0 +1,300 @@
+"""Where each detail of the interface comes from.
+
+A story is something that happens to a small cluster; a row says which story gives rise to which
+record. A detail of a feature that is still to come stands here with the name of that feature, and
+moves up when it comes. Every detail has its place.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support import APP, CONFIG, QUEUE, RM, Lab, Recorder, report
+
+from yunikorn_actors import si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.si import ChangeDetail as Detail
+from yunikorn_actors.si import ChangeType, EventType
+
+ADD, SET, REMOVE = ChangeType.ADD, ChangeType.SET, ChangeType.REMOVE
+REQUEST, APPLICATION, NODE = EventType.REQUEST, EventType.APP, EventType.NODE
+QUEUE_, OWNER = EventType.QUEUE, EventType.USERGROUP
+_T = si.TerminationType
+TEAM = si.UserGroupInformation(user="bob", groups=("team",))
+
+
+def _root(leaf: str, settings: str = "") -> str:
+    return CONFIG.replace("{name: default}", leaf).replace(
+        "name: default,", f"name: default, {settings}", 1
+    )
+
+
+LIMITED = _root(
+    "{name: default, limits: [{limit: a, users: [bob], maxresources: {vcore: 9m}}, "
+    "{limit: b, groups: [team], maxresources: {vcore: 9m}}]}"
+)
+SIZED = _root("{name: default, resources: {guaranteed: {vcore: 1m}, max: {vcore: 5m}}}")
+GROWN = _root("{name: default, queues: [{name: inner}]}")
+DYNAMIC = _root("{name: default}", "placementrules: [{name: provided, create: true}],")
+AWARE = _root("{name: default, properties: {application.sort.policy: stateaware}}")
+ONE_AT_A_TIME = _root("{name: default, maxapplications: 1}")
+
+
+class Listening(Recorder):
+    """Confirms what the core takes back; hears container states, so that those are worked out."""
+
+    lab: Lab
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        super().update_allocation(response)
+        for item in response.released:
+            if item.termination_type is _T.TIMEOUT:
+                self.lab.release(
+                    item.allocation_key,
+                    app=item.application_id,
+                    termination_type=item.termination_type,
+                )
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.heard.append(("container", request.allocation_key, request.state.name))
+
+
+def _lab(config: str, topology: TopologyName) -> Lab:
+    rm = Listening()
+    rm.lab = lab = Lab(config=config, topology=topology, rm=rm)
+    lab.nodes(n1=10)
+    lab.simulator.update_application(
+        si.ApplicationRequest(
+            rm_id=RM,
+            new=(si.AddApplicationRequest(application_id=APP, queue_name=QUEUE, ugi=TEAM),),
+        )
+    )
+    lab.settle()
+    return lab
+
+
+# -- stories
+
+
+def _a_life(lab: Lab) -> None:
+    lab.ask("a", vcore=2)
+    lab.settle()
+    lab.release("a", termination_type=_T.STOPPED_BY_RM)
+    lab.advance(30)
+
+
+def _rejected(lab: Lab) -> None:
+    lab.submit("app-2", queue="root.nowhere.x", user="")
+
+
+def _cancelled(lab: Lab) -> None:
+    lab.ask("large", vcore=99)
+    lab.settle()
+    lab.withdraw("large")
+
+
+def _out_of_time(lab: Lab) -> None:
+    lab.submit("app-2", execution_timeout_milli_seconds=5_000)
+    lab.ask("a", app="app-2")
+    lab.ask("large", vcore=99, app="app-2")
+    lab.advance(6)
+
+
+def _starting(lab: Lab) -> None:
+    lab.ask("a")
+
+
+def _node_changes(lab: Lab) -> None:
+    lab.ask("a", vcore=2)
+    lab.settle()
+    lab.node("n1", si.ActionFromRM.UPDATE, attributes={si.NODE_READY_ATTRIBUTE: "false"})
+    lab.node("n1", si.ActionFromRM.UPDATE, 20, occupied_resource=si.Resource.of({"vcore": 1}))
+    lab.decommission("n1")
+
+
+def _reservation(lab: Lab) -> None:
+    """There is room enough, and on no node; after a while one is kept."""
+    lab.nodes(n2=10)
+    lab.report(report("a", "n1", 8), report("b", "n2", 8))
+    lab.ask("c", vcore=3)
+    lab.advance(5)
+
+
+def _one_at_a_time(lab: Lab) -> None:
+    lab.submit("app-2")
+    lab.ask("a")
+    lab.ask("b", app="app-2")
+    lab.settle()
+    lab.remove(APP)
+
+
+def _reloaded(to: str) -> Callable[[Lab], None]:
+    return lambda lab: lab.configure(to)
+
+
+def _dynamic(lab: Lab) -> None:
+    lab.submit("app-2", queue="root.new")
+
+
+Record = tuple[EventType, str, ChangeType, str]
+"""Kind of object, its name, what happened to it, and the other object of the event."""
+Story = tuple[str, Callable[[Lab], None]]
+"""The configuration it begins under, and what happens."""
+LIFE: Story = (LIMITED, _a_life)
+TIME: Story = (CONFIG, _out_of_time)
+NODES: Story = (CONFIG, _node_changes)
+
+ROWS: dict[Detail, tuple[Story, Record]] = {
+    Detail.DETAILS_NONE: (LIFE, (NODE, "n1", ADD, "")),
+    Detail.REQUEST_CANCEL: ((CONFIG, _cancelled), (APPLICATION, APP, REMOVE, "large")),
+    Detail.REQUEST_ALLOC: (LIFE, (REQUEST, "a", SET, APP)),
+    Detail.REQUEST_TIMEOUT: (TIME, (APPLICATION, "app-2", REMOVE, "large")),
+    Detail.APP_ALLOC: (LIFE, (APPLICATION, APP, ADD, "a")),
+    Detail.APP_REQUEST: (LIFE, (APPLICATION, APP, ADD, "a")),
+    Detail.APP_REJECT: ((CONFIG, _rejected), (APPLICATION, "app-2", SET, "")),
+    Detail.APP_NEW: (LIFE, (APPLICATION, APP, ADD, "")),
+    Detail.APP_ACCEPTED: (LIFE, (APPLICATION, APP, SET, "")),
+    Detail.APP_STARTING: ((AWARE, _starting), (APPLICATION, APP, SET, "")),
+    Detail.APP_RUNNING: (LIFE, (APPLICATION, APP, SET, "")),
+    Detail.APP_COMPLETING: (LIFE, (APPLICATION, APP, SET, "")),
+    Detail.APP_COMPLETED: (LIFE, (APPLICATION, APP, SET, "")),
+    Detail.APP_FAILING: (TIME, (APPLICATION, "app-2", SET, "")),
+    Detail.APP_FAILED: (TIME, (APPLICATION, "app-2", SET, "")),
+    Detail.NODE_DECOMISSION: (NODES, (NODE, "n1", REMOVE, "")),
+    Detail.NODE_READY: (NODES, (NODE, "n1", SET, "")),
+    Detail.NODE_SCHEDULABLE: (LIFE, (NODE, "n1", SET, "")),
+    Detail.NODE_ALLOC: (LIFE, (NODE, "n1", REMOVE, "a")),
+    Detail.NODE_CAPACITY: (NODES, (NODE, "n1", SET, "")),
+    Detail.NODE_OCCUPIED: (NODES, (NODE, "n1", SET, "")),
+    Detail.QUEUE_CONFIG: ((CONFIG, _reloaded(SIZED)), (QUEUE_, QUEUE, SET, "")),
+    Detail.QUEUE_DYNAMIC: ((DYNAMIC, _dynamic), (QUEUE_, "root.new", ADD, "")),
+    Detail.QUEUE_TYPE: ((CONFIG, _reloaded(GROWN)), (QUEUE_, QUEUE, SET, "")),
+    Detail.QUEUE_MAX: ((CONFIG, _reloaded(SIZED)), (QUEUE_, QUEUE, SET, "")),
+    Detail.QUEUE_GUARANTEED: ((CONFIG, _reloaded(SIZED)), (QUEUE_, QUEUE, SET, "")),
+    Detail.QUEUE_APP: (LIFE, (QUEUE_, QUEUE, REMOVE, APP)),
+    Detail.QUEUE_ALLOC: (LIFE, (QUEUE_, QUEUE, ADD, APP)),
+    Detail.ALLOC_CANCEL: (LIFE, (APPLICATION, APP, REMOVE, "a")),
+    Detail.ALLOC_TIMEOUT: (TIME, (APPLICATION, "app-2", REMOVE, "a")),
+    Detail.ALLOC_NODEREMOVED: (NODES, (APPLICATION, APP, REMOVE, "a")),
+    Detail.UG_USER_LIMIT: ((CONFIG, _reloaded(LIMITED)), (OWNER, "bob", SET, QUEUE)),
+    Detail.UG_GROUP_LIMIT: ((LIMITED, _reloaded(CONFIG)), (OWNER, "team", REMOVE, QUEUE)),
+    Detail.UG_APP_LINK: (LIFE, (OWNER, "team", SET, APP)),
+    Detail.UG_USER_RESOURCE: (LIFE, (OWNER, "bob", ADD, "root")),
+    Detail.UG_GROUP_RESOURCE: (LIFE, (OWNER, "team", REMOVE, QUEUE)),
+}  # fmt: skip
+
+TO_COME: dict[Detail, tuple[str, Story | None]] = {
+    Detail.APP_RESUMING: ("gang scheduling: soft timeout of placeholders", None),
+    Detail.APP_EXPIRED: ("the end of an application's history", (CONFIG, _a_life)),
+    Detail.APP_CANNOTRUN_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
+    Detail.APP_RUNNABLE_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
+    Detail.APP_CANNOTRUN_QUOTA: ("limits bound running applications", None),
+    Detail.APP_RUNNABLE_QUOTA: ("limits bound running applications", None),
+    Detail.NODE_RESERVATION: ("reservations", (CONFIG, _reservation)),
+    Detail.QUEUE_PREEMPTION: ("preemption for a quota", None),
+    Detail.ALLOC_PREEMPT: ("preemption", None),
+    Detail.ALLOC_REPLACED: ("gang scheduling: swaps", None),
+}  # fmt: skip
+
+
+def _records(story: Story, topology: TopologyName) -> tuple[si.EventRecord, ...]:
+    config, happens = story
+    lab = _lab(config, topology)
+    happens(lab)
+    lab.settle()
+    lab.simulator.advance(lab.context._estate.settings.history_ns)
+    assert [] == lab.simulator.callback_errors
+    return lab.simulator.events().records
+
+
+def test_every_detail_has_its_place() -> None:
+    assert sorted(Detail) == sorted([*ROWS, *TO_COME])
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("detail", ROWS, ids=lambda detail: detail.name)
+def test_where_a_detail_comes_from(detail: Detail, topology: TopologyName) -> None:
+    story, wanted = ROWS[detail]
+    found = [
+        (it.type, it.object_id, it.event_change_type, it.reference_id)
+        for it in _records(story, topology)
+        if it.event_change_detail is detail
+    ]
+    assert wanted in found
+
+
+@pytest.mark.parametrize(
+    "detail", [d for d, row in TO_COME.items() if row[1]], ids=lambda d: d.name
+)
+def test_a_detail_that_is_to_come(detail: Detail) -> None:
+    """When this fails the feature has come, and the detail belongs among the rows."""
+    _, story = TO_COME[detail]
+    assert story is not None
+    assert detail not in [it.event_change_detail for it in _records(story, "proposing")]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_stories_happen(topology: TopologyName) -> None:
+    """What is to come happens already, it only leaves no record."""
+    reserved = _lab(CONFIG, topology)
+    _reservation(reserved)
+    assert ["n1"] == [n.id for n in reserved.state.nodes.values() if n.reservations]
+    bounded = _lab(ONE_AT_A_TIME, topology)
+    bounded.submit("app-2")
+    bounded.ask("a")
+    bounded.ask("b", app="app-2")
+    bounded.settle()
+    assert (["a"], ["b"]) == (bounded.running(), bounded.waiting())
+
+
+@pytest.mark.parametrize("type_", [_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM])
+def test_a_resource_manager_that_gives_no_reason(type_: si.TerminationType) -> None:
+    """It cancels; only a node that leaves takes its work along."""
+    lab = _lab(CONFIG, "proposing")
+    lab.ask("a")
+    lab.settle()
+    lab.release("a", termination_type=type_)
+    lab.settle()
+    details = [record.event_change_detail for record in lab.simulator.events().records]
+    assert Detail.ALLOC_CANCEL in details
+    assert Detail.ALLOC_NODEREMOVED not in details
+
+
+def _times(lab: Lab) -> list[int]:
+    return [record.timestamp_nano for record in lab.simulator.events().records]
+
+
+def test_records_stand_in_the_order_of_time() -> None:
+    lab = _lab(CONFIG, "proposing")
+    _a_life(lab)
+    lab.settle()
+    assert sorted(_times(lab)) == _times(lab)
+    assert lab.simulator.now_ns == _times(lab)[-1]
+
+
+def test_a_long_message_is_cut() -> None:
+    lab = _lab(CONFIG, "proposing")
+    lab.submit("app-2", queue="root." + "x" * 1_000)
+    lab.settle()
+    (record,) = [
+        r for r in lab.simulator.events().records if r.event_change_detail is Detail.APP_REJECT
+    ]
+    ((_, told),) = [line for line in lab.rm.told("application") if line[0] == "app-2"]
+    assert 1024 < len(told)
+    assert f"{told[:1021]}..." == record.message
+
+
+def test_amounts_are_told() -> None:
+    lab = _lab(CONFIG, "proposing")
+    _a_life(lab)
+    lab.settle()
+    told: dict[Any, dict[str, int]] = {
+        record.event_change_detail: record.resource.amounts()
+        for record in lab.simulator.events().records
+        if record.resource is not None
+    }
+    for detail in (Detail.APP_REQUEST, Detail.APP_ALLOC, Detail.NODE_ALLOC, Detail.ALLOC_CANCEL):
+        assert {"vcore": 2} == told[detail]
+    assert {} == told[Detail.APP_RUNNING]
