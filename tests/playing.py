@@ -312,8 +312,13 @@ class Player:
 
     def leftovers(self) -> dict[str, Any]:
         """Whatever is not zero although nothing runs and nothing waits (G29)."""
-        left: dict[str, Any] = {"timers": self.simulator._timers}
+        current = self.simulator._registered.values()
+        left: dict[str, Any] = {
+            "timers": self.simulator._timers,
+            "callbacks": [it for it in self.simulator._callbacks if it not in current],
+        }
         for name, partition in self.context.partitions.items():
+            left[f"cleaning of {name}"] = partition.cleaning
             left |= {f"{what} of {name}": rest for what, rest in _left(partition.state).items()}
         return {name: rest for name, rest in left.items() if rest}
 
