@@ -164,9 +164,10 @@ def test_what_no_node_holds_is_told(topology: TopologyName) -> None:
 def test_shapes_that_nobody_asks_for_are_forgotten(topology: TopologyName) -> None:
     """They would be looked at whenever a node has more room."""
     lab = lab_of(topology, config_with(), 4)
+    lab.nodes(**{f"n{number}": 4 for number in range(2, 40)})
     keys = [f"k{number}" for number in range(50)]
     for number, key in enumerate(keys):
-        lab.ask(key, vcore=100 + number)
+        lab.ask(key, vcore=5 + number)
     lab.settle()
     assert len(lab.planner.tree.shapes) == len(keys)
     lab.withdraw(*keys, app="app-1")
