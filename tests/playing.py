@@ -148,7 +148,7 @@ class Player:
         self.simulator.update_configuration(request)
 
     def _administer(self, _: str, *, config: str) -> None:
-        self.simulator.update_admin_configuration(config)
+        self.simulator.update_configuration(si.UpdateConfigurationRequest(config=config))
 
     def _nodes(self, rm: str, *, nodes: tuple[si.NodeInfo, ...]) -> None:
         self.simulator.update_node(si.NodeRequest(rm_id=rm, nodes=nodes))

@@ -44,13 +44,7 @@ from yunikorn_actors.messages.rm_events import (
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
 
 _Answer = TypeVar("_Answer", bound=Message)
-_Request = TypeVar(
-    "_Request",
-    si.AllocationRequest,
-    si.ApplicationRequest,
-    si.NodeRequest,
-    si.UpdateConfigurationRequest,
-)
+_Request = TypeVar("_Request", si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
 
 
 class Gateway(ABC):
@@ -132,8 +126,16 @@ class Gateway(ABC):
         self._post(RM_PROXY, NodesRequested(request=request), self._name("node"))
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Reload; when the configuration is refused nothing has changed."""
-        self._check(request, si.UpdateConfigurationRequest)
+        """Reload; when the configuration is refused nothing has changed.
+
+        Without a resource manager it is the administrator who speaks, for every policy group that
+        brings no configuration of its own.
+        """
+        si.check_form(request, si.UpdateConfigurationRequest)
+        if not request.rm_id:
+            self._administer(parse_config(request.config))
+            return
+        self._check_registered(request.rm_id, si.UpdateConfigurationRequest.__name__)
         config = _brought(request.config)
         self._await_acceptance(
             RM_PROXY,
@@ -144,7 +146,7 @@ class Gateway(ABC):
         )
         self._resolvers.bring(request.rm_id, config)
 
-    # -- the life of a resource manager, and the administrator
+    # -- the life of a resource manager
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Pause: its work goes on, nothing is decided or delivered until it registers again."""
@@ -157,16 +159,6 @@ class Gateway(ABC):
         self._registered.pop(rm_id, None)
         self._resolvers.leave(rm_id)
         self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
-
-    def update_admin_configuration(self, text: str) -> None:
-        """Set the configuration of every policy group that brings none."""
-        config = parse_config(text)
-        self._await_acceptance(
-            CONTEXT,
-            lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
-            "configuration",
-        )
-        self._resolvers.bring_admin(config)
 
     # -- questions
 
@@ -186,6 +178,14 @@ class Gateway(ABC):
         )
 
     # -- parts
+
+    def _administer(self, config: SchedulerConfig) -> None:
+        self._await_acceptance(
+            CONTEXT,
+            lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
+            "configuration",
+        )
+        self._resolvers.bring_admin(config)
 
     def _check(self, request: _Request, kind: type[_Request]) -> None:
         si.check_form(request, kind)

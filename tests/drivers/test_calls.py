@@ -113,7 +113,9 @@ WAITING: dict[str, Callable[[Lab], object]] = {
     "update_configuration": lambda lab: lab.core.update_configuration(
         si.UpdateConfigurationRequest(rm_id=RM, config=CONFIG)
     ),
-    "update_admin_configuration": lambda lab: lab.core.update_admin_configuration(CONFIG),
+    "of the administrator": lambda lab: lab.core.update_configuration(
+        si.UpdateConfigurationRequest(config=CONFIG)
+    ),
 }
 
 
@@ -251,7 +253,9 @@ CALLS: dict[str, Callable[[SchedulerCore], object]] = {
     "update_configuration": lambda core: core.update_configuration(
         si.UpdateConfigurationRequest(rm_id=RM, config=CONFIG)
     ),
-    "update_admin_configuration": lambda core: core.update_admin_configuration(CONFIG),
+    "of the administrator": lambda core: core.update_configuration(
+        si.UpdateConfigurationRequest(config=CONFIG)
+    ),
     "resource_manager_lost": lambda core: core.resource_manager_lost(RM),
     "unregister_resource_manager": lambda core: core.unregister_resource_manager(RM),
     "state_dump": lambda core: core.state_dump(),

@@ -251,7 +251,7 @@ def test_the_configuration_in_force_names_the_resolver() -> None:
 
 def test_the_resolver_of_the_administrator_and_of_another_member() -> None:
     door = Door("", accounts={"bob": ("staff",)})
-    door.core.update_admin_configuration(OS)
+    door.core.update_configuration(si.UpdateConfigurationRequest(config=OS))
     door.submit(app("a", "bob"))
     door.core.register_resource_manager(
         si.RegisterResourceManagerRequest(rm_id="rm-2", config=DEFAULT), Recorder()

@@ -125,7 +125,7 @@ async def test_configurations() -> None:
         )
         queues = (await core.state_dump())["partitions"]["[rm-1]default"]["queues"]
         assert "root.other" in queues
-        await core.update_admin_configuration(CONFIG)
+        await core.update_configuration(si.UpdateConfigurationRequest(config=CONFIG))
 
 
 @on_a_loop
@@ -171,7 +171,7 @@ async def test_the_loop_comes_round_while_a_question_waits() -> None:
             for call in (
                 core.state_dump(),
                 register(core, "rm-2"),
-                core.update_admin_configuration(CONFIG),
+                core.update_configuration(si.UpdateConfigurationRequest(config=CONFIG)),
             )
         ]
         assert TICKS == await tick()

@@ -39,11 +39,12 @@ class AsyncSchedulerCore:
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | None = None,
+        config: str | Path | None = None,
         time_scale: int = 1,
     ) -> None:
         self._core = _Core(
             self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
-            time_scale=time_scale,
+            config=config, time_scale=time_scale,
         )  # fmt: skip
         self._lanes = Lanes()
         self._inboxes: dict[str, Inbox] = {}
@@ -57,8 +58,8 @@ class AsyncSchedulerCore:
     # -- life
 
     async def start(self) -> Self:
-        """Start the core, which waits for nobody and so needs no thread."""
-        self._core.start()
+        """Start the core; the wait for its configuration is over at once, but it is a wait."""
+        await asyncio.to_thread(self._core.start)
         return self
 
     async def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
@@ -105,16 +106,13 @@ class AsyncSchedulerCore:
     async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         await self._call(_lane_of(request), self._core.update_configuration, request)
 
-    # -- the life of a resource manager, and the administrator
+    # -- the life of a resource manager
 
     async def resource_manager_lost(self, rm_id: str) -> None:
         await self._call(rm_id, self._take_leave, self._core.resource_manager_lost, rm_id)
 
     async def unregister_resource_manager(self, rm_id: str) -> None:
         await self._call(rm_id, self._take_leave, self._core.unregister_resource_manager, rm_id)
-
-    async def update_admin_configuration(self, text: str) -> None:
-        await self._call(None, self._core.update_admin_configuration, text)
 
     # -- questions
 

@@ -18,6 +18,7 @@ from typing import Any, Self
 import msgspec
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.config import SchedulerConfig, parse_config
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
@@ -63,8 +64,10 @@ class SchedulerCore(Gateway):
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | None = None,
+        config: str | Path | None = None,
         time_scale: int = 1,
     ) -> None:
+        """Make a core; `config`, a file or its text, is the administrator's configuration."""
         self.clock = Clock(time_scale)
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
@@ -74,6 +77,7 @@ class SchedulerCore(Gateway):
             topology, settings=settings or Settings(), instance=instance or secrets.token_hex(4)
         )
         self._trace = None if trace is None else Path(trace)
+        self._config = None if config is None else parse_config(_text_of(config))
         self._shells = Shells()
         self._replies = Replies()
         self._timers = TimerThread(self.clock, self._shells.tell)
@@ -103,8 +107,17 @@ class SchedulerCore(Gateway):
                 self._state = "stopped"
                 self._stop(STOP_TIMEOUT_S)
                 raise
+        if self._config is not None:
+            self._bring(self._config)
         logger.info("core started, topology {}", self._topology.name)
         return self
+
+    def _bring(self, config: SchedulerConfig) -> None:
+        try:
+            self._administer(config)
+        except BaseException:
+            self.stop()
+            raise
 
     def _start_threads(self) -> None:
         if self._trace is not None:
@@ -329,3 +342,10 @@ class SchedulerCore(Gateway):
                 if address not in at_work
             }
         self.recorder.close({"states": states}, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+
+
+def _text_of(config: str | Path) -> str:
+    """Read a file; a text tells itself from the name of one by a colon, which each has."""
+    if isinstance(config, str) and (":" in config or not config.strip()):
+        return config
+    return Path(config).read_text(encoding="utf-8")

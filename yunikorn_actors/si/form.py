@@ -71,6 +71,16 @@ def _existing_have_owners(node: NodeInfo) -> Fault | None:
     return None
 
 
+def _administrator_says_the_configuration(request: UpdateConfigurationRequest) -> Fault | None:
+    """Without a resource manager it holds for every group that brings none."""
+    for step in () if request.rm_id else ("policy_group", "extra_config"):
+        if getattr(request, step):
+            return Fault(
+                path=f".{step}", reason="belongs to a resource manager; set rm_id, or leave it out"
+            )
+    return None
+
+
 def _no_owner(step: str, why: str) -> Fault:
     return Fault(path=f"{step}.application_id", reason=f"must not be empty; {why}")
 
@@ -87,6 +97,7 @@ _FORMS: Final[Forms] = {
     AddApplicationRequest: Form(required=("application_id",)),
     RemoveApplicationRequest: Form(required=("application_id",)),
     NodeInfo: Form(required=("node_id",), rule=_existing_have_owners),
+    UpdateConfigurationRequest: Form(rule=_administrator_says_the_configuration),
     Resource: Form(plainly_sound=plain_resource),
 }
 

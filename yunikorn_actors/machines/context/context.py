@@ -29,7 +29,7 @@ from yunikorn_actors.messages.base import (
     RM_PROXY,
     Message,
 )
-from yunikorn_actors.messages.queries import Accepted, StateDump, StateDumpRequested
+from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
 
 
 class Context:
@@ -139,7 +139,8 @@ class Context:
         effects = [
             effect for group in groups for effect in self._estate.reload_group(group, now_ns)
         ]
-        return [*effects, Send(to=message.reply_to, message=Accepted())]
+        answer = rm.RMConfigUpdated(reply_to=message.reply_to)
+        return [*effects, Send(to=RM_PROXY, message=answer)]
 
     # -- requests of resource managers
 

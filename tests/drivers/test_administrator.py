@@ -1,0 +1,76 @@
+"""The administrator's configuration: for every policy group that brings none of its own."""
+
+import pytest
+from probes import Lab, register
+from support import CONFIG, Recorder
+
+from yunikorn_actors import ConfigError, InvalidRequest, Refused, si
+
+
+def config(leaf: str) -> str:
+    return CONFIG.replace("[{name: default}]", f"[{{name: {leaf}}}]")
+
+
+def administer(lab: Lab, text: str) -> None:
+    lab.core.update_configuration(si.UpdateConfigurationRequest(config=text))
+
+
+def register_without(lab: Lab, rm_id: str, group: str = "") -> None:
+    request = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=group)
+    lab.core.register_resource_manager(request, Recorder())
+
+
+def leaves(lab: Lab, rm_id: str) -> list[str]:
+    queues = lab.core.state_dump()["partitions"][f"[{rm_id}]default"]["queues"]
+    return [path for path, queue in queues.items() if queue["leaf"]]
+
+
+def test_it_holds_for_those_who_come_later(lab: Lab) -> None:
+    administer(lab, config("a"))
+    register_without(lab, "rm-1")
+    assert ["root.a"] == leaves(lab, "rm-1")
+
+
+def test_it_reaches_every_group_that_brought_nothing_and_no_other(lab: Lab) -> None:
+    register_without(lab, "rm-1")
+    register_without(lab, "rm-2", group="east")
+    west = si.RegisterResourceManagerRequest(rm_id="rm-3", policy_group="west", config=CONFIG)
+    lab.core.register_resource_manager(west, Recorder())
+    administer(lab, config("a"))
+    expected = [["root.a"], ["root.a"], ["root.default"]]
+    assert expected == [leaves(lab, rm) for rm in ("rm-1", "rm-2", "rm-3")]
+
+
+def test_a_group_that_brings_its_own_keeps_it(lab: Lab) -> None:
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1", policy_group="east", config=CONFIG)
+    lab.core.register_resource_manager(request, Recorder())
+    register_without(lab, "rm-2", group="east")
+    administer(lab, config("a"))
+    assert ["root.default"] == leaves(lab, "rm-1") == leaves(lab, "rm-2")
+
+
+def test_what_is_refused_changes_nothing(lab: Lab) -> None:
+    administer(lab, config("a"))
+    register_without(lab, "rm-1")
+    before = lab.core.state_dump()
+    with pytest.raises(ConfigError, match="unknown key 'nam'"):
+        administer(lab, "partitions: [{nam: default}]")
+    with pytest.raises(InvalidRequest, match=r"extra_config: belongs to a resource manager"):
+        lab.core.update_configuration(si.UpdateConfigurationRequest(extra_config={"a": "b"}))
+    assert before == lab.core.state_dump()
+
+
+def test_a_resource_manager_that_takes_its_configuration_back_has_the_administrators(
+    lab: Lab,
+) -> None:
+    register(lab.core, Recorder())
+    administer(lab, config("a"))
+    with pytest.raises(Refused, match="is in policy group"):
+        lab.core.update_configuration(
+            si.UpdateConfigurationRequest(rm_id="rm-1", policy_group="other")
+        )
+    assert ["root.default"] == leaves(lab, "rm-1")
+    lab.core.update_configuration(si.UpdateConfigurationRequest(rm_id="rm-1"))
+    lab.pass_time(lab.now_ns + 11_000_000_000)
+    lab.rest()
+    assert ["root.a"] == leaves(lab, "rm-1")
