@@ -210,7 +210,9 @@ def facts() -> str:
         NOTE,
         ABOUT_FACTS,
     ]
-    for described in classes_of(PACKAGE / "domain" / "facts.py"):
+    kinds = ("cluster", "applications", "work")
+    sources = [PACKAGE / "domain" / "facts" / f"{kind}.py" for kind in kinds]
+    for described in (found for source in sources for found in classes_of(source)):
         if "Base" in described.bases:
             where = [f"`{module}`" for module, names in made.items() if described.name in names]
             assert where, f"{described.name} is recorded nowhere"

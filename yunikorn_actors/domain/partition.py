@@ -13,14 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain import node_changes
+from yunikorn_actors.domain import node_changes, work_changes
 from yunikorn_actors.domain.allocation import (
-    Allocation,
-    Ask,
-    AskSpec,
     ForeignAllocation,
-    Reservation,
-    WaitingState,
 )
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
@@ -33,18 +28,14 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.books import (
     attach,
-    books_of,
     detach,
     forget_allocating,
     relink,
-    strike,
-    waiting,
-    write,
 )
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.user import Usage
 
 
@@ -189,140 +180,6 @@ class PartitionState:
     def _on_timer_cancelled(self, fact: f.TimerCancelled) -> None:
         self.applications[fact.application_id].timers.pop(fact.kind, None)
 
-    # -- asks
-
-    def _on_ask_added(self, fact: f.AskAdded) -> None:
-        spec = fact.spec
-        app = self.applications[spec.application_id]
-        app.submitted_ns = min(app.submitted_ns, fact.created_ns)
-        app.asks[spec.key] = Ask(
-            spec=spec,
-            created_ns=fact.created_ns,
-            sequence=fact.sequence,
-            remaining=spec.max_allocations,
-        )
-        write(app.pending_books, waiting(spec, spec.max_allocations))
-
-    def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
-        app = self.applications[fact.spec.application_id]
-        ask = app.asks[fact.spec.key]
-        strike(app.pending_books, waiting(ask.spec, ask.remaining))
-        ask.spec = fact.spec
-        ask.remaining = fact.spec.max_allocations - ask.taken
-        write(app.pending_books, waiting(ask.spec, ask.remaining))
-
-    def _on_ask_removed(self, fact: f.AskRemoved) -> None:
-        app = self.applications[fact.application_id]
-        ask = app.asks[fact.key]
-        strike(app.pending_books, waiting(ask.spec, ask.remaining))
-        ask.remaining = 0
-        if not ask.uuids:
-            del app.asks[fact.key]
-
-    def _on_ask_reported(self, fact: f.AskReported) -> None:
-        self.applications[fact.application_id].asks[fact.key].told = fact.state
-
-    # -- allocations
-
-    def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
-        app = self.applications[fact.application_id]
-        ask = app.asks[fact.key]
-        ask.remaining -= 1
-        ask.taken += 1
-        ask.told = WaitingState.SCHEDULED
-        for kind, quantity in ask.spec.resource.items():
-            for book in app.pending_books:
-                book[kind] -= quantity
-        self._place(app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
-
-    def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
-        spec = fact.spec
-        app = self.applications[spec.application_id]
-        app.submitted_ns = min(app.submitted_ns, fact.created_ns)
-        ask = app.asks.get(spec.key)
-        if ask is None:
-            ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
-            app.asks[spec.key] = ask
-        ask.taken += 1
-        self._place(app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
-
-    def _place(
-        self, app: Application, ask: Ask, spec: AskSpec, uuid: str, node_id: str, at_ns: int
-    ) -> None:
-        resource = spec.resource
-        allocation = Allocation(
-            uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
-        )
-        ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
-        app.allocations[uuid] = allocation
-        self.allocation_count += 1
-        write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
-        node = self.nodes[node_id]
-        node.allocations[uuid] = allocation
-        allocated, available = node.allocated, node.available
-        for kind, quantity in resource.items():
-            allocated[kind] = allocated.get(kind, 0) + quantity
-            available[kind] = available.get(kind, 0) - quantity
-        if app.state is ApplicationState.ACCEPTED:
-            for level in app.queue.lineage:
-                level.allocating[app.serial] = None
-        if app.serial not in app.usages[0].running:
-            for usage in (*app.usages, *app.group_usages):
-                usage.running[app.serial] = None
-
-    def _on_reservation_made(self, fact: f.ReservationMade) -> None:
-        ask = self.applications[fact.application_id].asks[fact.key]
-        ask.reserved = (*ask.reserved, fact.node_id)
-        ask.told = WaitingState.RESERVED
-        self.nodes[fact.node_id].reservations[fact.application_id, fact.key] = Reservation(
-            application_id=fact.application_id,
-            key=fact.key,
-            node_id=fact.node_id,
-            required=fact.required,
-            made_ns=fact.at_ns,
-        )
-        self.reservation_count += 1
-
-    def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
-        ask = self.applications[fact.application_id].asks[fact.key]
-        ask.reserved = tuple(id_ for id_ in ask.reserved if id_ != fact.node_id)
-        if ask.told is WaitingState.RESERVED and not ask.reserved:
-            ask.told = WaitingState.UNTOLD
-        del self.nodes[fact.node_id].reservations[fact.application_id, fact.key]
-        self.reservation_count -= 1
-
-    def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
-        app = self.applications[fact.application_id]
-        allocation = app.allocations[fact.uuid]
-        node = self.nodes[allocation.node_id]
-        books = books_of(app, allocation)
-        strike(books, allocation.resource)
-        discharge(node.allocated, allocation.resource)
-        charge(node.available, allocation.resource)
-        allocation.resource = fact.resource
-        write(books, fact.resource)
-        charge(node.allocated, fact.resource)
-        discharge(node.available, fact.resource)
-
-    def _on_release_requested(self, fact: f.ReleaseRequested) -> None:
-        self.applications[fact.application_id].allocations[fact.uuid].releasing = fact.type
-
-    def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
-        app = self.applications[fact.application_id]
-        allocation = app.allocations.pop(fact.uuid)
-        self.allocation_count -= 1
-        strike(books_of(app, allocation), allocation.resource)
-        node = self.nodes[allocation.node_id]
-        del node.allocations[fact.uuid]
-        discharge(node.allocated, allocation.resource)
-        charge(node.available, allocation.resource)
-        if not app.allocations:
-            forget_allocating(app)
-        ask = app.asks[allocation.spec.key]
-        ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
-        if not ask.uuids and not ask.remaining:
-            del app.asks[allocation.spec.key]
-
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: PartitionState._on_configured,
@@ -345,17 +202,17 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ApplicationForgotten: PartitionState._on_application_forgotten,
     f.TimerArmed: PartitionState._on_timer_armed,
     f.TimerCancelled: PartitionState._on_timer_cancelled,
-    f.AskAdded: PartitionState._on_ask_added,
-    f.AskReplaced: PartitionState._on_ask_replaced,
-    f.AskRemoved: PartitionState._on_ask_removed,
-    f.AskReported: PartitionState._on_ask_reported,
-    f.AllocationCommitted: PartitionState._on_allocation_committed,
-    f.AllocationRecovered: PartitionState._on_allocation_recovered,
-    f.ReservationMade: PartitionState._on_reservation_made,
-    f.ReservationDropped: PartitionState._on_reservation_dropped,
-    f.AllocationResized: PartitionState._on_allocation_resized,
-    f.ReleaseRequested: PartitionState._on_release_requested,
-    f.AllocationReleased: PartitionState._on_allocation_released,
+    f.AskAdded: work_changes.ask_added,
+    f.AskReplaced: work_changes.ask_replaced,
+    f.AskRemoved: work_changes.ask_removed,
+    f.AskReported: work_changes.ask_reported,
+    f.AllocationCommitted: work_changes.allocation_committed,
+    f.AllocationRecovered: work_changes.allocation_recovered,
+    f.ReservationMade: work_changes.reservation_made,
+    f.ReservationDropped: work_changes.reservation_dropped,
+    f.AllocationResized: work_changes.allocation_resized,
+    f.ReleaseRequested: work_changes.release_requested,
+    f.AllocationReleased: work_changes.allocation_released,
     f.ForeignAllocationPut: node_changes.foreign_put,
     f.ForeignAllocationRemoved: node_changes.foreign_removed,
 }

@@ -1,0 +1,122 @@
+"""Facts: what is true from now on, in one partition.
+
+Context writes them down, numbers them and applies them; every replica applies the same facts in the
+same order and is equal. A fact can be understood by itself, so that a reader without a replica (the
+event publisher, a person) needs no other; sums are the business of `PartitionState.apply`. Times
+are given, never read.
+"""
+
+from yunikorn_actors.domain.facts.applications import (
+    ApplicationAdded,
+    ApplicationForgotten,
+    ApplicationLinked,
+    ApplicationRejected,
+    ApplicationRemoved,
+    ApplicationStateChanged,
+    TimerArmed,
+    TimerCancelled,
+)
+from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.facts.cluster import (
+    ForeignAllocationPut,
+    ForeignAllocationRemoved,
+    NodeActionRefused,
+    NodeAdded,
+    NodeAttributesReplaced,
+    NodeRemoved,
+    NodeResized,
+    NodeScheduleChanged,
+    PartitionConfigured,
+    QueueAdded,
+    QueueReconfigured,
+    QueueRemoved,
+    QueueStateChanged,
+    SchedulingHeld,
+)
+from yunikorn_actors.domain.facts.work import (
+    AllocationCommitted,
+    AllocationRecovered,
+    AllocationReleased,
+    AllocationResized,
+    AskAdded,
+    AskRemoved,
+    AskReplaced,
+    AskReported,
+    ReleaseRequested,
+    ReservationDropped,
+    ReservationMade,
+)
+
+__all__ = [
+    "AllocationCommitted",
+    "AllocationRecovered",
+    "AllocationReleased",
+    "AllocationResized",
+    "ApplicationAdded",
+    "ApplicationForgotten",
+    "ApplicationLinked",
+    "ApplicationRejected",
+    "ApplicationRemoved",
+    "ApplicationStateChanged",
+    "AskAdded",
+    "AskRemoved",
+    "AskReplaced",
+    "AskReported",
+    "Base",
+    "Fact",
+    "ForeignAllocationPut",
+    "ForeignAllocationRemoved",
+    "NodeActionRefused",
+    "NodeAdded",
+    "NodeAttributesReplaced",
+    "NodeRemoved",
+    "NodeResized",
+    "NodeScheduleChanged",
+    "PartitionConfigured",
+    "QueueAdded",
+    "QueueReconfigured",
+    "QueueRemoved",
+    "QueueStateChanged",
+    "ReleaseRequested",
+    "ReservationDropped",
+    "ReservationMade",
+    "SchedulingHeld",
+    "TimerArmed",
+    "TimerCancelled",
+]
+
+Fact = (
+    PartitionConfigured
+    | SchedulingHeld
+    | QueueAdded
+    | QueueReconfigured
+    | QueueStateChanged
+    | QueueRemoved
+    | NodeAdded
+    | NodeResized
+    | NodeAttributesReplaced
+    | NodeScheduleChanged
+    | NodeRemoved
+    | NodeActionRefused
+    | ApplicationAdded
+    | ApplicationRejected
+    | ApplicationStateChanged
+    | ApplicationLinked
+    | ApplicationRemoved
+    | ApplicationForgotten
+    | TimerArmed
+    | TimerCancelled
+    | AskAdded
+    | AskReplaced
+    | AskRemoved
+    | AskReported
+    | AllocationCommitted
+    | AllocationRecovered
+    | ReservationMade
+    | ReservationDropped
+    | AllocationResized
+    | ReleaseRequested
+    | AllocationReleased
+    | ForeignAllocationPut
+    | ForeignAllocationRemoved
+)

@@ -1,0 +1,66 @@
+"""What is true of applications: their coming and going, their states and timers."""
+
+from yunikorn_actors.domain.application import ApplicationEvent, ApplicationSpec, ApplicationState
+from yunikorn_actors.domain.facts.base import Base
+
+
+class ApplicationAdded(Base, frozen=True, kw_only=True):
+    spec: ApplicationSpec
+    queue: str
+    serial: int
+    at_ns: int
+
+
+class ApplicationRejected(Base, frozen=True, kw_only=True):
+    spec: ApplicationSpec
+    serial: int
+    reason: str
+    at_ns: int
+
+
+class ApplicationStateChanged(Base, frozen=True, kw_only=True):
+    application_id: str
+    serial: int
+    queue: str
+    state: ApplicationState
+    event: ApplicationEvent
+    message: str
+    at_ns: int
+
+
+class ApplicationLinked(Base, frozen=True, kw_only=True):
+    """From here on the application counts in a group; an empty one ends that."""
+
+    application_id: str
+    serial: int
+    old_group: str
+    group: str
+    at_ns: int
+
+
+class ApplicationRemoved(Base, frozen=True, kw_only=True):
+    """Removed by its resource manager; its asks and allocations went before it."""
+
+    application_id: str
+    serial: int
+    queue: str
+    at_ns: int
+
+
+class ApplicationForgotten(Base, frozen=True, kw_only=True):
+    """The history of a finished application expired."""
+
+    serial: int
+    at_ns: int
+
+
+class TimerArmed(Base, frozen=True, kw_only=True):
+    application_id: str
+    kind: str
+    generation: int
+    due_ns: int
+
+
+class TimerCancelled(Base, frozen=True, kw_only=True):
+    application_id: str
+    kind: str

@@ -1,0 +1,112 @@
+"""What is true of a partition, its queues and its nodes."""
+
+from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.queue import QueueSpec, QueueState
+from yunikorn_actors.domain.resource import Resource
+
+
+class PartitionConfigured(Base, frozen=True, kw_only=True):
+    """The settings of the partition itself; its queues have facts of their own."""
+
+    config: PartitionConfig
+
+
+class SchedulingHeld(Base, frozen=True, kw_only=True):
+    """Nothing new is decided for this partition until it is said otherwise."""
+
+    held: bool
+    at_ns: int
+
+
+class QueueAdded(Base, frozen=True, kw_only=True):
+    path: str
+    spec: QueueSpec
+    at_ns: int
+
+
+class QueueReconfigured(Base, frozen=True, kw_only=True):
+    path: str
+    old_spec: QueueSpec
+    spec: QueueSpec
+    at_ns: int
+
+
+class QueueStateChanged(Base, frozen=True, kw_only=True):
+    path: str
+    state: QueueState
+    at_ns: int
+
+
+class QueueRemoved(Base, frozen=True, kw_only=True):
+    path: str
+    managed: bool
+    at_ns: int
+
+
+class NodeAdded(Base, frozen=True, kw_only=True):
+    node_id: str
+    capacity: Resource
+    occupied: Resource
+    attributes: dict[str, str]
+    drained: bool
+    ready: bool
+    at_ns: int
+
+
+class NodeResized(Base, frozen=True, kw_only=True):
+    """New amounts of a node: capacity, and what its resource manager reports as occupied."""
+
+    node_id: str
+    old_capacity: Resource
+    old_occupied: Resource
+    capacity: Resource
+    occupied: Resource
+    at_ns: int
+
+
+class NodeAttributesReplaced(Base, frozen=True, kw_only=True):
+    node_id: str
+    attributes: dict[str, str]
+    at_ns: int
+
+
+class NodeScheduleChanged(Base, frozen=True, kw_only=True):
+    """Drained, opened again, or told to be (not) ready."""
+
+    node_id: str
+    was_drained: bool
+    was_ready: bool
+    drained: bool
+    ready: bool
+    at_ns: int
+
+
+class NodeRemoved(Base, frozen=True, kw_only=True):
+    node_id: str
+    at_ns: int
+
+
+class NodeActionRefused(Base, frozen=True, kw_only=True):
+    """An action that made no sense changed nothing; this is all that is left of it."""
+
+    node_id: str
+    action: int
+    reason: str
+    at_ns: int
+
+
+class ForeignAllocationPut(Base, frozen=True, kw_only=True):
+    """Work of another scheduler is on this node, with this size; it left any other before."""
+
+    key: str
+    node_id: str
+    resource: Resource
+    at_ns: int
+
+
+class ForeignAllocationRemoved(Base, frozen=True, kw_only=True):
+    key: str
+    node_id: str
+    resource: Resource
+    at_ns: int

@@ -1,0 +1,160 @@
+"""How facts about asks, allocations and reservations change a partition."""
+
+from typing import TYPE_CHECKING
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.books import books_of, forget_allocating, strike, waiting, write
+from yunikorn_actors.domain.resource import charge, discharge
+
+if TYPE_CHECKING:
+    from yunikorn_actors.domain.partition import PartitionState
+
+
+def ask_added(state: "PartitionState", fact: f.AskAdded) -> None:
+    spec = fact.spec
+    app = state.applications[spec.application_id]
+    app.submitted_ns = min(app.submitted_ns, fact.created_ns)
+    app.asks[spec.key] = Ask(
+        spec=spec,
+        created_ns=fact.created_ns,
+        sequence=fact.sequence,
+        remaining=spec.max_allocations,
+    )
+    write(app.pending_books, waiting(spec, spec.max_allocations))
+
+
+def ask_replaced(state: "PartitionState", fact: f.AskReplaced) -> None:
+    app = state.applications[fact.spec.application_id]
+    ask = app.asks[fact.spec.key]
+    strike(app.pending_books, waiting(ask.spec, ask.remaining))
+    ask.spec = fact.spec
+    ask.remaining = fact.spec.max_allocations - ask.taken
+    write(app.pending_books, waiting(ask.spec, ask.remaining))
+
+
+def ask_removed(state: "PartitionState", fact: f.AskRemoved) -> None:
+    app = state.applications[fact.application_id]
+    ask = app.asks[fact.key]
+    strike(app.pending_books, waiting(ask.spec, ask.remaining))
+    ask.remaining = 0
+    if not ask.uuids:
+        del app.asks[fact.key]
+
+
+def ask_reported(state: "PartitionState", fact: f.AskReported) -> None:
+    state.applications[fact.application_id].asks[fact.key].told = fact.state
+
+
+def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -> None:
+    app = state.applications[fact.application_id]
+    ask = app.asks[fact.key]
+    ask.remaining -= 1
+    ask.taken += 1
+    ask.told = WaitingState.SCHEDULED
+    for kind, quantity in ask.spec.resource.items():
+        for book in app.pending_books:
+            book[kind] -= quantity
+    _place(state, app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
+
+
+def allocation_recovered(state: "PartitionState", fact: f.AllocationRecovered) -> None:
+    spec = fact.spec
+    app = state.applications[spec.application_id]
+    app.submitted_ns = min(app.submitted_ns, fact.created_ns)
+    ask = app.asks.get(spec.key)
+    if ask is None:
+        ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
+        app.asks[spec.key] = ask
+    ask.taken += 1
+    _place(state, app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
+
+
+def _place(
+    state: "PartitionState",
+    app: Application,
+    ask: Ask,
+    spec: AskSpec,
+    uuid: str,
+    node_id: str,
+    at_ns: int,
+) -> None:
+    resource = spec.resource
+    allocation = Allocation(
+        uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
+    )
+    ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
+    app.allocations[uuid] = allocation
+    state.allocation_count += 1
+    write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
+    node = state.nodes[node_id]
+    node.allocations[uuid] = allocation
+    allocated, available = node.allocated, node.available
+    for kind, quantity in resource.items():
+        allocated[kind] = allocated.get(kind, 0) + quantity
+        available[kind] = available.get(kind, 0) - quantity
+    if app.state is ApplicationState.ACCEPTED:
+        for level in app.queue.lineage:
+            level.allocating[app.serial] = None
+    if app.serial not in app.usages[0].running:
+        for usage in (*app.usages, *app.group_usages):
+            usage.running[app.serial] = None
+
+
+def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
+    ask = state.applications[fact.application_id].asks[fact.key]
+    ask.reserved = (*ask.reserved, fact.node_id)
+    ask.told = WaitingState.RESERVED
+    state.nodes[fact.node_id].reservations[fact.application_id, fact.key] = Reservation(
+        application_id=fact.application_id,
+        key=fact.key,
+        node_id=fact.node_id,
+        required=fact.required,
+        made_ns=fact.at_ns,
+    )
+    state.reservation_count += 1
+
+
+def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> None:
+    ask = state.applications[fact.application_id].asks[fact.key]
+    ask.reserved = tuple(id_ for id_ in ask.reserved if id_ != fact.node_id)
+    if ask.told is WaitingState.RESERVED and not ask.reserved:
+        ask.told = WaitingState.UNTOLD
+    del state.nodes[fact.node_id].reservations[fact.application_id, fact.key]
+    state.reservation_count -= 1
+
+
+def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> None:
+    app = state.applications[fact.application_id]
+    allocation = app.allocations[fact.uuid]
+    node = state.nodes[allocation.node_id]
+    books = books_of(app, allocation)
+    strike(books, allocation.resource)
+    discharge(node.allocated, allocation.resource)
+    charge(node.available, allocation.resource)
+    allocation.resource = fact.resource
+    write(books, fact.resource)
+    charge(node.allocated, fact.resource)
+    discharge(node.available, fact.resource)
+
+
+def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None:
+    state.applications[fact.application_id].allocations[fact.uuid].releasing = fact.type
+
+
+def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
+    app = state.applications[fact.application_id]
+    allocation = app.allocations.pop(fact.uuid)
+    state.allocation_count -= 1
+    strike(books_of(app, allocation), allocation.resource)
+    node = state.nodes[allocation.node_id]
+    del node.allocations[fact.uuid]
+    discharge(node.allocated, allocation.resource)
+    charge(node.available, allocation.resource)
+    if not app.allocations:
+        forget_allocating(app)
+    ask = app.asks[allocation.spec.key]
+    ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
+    if not ask.uuids and not ask.remaining:
+        del app.asks[allocation.spec.key]
