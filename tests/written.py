@@ -29,6 +29,9 @@ _NEVER_NS = 10**18
 APP = "app-1"
 LEAF = "root.default"
 
+Decision = tuple[str, str, str]
+"""Application, ask, node."""
+
 
 class Written:
     def __init__(self, *leaves: str) -> None:
@@ -244,6 +247,14 @@ class Written:
     def plan(self, limit: int = 10_000) -> list[Allocate]:
         proposals = self.planner.plan(limit, self.now_ns)
         return [proposal for proposal in proposals if isinstance(proposal, Allocate)]
+
+    def decide(self) -> list[Decision]:
+        """Plan to the end, take note, and take everything back."""
+        proposals = self.plan()
+        for proposal in proposals:
+            self.planner.reject(proposal.proposal_id)
+        assert [] == contradictions(self.planner)
+        return [(p.application_id, p.key, p.node_id) for p in proposals]
 
     def reserve(self, key: str, node: str, app: str = APP) -> None:
         required = bool(self.application(app).asks[key].spec.required_node)

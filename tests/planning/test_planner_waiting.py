@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from trying import Decision, decide
-from written import APP, LEAF, Written
+from written import APP, LEAF, Decision, Written
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.planning.audit import contradictions
@@ -19,7 +18,7 @@ def _waiting(**queue: Any) -> Written:
 
 def _decides(written: Written) -> list[Decision]:
     assert written.planner.has_work
-    return decide(written)
+    return written.decide()
 
 
 def test_a_new_node() -> None:
@@ -98,7 +97,7 @@ def test_an_application_that_may_be_scheduled_again() -> None:
     written.node("n1", vcore=10)
     written.ask("a", vcore=3)
     written.move(APP, ApplicationState.FAILING)
-    assert [] == decide(written)
+    assert [] == written.decide()
     written.move(APP, ApplicationState.RUNNING)
     assert [(APP, "a", "n1")] == _decides(written)
 
@@ -126,3 +125,16 @@ def test_what_is_in_flight_is_taken() -> None:
     assert [] == written.plan(10)
     assert {"vcore": 5} == written.planner.tree.queues[LEAF].used
     assert [] == contradictions(written.planner)
+
+
+def test_an_application_that_has_started_counts_once() -> None:
+    """It runs while more of it is on its way: that leaves a place for another one."""
+    written = _waiting(max_applications=2)
+    written.node("n1", vcore=9)
+    written.add("app-2")
+    written.ask("first", vcore=1, repeats=2)
+    (first, _) = written.plan()
+    written.commit(first)
+    written.move(APP, ApplicationState.RUNNING)
+    written.ask("a", app="app-2", vcore=1)
+    assert ["a"] == [proposal.key for proposal in written.plan()]

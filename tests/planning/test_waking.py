@@ -1,12 +1,10 @@
 """Nothing that Context would commit waits for ever: who may start next is asked again in time."""
 
 import pytest
-from support import APP, Lab, Recorder, report
+from support import APP, Lab, Recorder, could_run, report
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.facts import AllocationCommitted
-from yunikorn_actors.domain.proposals import Allocate
-from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AskView, InFlight
@@ -29,30 +27,6 @@ def lab_of(topology: TopologyName, config: str, vcore: int) -> Lab:
     return lab
 
 
-def could_run(lab: Lab) -> list[str]:
-    """Return the asks that wait although Context would take a proposal for them."""
-    return [
-        ask.spec.key
-        for app in lab.state.applications.values()
-        for ask in app.asks.values()
-        if ask.remaining
-        and any(
-            check(
-                lab.state,
-                Allocate(
-                    proposal_id=1,
-                    application_id=app.id,
-                    key=ask.spec.key,
-                    sequence=ask.sequence,
-                    node_id=node_id,
-                ),
-            )
-            is None
-            for node_id in lab.state.nodes
-        )
-    ]
-
-
 AWARE = config_with(", properties: {application.sort.policy: stateaware}")
 
 
@@ -65,7 +39,7 @@ def test_an_application_that_becomes_the_oldest(topology: TopologyName) -> None:
     assert lab.running() == []
     lab.ask("old", app="app-2", tags={si.TAG_CREATION_TIME: "50"})
     lab.settle()
-    assert could_run(lab) == []
+    assert could_run(lab.state) == []
     assert sorted(lab.running()) == ["k", "old"]
 
 
@@ -80,7 +54,7 @@ def test_the_oldest_runs_out_of_asks_while_accepted(topology: TopologyName) -> N
     assert lab.running() == ["p"]
     lab.withdraw("big", app="app-1")
     lab.settle()
-    assert could_run(lab) == []
+    assert could_run(lab.state) == []
     assert sorted(lab.running()) == ["k", "p"]
 
 
@@ -98,7 +72,7 @@ def test_work_recovered_by_force_under_a_limit(topology: TopologyName) -> None:
     assert lab.running() == ["b"]
     lab.report(report("r", "n1", 1, app="app-1"))
     lab.settle()
-    assert could_run(lab) == []
+    assert could_run(lab.state) == []
     assert sorted(lab.running()) == ["b", "c", "r"]
 
 
@@ -110,7 +84,7 @@ def test_a_recovered_placeholder_starts_its_application(topology: TopologyName) 
     lab.settle()
     lab.report(report("r", "n1", 1, app="app-2", placeholder=True, task_group_name="g"))
     lab.settle()
-    assert could_run(lab) == []
+    assert could_run(lab.state) == []
 
 
 def test_a_node_comes_back_while_a_proposal_is_on_its_way(
@@ -138,7 +112,7 @@ def test_a_node_comes_back_while_a_proposal_is_on_its_way(
         lab.nodes(n2=4)
         lab.ask("more", vcore=3)
         lab.settle()
-        assert could_run(lab) == []
+        assert could_run(lab.state) == []
     assert bool(overtaken) == (topology == "proposing")
 
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from moves import Move, scripts
 from playing import Player
+from support import settled
 
 from yunikorn_actors.domain.health import health_of
-from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 RAISED = os.environ.get("RANDOM_RM_EXAMPLES", "")
@@ -91,17 +91,4 @@ def test_topologies_agree_when_each_move_is_settled() -> None:
 
 
 def _states(player: Player) -> dict[str, Any]:
-    return {
-        name: _plain(snapshot(partition.state))
-        for name, partition in player.context.partitions.items()
-    }
-
-
-_NOT_STATE = frozenset({"revision", "told"})
-"""How the state came about, and when the resource manager heard of it."""
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if key not in _NOT_STATE}
-    return [_plain(item) for item in value] if isinstance(value, list) else value
+    return {name: settled(partition.state) for name, partition in player.context.partitions.items()}

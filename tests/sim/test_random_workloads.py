@@ -3,23 +3,25 @@
 The checkers look after every message. At the end everything is removed and nothing may be left.
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
 import pytest
-from support import RM, Lab
-from trying import expected
+from clusters import Draw, leaves, valid_cluster
+from support import RM, Lab, could_run, settled
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 SEEDS = 100
+WORKLOADS = int(os.environ.get("RANDOM_WORKLOADS", "40"))
 STEPS = 50
 APPS = ("app-1", "app-2", "app-3")
 KEYS = ("k1", "k2", "k3", "k4")
@@ -51,10 +53,13 @@ class Workload:
         topology: TopologyName,
         configs: tuple[str, ...] = CONFIGS,
         checkers: tuple[Checker, ...] = (),
+        queues: tuple[str, ...] = QUEUES,
+        bounds: Settings | None = None,
     ) -> None:
         self.configs = configs
+        self.queues = queues
         self.random = Random(seed)  # noqa: S311 - a repeatable workload, no secret
-        bounds = Settings(
+        bounds = bounds or Settings(
             inflight_max=self.one_of((1, 2, 5, 99)), cycle_max=self.one_of((1, 3, 99))
         )
         self.lab = Lab(
@@ -140,7 +145,7 @@ class Workload:
         self.lab.simulator.update_node(request)
 
     def submit(self) -> None:
-        queue, user = self.one_of(QUEUES), self.one_of(("bob", "alice"))
+        queue, user = self.one_of(self.queues), self.one_of(("bob", "alice"))
         self.lab.submit(self.one_of(APPS), queue=queue, user=user)
 
     def remove(self) -> None:
@@ -156,11 +161,13 @@ class Workload:
         for _ in range(self.one_of((1, 3, 9, 20))):
             self.lab.simulator.step()
 
-    def run(self) -> None:
+    def move(self) -> None:
         often = (self.speak_of_allocations, self.speak_of_allocations, self.listen, self.submit)
-        moves = (*often, *often, self.speak_of_nodes, self.remove, self.reload, self.wait)
+        self.one_of((*often, *often, self.speak_of_nodes, self.remove, self.reload, self.wait))()
+
+    def run(self) -> None:
         for _ in range(STEPS):
-            self.one_of(moves)()
+            self.move()
 
 
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
@@ -193,20 +200,47 @@ class NothingForgotten:
         context = simulator.machines[CONTEXT]
         assert isinstance(context, Context)
         for partition in context.partitions.values():
-            assert [] == expected(partition.state)
+            assert [] == could_run(partition.state)
 
 
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
 def test_nothing_that_could_run_is_left_waiting(topology: TopologyName) -> None:
-    """In queues that bound amounts alone: bounds on the number of applications hold back more."""
-    plain = tuple(
-        config.replace("maxapplications: 2, ", "").replace("stateaware", "fair")
-        for config in CONFIGS
-    )
     watcher = NothingForgotten()
     for seed in range(1, SEEDS // 2):
-        Workload(seed, topology, plain, (watcher,)).run()
+        Workload(seed, topology, CONFIGS, (watcher,)).run()
     assert watcher.rests > SEEDS, "vacuous: the core was hardly ever at rest"
+
+
+def on_drawn_queues(seed: int, topology: TopologyName) -> Workload:
+    """Draw the queues, their limits and the order of nodes too; reloads go between two of them."""
+    draw = Draw(seed)
+    first, second = valid_cluster(draw), valid_cluster(draw)
+    paths = tuple(leaf.path for leaf in leaves(first.root))
+    configs = (first.config, second.config)
+    workload = Workload(seed, topology, configs, queues=paths, bounds=Settings())
+    size = si.Resource.of({"vcore": 8, "memory": 20})
+    nodes = tuple(
+        si.NodeInfo(node_id=name, action=si.ActionFromRM.CREATE, schedulable_resource=size)
+        for name in NODES
+    )
+    workload.lab.simulator.update_node(si.NodeRequest(rm_id=RM, nodes=nodes))
+    for name in APPS:
+        workload.lab.submit(name, queue=workload.one_of(paths))
+    return workload
+
+
+@pytest.mark.timeout(1800)
+def test_topologies_settle_to_equal_states() -> None:
+    placed = 0
+    for seed in range(WORKLOADS):
+        proposing, fused = (on_drawn_queues(seed, topology) for topology in TOPOLOGIES)
+        for step in range(STEPS):
+            for workload in (proposing, fused):
+                workload.move()
+                workload.lab.settle()
+            assert settled(proposing.lab.state) == settled(fused.lab.state), (seed, step)
+        placed += len(proposing.lab.rm.told("new"))
+    assert placed > 5 * WORKLOADS, "vacuous: hardly anything was placed"
 
 
 def test_a_seed_is_a_schedule() -> None:

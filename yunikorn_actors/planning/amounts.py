@@ -47,9 +47,14 @@ class Amounts:
     def _started(self, app: AppView) -> None:
         app.starting -= 1
         if not app.starting:
-            for level in app.leaf.lineage:
-                level.starting.pop(app.app.serial, None)
-                self.tree.wake_held(level)
+            self._counts_itself(app)
+
+    def _counts_itself(self, app: AppView) -> None:
+        """It runs, or nothing of it is on its way any more: it counts by its state alone."""
+        app.starting = 0
+        for level in app.leaf.lineage:
+            level.starting.pop(app.app.serial, None)
+            self.tree.wake_held(level)
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1

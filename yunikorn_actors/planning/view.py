@@ -10,7 +10,7 @@ from typing import Any
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.application import FINISHED
+from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.resource import Resource, discharge
 from yunikorn_actors.planning.amounts import Amounts
@@ -117,6 +117,8 @@ class View(Amounts):
         if view is None:
             return
         self.tree.let_go(view)
+        if view.starting and fact.state is not ApplicationState.ACCEPTED:
+            self._counts_itself(view)
         if view.is_schedulable:
             self.tree.enter(view)
         else:
