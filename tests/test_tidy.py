@@ -32,7 +32,7 @@ ENTRY_POINTS = (
 )
 """Imported by a program or a command line; everything else has to be reached from here."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
-SKIPPED = re.compile(r"(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
+SKIPPED = re.compile(r"^\.git$|(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
 
 
 class Source(NamedTuple):
