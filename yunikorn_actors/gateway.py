@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.config import SchedulerConfig, parse_config
+from yunikorn_actors.backlog import Backlog
+from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config
 from yunikorn_actors.errors import InvalidRequest, NoReply, Refused, UnknownResourceManager
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -37,6 +38,8 @@ from yunikorn_actors.messages.rm_events import (
     ConfigurationRequested,
     NodesRequested,
     RegistrationRequested,
+    RequestsHandled,
+    RequestsMarked,
     ResourceManagerLeft,
     ResourceManagerLost,
     UnresolvedUser,
@@ -52,6 +55,7 @@ class Gateway(ABC):
 
     def __init__(self, *, lookups: Mapping[str, Lookup], now_ns: Callable[[], int]) -> None:
         self._resolvers = Resolvers(lookups, now_ns)
+        self._backlogs: dict[str, Backlog] = {}
         self._registered: dict[str, str] = {}
         """Resource managers that have been accepted, each with the mailbox of its callback."""
         self._registrations = count(1)
@@ -69,6 +73,10 @@ class Gateway(ABC):
     @abstractmethod
     def _check_running(self) -> None:
         """Raise what a caller has to know about a core that takes nothing."""
+
+    @abstractmethod
+    def _await_room(self, backlog: Backlog) -> None:
+        """Let the core handle what it has; a caller inside a callback never waits."""
 
     @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
@@ -92,6 +100,7 @@ class Gateway(ABC):
                 "subclass it and override what you care about"
             )
         config = _brought(request.config)
+        extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._open_callback(address, callback)
         try:
@@ -102,6 +111,7 @@ class Gateway(ABC):
                     config=config,
                     callback=address,
                     hears_states=_overrides(callback, "update_container_scheduling_state"),
+                    extra=extra,
                     reply_to=reply_to,
                 ),
                 "register",
@@ -111,19 +121,20 @@ class Gateway(ABC):
             raise
         self._resolvers.join(request.rm_id, request.policy_group, config)
         self._registered[request.rm_id] = address
+        self._bound(request.rm_id, extra)
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         self._check(request, si.AllocationRequest)
-        self._post(RM_PROXY, AllocationsRequested(request=request), self._name("allocation"))
+        self._take(request.rm_id, AllocationsRequested(request=request), "allocation")
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         self._check(request, si.ApplicationRequest)
-        self._post(RM_PROXY, self._with_groups(request), self._name("application"))
+        self._take(request.rm_id, self._with_groups(request), "application")
 
     def update_node(self, request: si.NodeRequest) -> None:
         self._check(request, si.NodeRequest)
-        self._post(RM_PROXY, NodesRequested(request=request), self._name("node"))
+        self._take(request.rm_id, NodesRequested(request=request), "node")
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload; when the configuration is refused nothing has changed.
@@ -137,14 +148,16 @@ class Gateway(ABC):
             return
         self._check_registered(request.rm_id, si.UpdateConfigurationRequest.__name__)
         config = _brought(request.config)
+        extra = ExtraConfig.of(request.extra_config)
         self._await_acceptance(
             RM_PROXY,
             lambda reply_to: ConfigurationRequested(
-                request=request, config=config, reply_to=reply_to
+                request=request, config=config, extra=extra, reply_to=reply_to
             ),
             "configuration",
         )
         self._resolvers.bring(request.rm_id, config)
+        self._bound(request.rm_id, extra)
 
     # -- the life of a resource manager
 
@@ -158,6 +171,9 @@ class Gateway(ABC):
         """Remove everything of a resource manager that leaves, also of one that was lost."""
         self._registered.pop(rm_id, None)
         self._resolvers.leave(rm_id)
+        backlog = self._backlogs.pop(rm_id, None)
+        if backlog is not None:
+            backlog.close()
         self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
 
     # -- questions
@@ -178,6 +194,32 @@ class Gateway(ABC):
         )
 
     # -- parts
+
+    def _take(self, rm_id: str, message: Message, call: str) -> None:
+        """Post a request, once there is room for it."""
+        backlog = self._backlogs.get(rm_id)
+        if backlog is not None and backlog.is_full:
+            self._await_room(backlog)
+        self._post(RM_PROXY, message, self._name(call))
+        if backlog is not None:
+            self._mark(rm_id, backlog.take())
+
+    def _mark(self, rm_id: str, count: int) -> None:
+        if count:
+            self._post(RM_PROXY, RequestsMarked(rm_id=rm_id, count=count), self._name("mark"))
+
+    def _bound(self, rm_id: str, extra: ExtraConfig) -> None:
+        """What was taken before still counts, so a registration anew keeps the backlog."""
+        backlog = self._backlogs.get(rm_id)
+        if backlog is None:
+            self._backlogs[rm_id] = Backlog(extra.unhandled_max)
+        else:
+            self._mark(rm_id, backlog.bound(extra.unhandled_max))
+
+    def _heard(self, message: Message) -> None:
+        """Take what Context says to the gateway itself."""
+        if isinstance(message, RequestsHandled) and message.rm_id in self._backlogs:
+            self._backlogs[message.rm_id].handled(message.count)
 
     def _administer(self, config: SchedulerConfig) -> None:
         self._await_acceptance(

@@ -7,6 +7,7 @@ import pytest
 from support import APP, RM, Lab
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.rm_calls import (
@@ -38,6 +39,7 @@ class Listening:
             config=None,
             callback=CALLBACK,
             hears_states=False,
+            extra=ExtraConfig(),
             reply_to="reply:1",
         )
         self.deliver(RM_PROXY, registration)

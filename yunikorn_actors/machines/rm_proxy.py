@@ -11,7 +11,8 @@ from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.machines.machine import CallRm, Effect, Send, StopMachine
+from yunikorn_actors.machines.deliveries import Deliveries
+from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.questions import Questions
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.translation import (
@@ -42,8 +43,8 @@ from yunikorn_actors.messages.rm_calls import (
 
 class RmProxy:
     def __init__(self, *, settings: Settings) -> None:
-        self._callbacks: dict[str, str] = {}
-        """Registered resource managers, each with the mailbox of its callback."""
+        self._deliveries: dict[str, Deliveries] = {}
+        """Registered resource managers, each with what goes to its callback."""
         self._questions = Questions(settings.predicate_timeout_ns)
         self._now_ns = 0
         """The time of the message being handled."""
@@ -55,7 +56,10 @@ class RmProxy:
 
     def canonical_state(self) -> dict[str, Any]:
         return {
-            "callbacks": dict(sorted(self._callbacks.items())),
+            "deliveries": {
+                rm_id: deliveries.canonical_state()
+                for rm_id, deliveries in sorted(self._deliveries.items())
+            },
             "dropped": self.dropped,
             "questions": self._questions.canonical_state(),
         }
@@ -71,6 +75,7 @@ class RmProxy:
             build_info=dict(request.build_info),
             config=message.config,
             extra_config=dict(request.extra_config),
+            extra=message.extra,
             callback=message.callback,
             hears_states=message.hears_states,
             reply_to=message.reply_to,
@@ -78,13 +83,14 @@ class RmProxy:
         return [Send(to=CONTEXT, message=registration)]
 
     def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
-        before = self._callbacks.get(message.rm_id)
-        self._callbacks[message.rm_id] = message.callback
-        effects: list[Effect] = [] if before is None else [StopMachine(address=before)]
-        return [*effects, Send(to=message.reply_to, message=Accepted())]
+        former = self._cut(message.rm_id)
+        self._deliveries[message.rm_id] = Deliveries(
+            message.rm_id, message.callback, message.extra.undelivered_max
+        )
+        return [*former, Send(to=message.reply_to, message=Accepted())]
 
     def _on_rm_registration_rejected(self, message: rm.RMRegistrationRejected) -> list[Effect]:
-        """Context removed the former life before it refused the new one, or never had one."""
+        """Nothing has changed: a former life, if there is one, goes on."""
         return [
             StopMachine(address=message.callback),
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
@@ -99,8 +105,8 @@ class RmProxy:
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
-        callback = self._callbacks.pop(rm_id, None)
-        return [] if callback is None else [StopMachine(address=callback)]
+        deliveries = self._deliveries.pop(rm_id, None)
+        return [] if deliveries is None else [StopMachine(address=deliveries.callback)]
 
     # -- requests
 
@@ -155,12 +161,18 @@ class RmProxy:
             policy_group=request.policy_group,
             config=message.config,
             extra_config=dict(request.extra_config),
+            extra=message.extra,
             reply_to=message.reply_to,
         )
         return [Send(to=CONTEXT, message=event)]
 
+    def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
+        """Whether or not they were dropped: the gateway counts them all."""
+        marked = rm.RMRequestsMarked(rm_id=message.rm_id, count=message.count)
+        return [Send(to=CONTEXT, message=marked)]
+
     def _forward(self, rm_id: str, event: Message) -> list[Effect]:
-        if rm_id not in self._callbacks:
+        if rm_id not in self._deliveries:
             self.dropped += 1
             return []
         return [Send(to=CONTEXT, message=event)]
@@ -170,7 +182,9 @@ class RmProxy:
     def _on_question(
         self, message: p.CheckPredicates | p.CheckPreemptionPredicates
     ) -> list[Effect]:
-        return self._questions.ask(message, self._callbacks.get(message.rm_id), self._now_ns)
+        deliveries = self._deliveries.get(message.rm_id)
+        callback = None if deliveries is None else deliveries.callback
+        return self._questions.ask(message, callback, self._now_ns)
 
     def _on_answer(
         self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
@@ -183,7 +197,11 @@ class RmProxy:
     # -- answers
 
     def _on_rm_config_updated(self, message: rm.RMConfigUpdated) -> list[Effect]:
-        return [Send(to=message.reply_to, message=Accepted())]
+        deliveries = self._deliveries.get(message.rm_id)
+        effects: list[Effect] = []
+        if deliveries is not None and message.extra is not None:
+            effects.extend(deliveries.bound(message.extra.undelivered_max))
+        return [*effects, Send(to=message.reply_to, message=Accepted())]
 
     def _on_rm_config_rejected(self, message: rm.RMConfigRejected) -> list[Effect]:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
@@ -259,8 +277,15 @@ class RmProxy:
         return self._call(message.rm_id, CallSendEvent(events=message.events))
 
     def _call(self, rm_id: str, call: Message) -> list[Effect]:
-        callback = self._callbacks.get(rm_id)
-        return [] if callback is None else [CallRm(callback=callback, call=call)]
+        deliveries = self._deliveries.get(rm_id)
+        return [] if deliveries is None else deliveries.deliver(call)
+
+    def _on_responses_delivered(self, message: rm.ResponsesDelivered) -> list[Effect]:
+        """A former callback may still have a mark on its way."""
+        deliveries = self._deliveries.get(message.rm_id)
+        if deliveries is None or deliveries.callback != message.callback:
+            return []
+        return deliveries.taken(message.count)
 
 
 RmProxyInbox = (
@@ -271,6 +296,8 @@ RmProxyInbox = (
     | rm.ApplicationsRequested
     | rm.NodesRequested
     | rm.ConfigurationRequested
+    | rm.RequestsMarked
+    | rm.ResponsesDelivered
     | rm.RMRegistered
     | rm.RMRegistrationRejected
     | rm.RMConfigUpdated
@@ -297,6 +324,8 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.ApplicationsRequested: RmProxy._on_applications_requested,
     rm.NodesRequested: RmProxy._on_nodes_requested,
     rm.ConfigurationRequested: RmProxy._on_configuration_requested,
+    rm.RequestsMarked: RmProxy._on_requests_marked,
+    rm.ResponsesDelivered: RmProxy._on_responses_delivered,
     rm.RMRegistered: RmProxy._on_rm_registered,
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
     rm.RMConfigUpdated: RmProxy._on_rm_config_updated,

@@ -13,12 +13,20 @@ from yunikorn_actors.messages.predicates import (
     PredicatesAnswered,
     PreemptionPredicatesAnswered,
 )
+from yunikorn_actors.messages.rm_events import ResponsesDelivered
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
 
 
 def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedulingState) -> None:
+    """Each is a call by itself: what one raises must not cost the others."""
+    errors: list[Exception] = []
     for request in call.requests:
-        rm.update_container_scheduling_state(request)
+        try:
+            rm.update_container_scheduling_state(request)
+        except Exception as error:  # noqa: BLE001 - the edge: told when all are made
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup("update_container_scheduling_state raised", errors)
 
 
 def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
@@ -41,6 +49,10 @@ def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicate
     )
 
 
+def _answer_mark(_: ResourceManagerCallback, call: c.CallMark) -> Message:
+    return ResponsesDelivered(rm_id=call.rm_id, callback=call.callback, count=call.count)
+
+
 _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] = {
     c.CallUpdateAllocation: lambda rm, call: rm.update_allocation(call.response),
     c.CallUpdateApplication: lambda rm, call: rm.update_application(call.response),
@@ -49,6 +61,7 @@ _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] =
     c.CallSendEvent: lambda rm, call: rm.send_event(call.events),
     c.CallPredicates: _ask_predicates,
     c.CallPreemptionPredicates: _ask_preemption,
+    c.CallMark: _answer_mark,
 }
 
 

@@ -46,6 +46,14 @@ class CallPreemptionPredicates(Message, frozen=True, kw_only=True):
     args: PreemptionPredicatesArgs
 
 
+class CallMark(Message, frozen=True, kw_only=True):
+    """No call: the delivery thread answers when it comes to it."""
+
+    rm_id: str
+    callback: str
+    count: int
+
+
 RmCall = (
     CallUpdateAllocation
     | CallUpdateApplication
@@ -54,4 +62,5 @@ RmCall = (
     | CallUpdateContainerSchedulingState
     | CallPredicates
     | CallPreemptionPredicates
+    | CallMark
 )

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import ApplicationSpec, ApplicationState
-from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages.base import Message
@@ -33,6 +33,7 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     callback: str
     hears_states: bool
     """Does its callback take container states? Where not, none are worked out."""
+    extra: ExtraConfig
     reply_to: str
 
 
@@ -61,6 +62,7 @@ class NodesRequested(Message, frozen=True, kw_only=True):
 class ConfigurationRequested(Message, frozen=True, kw_only=True):
     request: UpdateConfigurationRequest
     config: SchedulerConfig | None
+    extra: ExtraConfig
     reply_to: str
 
 
@@ -76,6 +78,24 @@ class ResourceManagerLeft(Message, frozen=True, kw_only=True):
     rm_id: str
 
 
+class RequestsMarked(Message, frozen=True, kw_only=True):
+    """So many requests of a resource manager have been made before this."""
+
+    rm_id: str
+    count: int
+
+
+# -- from a callback to RmProxy
+
+
+class ResponsesDelivered(Message, frozen=True, kw_only=True):
+    """The delivery thread has come so far."""
+
+    rm_id: str
+    callback: str
+    count: int
+
+
 # -- from RmProxy to Context
 
 
@@ -86,9 +106,27 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     build_info: dict[str, str]
     config: SchedulerConfig | None
     extra_config: dict[str, str]
+    extra: ExtraConfig
+    """What the core reads in it."""
     callback: str
     hears_states: bool
     reply_to: str
+
+
+class RMHeldBack(Message, frozen=True, kw_only=True):
+    """It does not take what it is told, so nothing new is decided for it; or it does again."""
+
+    rm_id: str
+    callback: str
+    """Of the registration that is meant."""
+    held: bool
+
+
+class RMRequestsMarked(Message, frozen=True, kw_only=True):
+    """Follows the requests of a resource manager to where they are handled."""
+
+    rm_id: str
+    count: int
 
 
 class RMLost(Message, frozen=True, kw_only=True):
@@ -171,6 +209,7 @@ class RMConfigUpdate(Message, frozen=True, kw_only=True):
     policy_group: str
     config: SchedulerConfig | None
     extra_config: dict[str, str]
+    extra: ExtraConfig
     reply_to: str
 
 
@@ -197,6 +236,7 @@ class RMPartitionsRemove(Message, frozen=True, kw_only=True):
 class RMRegistered(Message, frozen=True, kw_only=True):
     rm_id: str
     callback: str
+    extra: ExtraConfig
     reply_to: str
 
 
@@ -208,6 +248,10 @@ class RMRegistrationRejected(Message, frozen=True, kw_only=True):
 
 
 class RMConfigUpdated(Message, frozen=True, kw_only=True):
+    """Of a resource manager, or without one of the administrator."""
+
+    rm_id: str = ""
+    extra: ExtraConfig | None = None
     reply_to: str
 
 
@@ -303,6 +347,16 @@ class RMNodeUpdate(Message, frozen=True, kw_only=True):
     rm_id: str
     accepted: tuple[str, ...] = ()
     rejected: tuple[Rejected, ...] = ()
+
+
+# -- from Context to the gateway
+
+
+class RequestsHandled(Message, frozen=True, kw_only=True):
+    """So many requests of a resource manager, counted by the gateway, have been handled."""
+
+    rm_id: str
+    count: int
 
 
 # -- from EventPublisher to RmProxy

@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,6 +19,7 @@ from typing import Any, Self
 import msgspec
 
 from yunikorn_actors import si
+from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import SchedulerConfig, parse_config
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock
 from yunikorn_actors.gateway import Gateway
@@ -80,6 +82,7 @@ class SchedulerCore(Gateway):
         self._config = None if config is None else parse_config(_text_of(config))
         self._shells = Shells()
         self._replies = Replies()
+        self._marks = count(1)
         self._timers = TimerThread(self.clock, self._shells.tell)
         self._lock = threading.RLock()
         """Guards the state and the failure: what was posted before a stop is in a mailbox.
@@ -163,7 +166,7 @@ class SchedulerCore(Gateway):
         deadline = time.monotonic() + timeout
         try:
             self._timers.stop()
-            self._replies.close()
+            self._let_callers_go()
             left = self._shells.end(deadline)
             self._timers.join(max(0.0, deadline - time.monotonic()))
             self._close_trace(left, deadline)
@@ -233,6 +236,11 @@ class SchedulerCore(Gateway):
             hint = "call start() first" if self._state == "new" else "make another one"
             raise CoreStopped(f"the core is {self._state}: {hint}")
 
+    def _await_room(self, backlog: Backlog) -> None:
+        """A thread of the core would wait for itself; a core that is over lets everybody go."""
+        if self.here.shell is None:
+            backlog.wait()
+
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         with self._lock:
             self._check_running()
@@ -240,6 +248,11 @@ class SchedulerCore(Gateway):
 
     def _close_callback(self, address: str) -> None:
         self._shells.retire(address)
+
+    def _let_callers_go(self) -> None:
+        self._replies.close()
+        for backlog in self._backlogs.copy().values():
+            backlog.close()
 
     # -- effects, on the thread of the shell that wants them
 
@@ -264,15 +277,19 @@ class SchedulerCore(Gateway):
     def _send(self, shell: Shell, to: str, message: Message) -> None:
         """What is sent to an address where nobody is any more is dropped."""
         taken = self._shells.tell(to, self._envelope(shell, shell.address, message))
-        if not taken and is_reply(to):
-            self._record_reply(shell, to, message)
+        if to == GATEWAY:
+            self._record(shell, to, next(self._marks), message)
+            self._heard(message)
+        elif not taken and is_reply(to):
+            self._record(shell, to, 1, message)
             self._replies.answer(to, message)
 
-    def _record_reply(self, shell: Shell, to: str, message: Message) -> None:
+    def _record(self, shell: Shell, to: str, step: int, message: Message) -> None:
+        """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
         if self.recorder is not None:
             assert shell.at is not None
             now_ns = self.clock.now_ns()
-            self.recorder.add(Delivery(to, 1, shell.address, *shell.at, now_ns, message))
+            self.recorder.add(Delivery(to, step, shell.address, *shell.at, now_ns, message))
 
     @staticmethod
     def _envelope(shell: Shell, sender: str, message: Message) -> Envelope:
@@ -300,7 +317,7 @@ class SchedulerCore(Gateway):
             if self.failure is None:
                 self.failure = failure
         self._shells.silence()
-        self._replies.close()
+        self._let_callers_go()
         logger.opt(exception=error).error("{}", failure)
 
     def stopped_from_outside(self, shell: Shell) -> None:

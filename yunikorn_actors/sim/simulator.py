@@ -13,6 +13,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from yunikorn_actors import si
+from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.errors import NoReply, WouldBlock
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
@@ -156,6 +157,8 @@ class Simulator(Gateway):
                 self._carry_out(address, effect)
         elif address in self._callbacks:
             self._call_back(address, envelope.message)
+        elif address == GATEWAY:
+            self._heard(envelope.message)
         else:
             self._replies[address] = envelope.message
 
@@ -199,7 +202,8 @@ class Simulator(Gateway):
             del self._timers[timer]
 
     def _send(self, sender: str, to: str, message: Message) -> None:
-        if to in self.machines or to in self._callbacks or to.startswith("reply:"):
+        outside = to == GATEWAY or to.startswith("reply:")
+        if outside or to in self.machines or to in self._callbacks:
             self._put((sender, to), self._envelope(sender, message))
 
     def _envelope(self, sender: str, message: Message) -> Envelope:
@@ -231,6 +235,11 @@ class Simulator(Gateway):
             if not self.step():
                 raise NoReply(f"nobody answered {stimulus}")
         return self._replies.pop(reply_to)
+
+    def _await_room(self, backlog: Backlog) -> None:
+        while self._at is None and backlog.is_full:
+            if not self.step():
+                raise NoReply("everything was handled, and the backlog is full")
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)

@@ -141,7 +141,7 @@ class _Replay:
         machine = self._machines.get(delivery.mailbox)
         if machine is not None:
             self._handle(machine, delivery)
-        elif not is_callback(delivery.mailbox) and not delivery.mailbox.startswith(_REPLY):
+        elif not _is_outside(delivery.mailbox):
             raise _different(delivery, "goes to nobody", "no machine was started at this address")
         self.messages += 1
 
@@ -233,6 +233,10 @@ class _Replay:
                 self._machines[address] = machine
             case StopMachine(address=address):
                 self._stopped.add(address)
+
+
+def _is_outside(mailbox: str) -> bool:
+    return mailbox == GATEWAY or is_callback(mailbox) or mailbox.startswith(_REPLY)
 
 
 # -- differences

@@ -11,6 +11,7 @@ from typing import Final
 
 from yunikorn_actors.domain.config.acl import Acl, AclError
 from yunikorn_actors.domain.config.build import partition_config
+from yunikorn_actors.domain.config.extra import ExtraConfig
 from yunikorn_actors.domain.config.fault import ConfigError, Fault
 from yunikorn_actors.domain.config.model import (
     FilterConfig,
@@ -40,6 +41,7 @@ __all__ = [
     "ApplicationSortPolicy",
     "ConfigError",
     "DEFAULT_TEXT",
+    "ExtraConfig",
     "Fault",
     "FilterConfig",
     "GangAdmission",

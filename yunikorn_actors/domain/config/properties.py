@@ -141,7 +141,9 @@ def _switch(on: str, off: str) -> Parser:
     return _ignoring_case({on: True, off: False}.get)
 
 
-def _whole(low: int, high: int) -> Parser:
+def whole(low: int, high: int) -> Parser:
+    """Read a whole number within these bounds."""
+
     def parse(text: str) -> int | None:
         value = int(text) if _WHOLE.fullmatch(text) else None
         return value if value is not None and low <= value <= high else None
@@ -149,7 +151,8 @@ def _whole(low: int, high: int) -> Parser:
     return parse
 
 
-def _delay(text: str) -> int | None:
+def positive_duration(text: str) -> int | None:
+    """Read a duration above zero."""
     delay = parse_duration(text)
     return delay if delay and delay > 0 else None
 
@@ -170,13 +173,13 @@ _READERS: Final[dict[str, tuple[str, Parser]]] = {
     "application.sort.policy": ("application_sort_policy", _one_of(ApplicationSortPolicy)),
     "application.sort.priority": ("application_sort_priority", _switch("enabled", "disabled")),
     PRIORITY_POLICY: ("priority_fence", _switch("fence", "default")),
-    PRIORITY_OFFSET: ("priority_offset", _whole(-INT32_MAX - 1, INT32_MAX)),
+    PRIORITY_OFFSET: ("priority_offset", whole(-INT32_MAX - 1, INT32_MAX)),
     PREEMPTION_POLICY: ("preemption_policy", _ignoring_case(_one_of(PreemptionPolicy))),
-    "preemption.delay": ("preemption_delay_ns", _delay),
-    "application.unschedasks.backoff": ("backoff_count", _whole(0, UINT64_MAX)),
-    "application.unschedasks.backoff.delay": ("backoff_delay_ns", _delay),
-    "quota.preemption.delay": ("quota_preemption_delay_ns", _delay),
+    "preemption.delay": ("preemption_delay_ns", positive_duration),
+    "application.unschedasks.backoff": ("backoff_count", whole(0, UINT64_MAX)),
+    "application.unschedasks.backoff.delay": ("backoff_delay_ns", positive_duration),
+    "quota.preemption.delay": ("quota_preemption_delay_ns", positive_duration),
     "queue.sort.policy": ("queue_sort_policy", _ignoring_case(_one_of(QueueSortPolicy))),
     "gang.admission": ("gang_admission", _ignoring_case(_one_of(GangAdmission))),
-    "reservation.max.nodes.percent": ("reservation_max_nodes_percent", _whole(0, PERCENT_MAX)),
+    "reservation.max.nodes.percent": ("reservation_max_nodes_percent", whole(0, PERCENT_MAX)),
 }

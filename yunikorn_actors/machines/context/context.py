@@ -25,10 +25,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import (
-    RM_PROXY,
-    Message,
-)
+from yunikorn_actors.messages.base import GATEWAY, RM_PROXY, Message
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
 
 
@@ -79,7 +76,10 @@ class Context:
         effects = self._estate.retire(message.rm_id, now_ns)
         manager = self._estate.registry.add(message)
         answer = rm.RMRegistered(
-            rm_id=message.rm_id, callback=message.callback, reply_to=message.reply_to
+            rm_id=message.rm_id,
+            callback=message.callback,
+            extra=message.extra,
+            reply_to=message.reply_to,
         )
         effects.append(Send(to=RM_PROXY, message=answer))
         return [*effects, *self._estate.reload_group(manager.policy_group, now_ns)]
@@ -89,19 +89,34 @@ class Context:
         manager = self._estate.registry.managers.get(message.rm_id)
         if manager is None or manager.is_paused:
             return []
-        manager.is_paused = True
         work = self._estate.work(manager.rm_id, now_ns)
-        for name in manager.partitions:
-            work.record(self.partitions[name], f.SchedulingHeld(held=True, at_ns=now_ns))
+        was_held, manager.is_paused = manager.is_held, True
+        if not was_held:
+            self._estate.hold(work, manager, held=True)
+        extra_ns = manager.extra.paused_timeout_ns
         due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
         work.timers.append(
             SetTimer(
                 name=f"paused/{manager.rm_id}",
-                due_ns=now_ns + manager.paused_timeout_ns(self._estate.settings),
+                due_ns=now_ns + (extra_ns or self._estate.settings.paused_timeout_ns),
                 message=due,
             )
         )
         return self._estate.finish(work)
+
+    def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
+        """No pause: its requests are taken and no timer runs. A former life is not meant."""
+        manager = self._estate.registry.managers.get(message.rm_id)
+        if manager is None or manager.callback != message.callback or manager.is_paused:
+            return []
+        manager.is_held_back = message.held
+        work = self._estate.work(manager.rm_id, now_ns)
+        self._estate.hold(work, manager, held=message.held)
+        return self._estate.finish(work)
+
+    def _on_rm_requests_marked(self, message: rm.RMRequestsMarked, _: int) -> list[Effect]:
+        handled = rm.RequestsHandled(rm_id=message.rm_id, count=message.count)
+        return [Send(to=GATEWAY, message=handled)]
 
     def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
         return self._estate.retire(message.rm_id, now_ns)
@@ -127,10 +142,12 @@ class Context:
         if manager is None or reason is not None:
             rejected = rm.RMConfigRejected(reason=reason or "", reply_to=message.reply_to)
             return [Send(to=RM_PROXY, message=rejected)]
-        manager.extra_config = message.extra_config
+        manager.extra_config, manager.extra = message.extra_config, message.extra
         self._estate.registry.bring(manager.policy_group, message.config)
         effects = self._estate.reload_group(manager.policy_group, now_ns)
-        answer = rm.RMConfigUpdated(reply_to=message.reply_to)
+        answer = rm.RMConfigUpdated(
+            rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
+        )
         return [*effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
@@ -277,6 +294,8 @@ class Context:
 
 ContextInbox = (
     rm.RMRegistration
+    | rm.RMHeldBack
+    | rm.RMRequestsMarked
     | rm.RMLost
     | rm.RMUnregistered
     | rm.RMPartitionsRemove
@@ -297,6 +316,8 @@ ContextInbox = (
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
+    rm.RMHeldBack: Context._on_rm_held_back,
+    rm.RMRequestsMarked: Context._on_rm_requests_marked,
     rm.RMLost: Context._on_rm_lost,
     rm.RMUnregistered: Context._on_rm_unregistered,
     rm.RMPartitionsRemove: Context._on_rm_partitions_remove,

@@ -4,6 +4,7 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.context.applications import remove_application
@@ -93,6 +94,11 @@ class Estate:
         cycle = s.RunCycle(partition=partition.name, epoch=partition.epoch)
         return [Send(to=CONTEXT, message=cycle)]
 
+    def hold(self, work: Work, manager: ResourceManager, *, held: bool) -> None:
+        """Decide nothing for a resource manager any more, or go on."""
+        for name in manager.partitions:
+            work.record(self.partitions[name], f.SchedulingHeld(held=held, at_ns=work.now_ns))
+
     def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
         """Remove everything of a resource manager; nobody is left to be told."""
         manager = self.registry.remove(rm_id)
@@ -167,7 +173,11 @@ class Estate:
             manager.partitions.remove(name)
             closing.extend(self._close(name))
         for name, partition_config in described.items():
-            if name not in self.partitions:
+            is_new = name not in self.partitions
+            if is_new:
                 effects.extend(self._open(manager, partition_config.name))
             configure(work, self.partitions[name], partition_config)
+            if is_new and manager.is_held:
+                held = f.SchedulingHeld(held=True, at_ns=now_ns)
+                work.record(self.partitions[name], held)
         return [*effects, *self.finish(work), *closing]

@@ -7,11 +7,8 @@ the second is refused.
 
 from typing import Any
 
-from yunikorn_actors.domain.config import SchedulerConfig, parse_config, parse_duration
-from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.domain.config import SchedulerConfig, parse_config
 from yunikorn_actors.messages.rm_events import RMRegistration
-
-PAUSED_TIMEOUT_KEY = "rm.pausedTimeout"
 
 
 class ResourceManager:
@@ -19,10 +16,13 @@ class ResourceManager:
 
     __slots__ = (
         "build_info",
+        "callback",
         "checksum",
+        "extra",
         "extra_config",
         "generation",
         "hears_states",
+        "is_held_back",
         "is_paused",
         "partitions",
         "policy_group",
@@ -36,16 +36,21 @@ class ResourceManager:
         self.policy_group = message.policy_group
         self.build_info = message.build_info | {"rmId": message.rm_id}
         self.extra_config = message.extra_config
+        self.extra = message.extra
+        self.callback = message.callback
         self.generation = generation
         self.hears_states = message.hears_states
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []
         self.is_paused = False
+        """It was lost, and a timer runs."""
+        self.is_held_back = False
+        """It is too far behind with what it is told; this ends by itself."""
 
-    def paused_timeout_ns(self, settings: Settings) -> int:
-        delay_ns = parse_duration(self.extra_config.get(PAUSED_TIMEOUT_KEY, ""))
-        return settings.paused_timeout_ns if delay_ns is None or delay_ns <= 0 else delay_ns
+    @property
+    def is_held(self) -> bool:
+        return self.is_paused or self.is_held_back
 
     def canonical(self) -> dict[str, Any]:
         return {
@@ -55,6 +60,7 @@ class ResourceManager:
             "extra_config": dict(sorted(self.extra_config.items())),
             "checksum": self.checksum,
             "state": "Paused" if self.is_paused else "Running",
+            "held_back": self.is_held_back,
             "partitions": list(self.partitions),
         }
 

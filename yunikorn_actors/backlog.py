@@ -1,0 +1,55 @@
+"""How many requests of a resource manager have been taken and not handled yet.
+
+The gateway counts what it takes. Now and then a mark follows the requests to where they are
+handled, and comes back with its count. Above the bound a caller waits at the gateway, so the core's
+mailboxes stay bounded however fast a resource manager talks.
+"""
+
+import threading
+
+MARKS = 64
+"""Marks in one bound: their share of the work is small, and so is what they overlook."""
+
+
+class Backlog:
+    """Counts for callers on several threads; a signal handler may come in between."""
+
+    def __init__(self, unhandled_max: int) -> None:
+        self._changed = threading.Condition()
+        self._max = unhandled_max
+        self._taken = 0
+        self._handled = 0
+        self._is_closed = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._taken - self._handled > self._max and not self._is_closed
+
+    def take(self) -> int:
+        """Count one more; return what a mark has to say now, 0 where none is due."""
+        with self._changed:
+            self._taken += 1
+            return self._taken if self._taken % max(1, self._max // MARKS) == 0 else 0
+
+    def handled(self, count: int) -> None:
+        with self._changed:
+            self._handled = max(self._handled, count)
+            self._changed.notify_all()
+
+    def bound(self, unhandled_max: int) -> int:
+        """Set another bound; return what a mark has to say: the last one may be long ago."""
+        with self._changed:
+            self._max = unhandled_max
+            self._changed.notify_all()
+            return self._taken
+
+    def wait(self) -> None:
+        with self._changed:
+            while self.is_full:
+                self._changed.wait()
+
+    def close(self) -> None:
+        """Nobody has to wait any more."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()

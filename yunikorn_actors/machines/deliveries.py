@@ -1,0 +1,67 @@
+"""How far a resource manager is behind with what it is told.
+
+Between its responses a callback is handed marks, and its delivery thread answers each when it comes
+to it. So what has been sent and not marked as taken is known without asking, a little too high by
+what came since the last mark. Above its bound the resource manager is held back, and Context is
+told; it goes on below half of the bound. Nothing is dropped meanwhile.
+"""
+
+from typing import Any
+
+from yunikorn_actors.machines.machine import CallRm, Effect, Send
+from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.rm_calls import CallMark
+from yunikorn_actors.messages.rm_events import RMHeldBack
+
+MARKS = 64
+"""Marks in one bound: their share of the work is small, and so is what they overlook."""
+
+
+class Deliveries:
+    """What goes to one registration's callback."""
+
+    def __init__(self, rm_id: str, callback: str, undelivered_max: int) -> None:
+        self.callback = callback
+        self._rm_id = rm_id
+        self._max = undelivered_max
+        self._sent = 0
+        self._taken = 0
+        self._is_held_back = False
+
+    def canonical_state(self) -> dict[str, Any]:
+        return {
+            "callback": self.callback,
+            "sent": self._sent,
+            "taken": self._taken,
+            "held_back": self._is_held_back,
+        }
+
+    def deliver(self, call: Message) -> list[Effect]:
+        self._sent += 1
+        effects: list[Effect] = [CallRm(callback=self.callback, call=call)]
+        if self._sent % max(1, self._max // MARKS) == 0:
+            effects.append(self._mark())
+        if not self._is_held_back and self._sent - self._taken > self._max:
+            effects.append(self._hold_back(held=True))
+        return effects
+
+    def taken(self, count: int) -> list[Effect]:
+        """The callback has come so far."""
+        self._taken = count
+        if self._is_held_back and 2 * (self._sent - count) < self._max:
+            return [self._hold_back(held=False)]
+        return []
+
+    def bound(self, undelivered_max: int) -> list[Effect]:
+        """Set another bound; the last mark may be too long ago for it."""
+        self._max = undelivered_max
+        return [self._mark()]
+
+    def _mark(self) -> Effect:
+        mark = CallMark(rm_id=self._rm_id, callback=self.callback, count=self._sent)
+        return CallRm(callback=self.callback, call=mark)
+
+    def _hold_back(self, *, held: bool) -> Effect:
+        self._is_held_back = held
+        message = RMHeldBack(rm_id=self._rm_id, callback=self.callback, held=held)
+        return Send(to=CONTEXT, message=message)
