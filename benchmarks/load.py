@@ -32,6 +32,7 @@ Held = tuple[str, str, Size]
 class Submission(NamedTuple):
     """What the asks of one request share."""
 
+    application_id: str
     at: float
     size: Size
 
@@ -121,7 +122,7 @@ class Load:
             for key in keys
         )
         request = si.AllocationRequest(rm_id=RM_ID, asks=asks)
-        submission = Submission(time.perf_counter(), size)
+        submission = Submission(application_id, time.perf_counter(), size)
         if self._began is None:
             self._began, self._cpu_began = submission.at, time.process_time()
         for key in keys:
@@ -139,7 +140,28 @@ class Load:
         self.unconfirmed += 1
         self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
 
+    def withdraw_all(self) -> None:
+        """Take back every ask that waits; the core must be settled."""
+        applications = dict.fromkeys(ask.application_id for ask in self.waiting.values())
+        gone = tuple(si.AllocationAskRelease(application_id=id_) for id_ in applications)
+        self.waiting.clear()
+        releases = si.AllocationReleasesRequest(allocation_asks_to_release=gone)
+        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+
     # -- from the core
+
+    def answer_to_release(self, within_s: float) -> float | None:
+        """Release the oldest; return how long the next announcement took, None if it was longer."""
+        self.receive_ready()
+        released = time.perf_counter()
+        self.release_oldest()
+        while self._ended < released:
+            left_s = released + within_s - time.perf_counter()
+            try:
+                self._take(*self._inbox.responses.get(timeout=max(0.0, left_s)))
+            except Empty:
+                return None
+        return self._ended - released
 
     def receive(self) -> None:
         """Wait for a response, then take all that have come."""

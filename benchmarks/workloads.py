@@ -4,6 +4,7 @@
 nothing is prepared before the clock starts but the cluster and its applications.
 """
 
+import time
 from abc import abstractmethod
 from itertools import cycle, islice
 
@@ -11,9 +12,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from benchmarks.cluster import Cluster
-from benchmarks.load import Load, Timing
+from benchmarks.failure import Stalled
+from benchmarks.load import Load, Size, Timing
 
 ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
+FRAGMENT = {"vcore": 5_000, "memory": 16 << 30, "pods": 1}
+FRAGMENTS_TO_A_NODE = 3
+ANSWER_S = 1.0
+RELEASING_S = 60.0
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -28,6 +34,15 @@ class Workload(Struct, frozen=True, kw_only=True):
 
     @abstractmethod
     def drive(self, load: Load) -> Outcome: ...
+
+    def ask(self, load: Load, name: str, total: int, size: Size) -> None:
+        """Spread equal asks over the applications, one request for each."""
+        share, rest = divmod(total, self.cluster.applications)
+        for index, application_id in enumerate(self.cluster.application_ids()):
+            count = share + (index < rest)
+            if count:
+                keys = [f"{application_id}-{name}-{number}" for number in range(count)]
+                load.submit(application_id, keys, size)
 
 
 class Flood(Workload, frozen=True, kw_only=True):
@@ -55,7 +70,8 @@ class Churn(Workload, frozen=True, kw_only=True):
     pairs: int
 
     def drive(self, load: Load) -> Outcome:
-        self._fill(load)
+        self.ask(load, "first", self.running, ASK)
+        load.receive_all()
         load.begin()
         rotation = cycle(self.cluster.application_ids())
         for number, application_id in enumerate(islice(rotation, self.pairs)):
@@ -66,13 +82,6 @@ class Churn(Workload, frozen=True, kw_only=True):
         load.receive_all()
         timing = load.timing()
         return Outcome(timing=timing, added={"pairs_per_s": self.pairs / timing.wall_s})
-
-    def _fill(self, load: Load) -> None:
-        share, rest = divmod(self.running, self.cluster.applications)
-        for index, application_id in enumerate(self.cluster.application_ids()):
-            keys = [f"{application_id}-{number}" for number in range(share + (index < rest))]
-            load.submit(application_id, keys, ASK)
-        load.receive_all()
 
 
 class OneByOne(Workload, frozen=True, kw_only=True):
@@ -89,7 +98,53 @@ class OneByOne(Workload, frozen=True, kw_only=True):
         return Outcome(timing=load.timing())
 
 
+class Fragmented(Workload, frozen=True, kw_only=True):
+    """A full house where each allocation that goes makes room for one of many that wait.
+
+    What is older and larger waits too, for something that does not come: it must hold nobody up.
+    """
+
+    older: int = 0
+    older_size: Size = field(default_factory=dict)
+    waiting: int
+    releases: int
+    rest_s: float = 0.0
+    """Between the asks and the first release."""
+
+    def drive(self, load: Load) -> Outcome:
+        self.ask(load, "first", FRAGMENTS_TO_A_NODE * self.cluster.nodes, FRAGMENT)
+        load.receive_all()
+        self.ask(load, "older", self.older, self.older_size)
+        self.ask(load, "next", self.waiting, FRAGMENT)
+        load.settle()
+        time.sleep(self.rest_s)
+        timing, share = self._release(load)
+        load.settle()
+        load.withdraw_all()
+        return Outcome(timing=timing, added={"answered_share": share})
+
+    def _release(self, load: Load) -> tuple[Timing, float]:
+        began, cpu_began = time.perf_counter(), time.process_time()
+        answers: list[float] = []
+        released = 0
+        while released < self.releases and time.perf_counter() - began < RELEASING_S:
+            answer = load.answer_to_release(ANSWER_S)
+            released += 1
+            if answer is not None:
+                answers.append(answer)
+        if not answers:
+            raise Stalled(f"nothing followed {released} releases")
+        timing = Timing(
+            wall_s=time.perf_counter() - began,
+            cpu_s=time.process_time() - cpu_began,
+            latencies_s=answers,
+        )
+        return timing, len(answers) / released
+
+
 _TEN_LEAVES = Cluster(nodes=1_000, leaves=10, applications=100)
+
+_FRAGMENTED = Fragmented(cluster=_TEN_LEAVES, waiting=2_000, releases=1_000)
 
 WORKLOADS: dict[str, Workload] = {
     "W1": Flood(cluster=Cluster(nodes=100, leaves=1, applications=10), asks_each=100),
@@ -102,6 +157,9 @@ WORKLOADS: dict[str, Workload] = {
         cluster=Cluster(nodes=10_000, parents=10, leaves=10, applications=1_000), asks_each=100
     ),
     "W5": Churn(cluster=_TEN_LEAVES, running=2_000, pairs=30_000),
+    "W7a": _FRAGMENTED,
+    "W7b": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 20_000}),
+    "W7c": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 12_000}, rest_s=2.5),
     "W8": OneByOne(cluster=replace(_TEN_LEAVES, applications=10), rounds=1_000),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli
+from benchmarks import calibrate, cli, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -24,6 +24,9 @@ TINY: dict[str, dict[str, int]] = {
     "W3": {"asks_each": 1},
     "W4": {"asks_each": 1},
     "W5": {"running": 7, "pairs": 40},
+    "W7a": {"waiting": 6, "releases": 5},
+    "W7b": {"older": 7, "waiting": 6, "releases": 5},
+    "W7c": {"older": 7, "waiting": 6, "releases": 5, "rest_s": 0},
     "W8": {"rounds": 12},
     "W9": {"asks_each": 3},
 }
@@ -37,7 +40,7 @@ RUN_KEYS = {
     "wall_s",
     "calibration",
 }
-ADDED_KEYS = {"W5": {"pairs_per_s"}}
+ADDED_KEYS = {"W5": {"pairs_per_s"}} | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
 ANNOUNCED = {
     "W1": 15,
     "W2": 15,
@@ -45,6 +48,9 @@ ANNOUNCED = {
     "W3": 5,
     "W4": 5,
     "W5": 40,
+    "W7a": 5,
+    "W7b": 5,
+    "W7c": 5,
     "W8": 12,
     "W9": 15,
 }
@@ -102,6 +108,26 @@ def test_churn_never_has_more_outstanding_than_were_running() -> None:
     with SchedulerCore() as core:
         measure(workload, Watched(core))
     assert {7} == set(outstanding[5:])
+
+
+def test_a_release_that_nothing_follows_counts_as_unanswered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workloads, "ANSWER_S", 0.05)
+    workload = replace(tiny("W7b"), waiting=2)
+    with SchedulerCore() as core:
+        found = measure(workload, Load(core))
+    assert found["answered_share"] == 2 / 5
+
+
+def test_a_run_whose_releases_nothing_follows_has_no_figure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workloads, "ANSWER_S", 0.05)
+    monkeypatch.setattr(workloads, "RELEASING_S", 0.1)
+    workload = replace(tiny("W7b"), waiting=0)
+    with SchedulerCore() as core, pytest.raises(Stalled, match=r"^nothing followed [23] releases"):
+        measure(workload, Load(core))
 
 
 # -- the check at the end
@@ -260,7 +286,7 @@ def test_an_ask_that_the_core_turns_down_ends_the_run() -> None:
 
 @pytest.mark.parametrize(
     ("name", "leaves"),
-    [("W1", 1), ("W2", 10), ("W3", 50), ("W4", 100), ("W5", 10), ("W8", 10)],
+    [("W1", 1), ("W2", 10), ("W3", 50), ("W4", 100), ("W5", 10), ("W7c", 10), ("W8", 10)],
 )
 def test_the_leaves_are_those_that_are_configured_and_may_use_the_whole_cluster(
     name: str, leaves: int

@@ -138,3 +138,13 @@ def test_an_application_that_has_started_counts_once() -> None:
     written.move(APP, ApplicationState.RUNNING)
     written.ask("a", app="app-2", vcore=1)
     assert ["a"] == [proposal.key for proposal in written.plan()]
+
+
+def test_a_reservation_serves_once() -> None:
+    """While one repeat is on its way to the node that was kept, the next waits its turn."""
+    written = _waiting()
+    written.node("n1", vcore=4)
+    written.ask("a", vcore=2, repeats=2)
+    written.reserve("a", "n1")
+    assert ["n1"] == [proposal.node_id for proposal in written.plan()]
+    assert [] == written.plan()

@@ -33,6 +33,8 @@ class Amounts:
         """Leaves whose amounts changed since: their rank is worked out once, before planning."""
 
         self.reserved_nodes: dict[str, None] = {}
+        self.serving: dict[tuple[AskView, str], None] = {}
+        """Reservations, by ask and node, that a decision on its way makes use of."""
         self.reserving_is_stale = False
         """Something changed that can matter to a reservation, made or wanted."""
 
@@ -58,6 +60,7 @@ class Amounts:
 
     def _let_go(self, held: InFlight) -> InFlight:
         held.ask.inflight -= 1
+        self._settle_reserved(held)
         self._settle_limits(held)
         if held.ask.app.starting:
             self._started(held.ask.app)
@@ -66,6 +69,10 @@ class Amounts:
             self.nodes.give_back(held.node, held.resource)
             self.tree.wake_shapes(held.node)
         return held
+
+    def _settle_reserved(self, held: InFlight) -> None:
+        if self.serving:
+            self.serving.pop((held.ask, held.node.id), None)
 
     def _settle_limits(self, held: InFlight) -> None:
         for limit in held.limits:

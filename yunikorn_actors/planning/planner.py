@@ -152,6 +152,8 @@ class Planner(View):
         proposal_id = self.next_id()
         self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource, ask.app.limits)
         ask.inflight += 1
+        if record.reserved:
+            self.serving[ask, node.id] = None
         if ask.app.app.state is ApplicationState.ACCEPTED:
             self._start(ask.app)
         for limit in ask.app.limits:

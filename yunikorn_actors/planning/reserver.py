@@ -56,8 +56,18 @@ class Reserver:
             node = view.nodes.views[node_id]
             for application_id, key in tuple(node.node.reservations):
                 ask = view.ask_of(application_id, key)
-                if ask is not None and ask.open and node.fits(ask.shape.wanted):
+                if ask is None or node_id not in self._unused(ask):
+                    continue
+                if node.fits(ask.shape.wanted):
                     yield ask, node
+
+    def _unused(self, ask: AskView) -> list[str]:
+        """Return the reserved nodes that decisions on their way leave: each of them serves once.
+
+        No more are kept than repeats wait; the oldest are dropped first.
+        """
+        unused = [id_ for id_ in ask.ask.reserved if (ask, id_) not in self._view.serving]
+        return unused[max(0, len(unused) - ask.open) :]
 
     # -- asks that come to have a node kept
 

@@ -200,6 +200,7 @@ class View(Amounts):
         if held is not None and self._is_as_held(held, fact):
             ask = held.ask
             ask.inflight -= 1
+            self._settle_reserved(held)
             self._settle_limits(held)
             if ask.app.starting:
                 self._started(ask.app)
