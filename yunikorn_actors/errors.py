@@ -32,6 +32,13 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
     """A call that waits for the core was made from inside the core."""
 
 
+def anew(failure: CoreFailed) -> CoreFailed:
+    """Make one for each who is told: they must not share one traceback."""
+    told = CoreFailed(*failure.args)
+    told.__cause__ = failure.__cause__
+    return told
+
+
 __all__ = [
     "ConfigError",
     "CoreError",

@@ -7,6 +7,7 @@ groups are resolved here too, because a machine reads nothing. Two drivers stand
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from itertools import count
 from typing import Any, TypeVar
 
@@ -15,19 +16,29 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config
-from yunikorn_actors.errors import InvalidRequest, NoReply, Refused, UnknownResourceManager
+from yunikorn_actors.errors import (
+    CoreFailed,
+    CoreStopped,
+    InvalidRequest,
+    NoReply,
+    Refused,
+    UnknownResourceManager,
+)
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
     RM_PROXY,
     Message,
     callback_address,
+    stream_address,
 )
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
     EventsFound,
     EventsRequested,
+    EventStreamLeft,
+    EventStreamRequested,
     StateDump,
     StateDumpRequested,
 )
@@ -60,6 +71,7 @@ class Gateway(ABC):
         """Resource managers that have been accepted, each with the mailbox of its callback."""
         self._registrations = count(1)
         self._calls = count(1)
+        self._streams = count(1)
 
     # -- what a driver provides
 
@@ -192,6 +204,29 @@ class Gateway(ABC):
             lambda reply_to: EventsRequested(first_id=first_id, count=count, reply_to=reply_to),
             "events",
         )
+
+    def _open_stream(self, hearer: si.ResourceManagerCallback, history: int) -> str:
+        """Have every record delivered to this callback; return its address."""
+        address = stream_address(next(self._streams))
+        self._open_callback(address, hearer)
+        try:
+            self._await_acceptance(
+                EVENT_PUBLISHER,
+                lambda reply_to: EventStreamRequested(
+                    hearer=address, history=history, reply_to=reply_to
+                ),
+                "stream",
+            )
+        except BaseException:
+            self._close_callback(address)
+            raise
+        return address
+
+    def _close_stream(self, address: str) -> None:
+        """A core that is over has closed it already."""
+        self._close_callback(address)
+        with suppress(CoreStopped, CoreFailed):
+            self._post(EVENT_PUBLISHER, EventStreamLeft(hearer=address), self._name("stream"))
 
     # -- parts
 

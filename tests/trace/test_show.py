@@ -99,7 +99,7 @@ def test_a_real_run_is_printed_whole(path: Path) -> None:
     count = len(records(path)) - 2
     assert lines[-1] == f"{count} messages; complete"
     assert len([line for line in body(lines) if not line.startswith(" " * 20)]) == count
-    assert any("timer of event_publisher/1 -> event_publisher/" in line for line in lines)
+    assert any("timer of event_publisher/2 -> event_publisher/" in line for line in lines)
     assert any(line.split()[2:5] == ["gateway", "->", "rm_proxy/1"] for line in lines[4:])
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
@@ -40,7 +41,20 @@ def test_each_fact_has_a_summary(kind: type) -> None:
 
 
 RELEASE = si.AllocationRelease
+WAITS = rm.ContainerState(
+    application_id="app-1", key="a", state=WaitingState.SKIPPED, reason="queue root.a is full"
+)
+STATE = si.UpdateContainerSchedulingStateRequest(
+    application_id="app-1", allocation_key="a", state=si.SchedulingState.FAILED
+)
 TOLD: list[tuple[Message, str]] = [
+    (
+        rm.RMContainerSchedulingState(rm_id="rm-1", states=(WAITS,)),
+        "asks app-1 a SKIPPED (queue root.a is full)",
+    ),
+    (c.CallUpdateContainerSchedulingState(requests=(STATE,)), "asks app-1 a FAILED"),
+    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=True), "rm-1 is held back"),
+    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=False), "rm-1 goes on"),
     (
         rm.AllocationsRequested(
             request=si.AllocationRequest(

@@ -8,21 +8,32 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any
 
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.machines.event_record import Builder
 from yunikorn_actors.machines.event_records import builders_of
-from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
+from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.events import EventPushDue
-from yunikorn_actors.messages.queries import EventsFound, EventsRequested
-from yunikorn_actors.messages.rm_events import SendEvents
+from yunikorn_actors.messages.queries import (
+    Accepted,
+    Declined,
+    EventsFound,
+    EventsRequested,
+    EventStreamLeft,
+    EventStreamRequested,
+)
+from yunikorn_actors.messages.rm_calls import CallSendEvent
+from yunikorn_actors.messages.rm_events import EventsConfigured, SendEvents
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
 from yunikorn_actors.si import EventRecord
 
 Entry = tuple[int, tuple[Builder, ...], Fact]
 """The number of the first record of a fact, the builders of its records, and the fact."""
 COMPACTION = 10_000
+DEFAULTS = ExtraConfig()
+STREAMS_KEY = "event.maxStreams"
 
 
 class Ring:
@@ -31,13 +42,15 @@ class Ring:
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.next_id = 0
+        self._floor = 0
+        """What was overwritten before the last change of capacity stays so."""
         self._entries: list[Entry] = []
         self._head = 0
         """Entries before this one are overwritten; they are dropped in bulk."""
 
     @property
     def lowest_id(self) -> int:
-        return max(0, self.next_id - self.capacity)
+        return max(self._floor, self.next_id - self.capacity)
 
     @property
     def highest_id(self) -> int:
@@ -47,6 +60,12 @@ class Ring:
     def append(self, builders: tuple[Builder, ...], fact: Fact) -> None:
         self._entries.append((self.next_id, builders, fact))
         self.next_id += len(builders)
+
+    def resize(self, capacity: int) -> None:
+        """Keep the newest; numbers stay."""
+        self._floor = self.lowest_id
+        self.capacity = capacity
+        self.trim()
 
     def trim(self) -> None:
         """Forget what has been overwritten."""
@@ -80,15 +99,16 @@ def _first_id(entry: Entry) -> int:
 class Unpushed:
     """Records that wait for the next push to one resource manager."""
 
-    __slots__ = ("count", "overflow", "waiting")
+    __slots__ = ("capacity", "count", "overflow", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
         self.count = 0
         self.overflow = 0
         self.waiting: list[tuple[tuple[Builder, ...], Fact]] = []
 
-    def add(self, builders: tuple[Builder, ...], fact: Fact, capacity: int) -> None:
-        taken = builders[: capacity - self.count]
+    def add(self, builders: tuple[Builder, ...], fact: Fact) -> None:
+        taken = builders[: self.capacity - self.count]
         self.overflow += len(builders) - len(taken)
         if taken:
             self.count += len(taken)
@@ -104,6 +124,9 @@ class EventPublisher:
         self.ring = Ring(settings.event_ring_capacity)
         self._revisions: dict[tuple[str, int], int] = {}
         self._unpushed: dict[str, Unpushed] = {}
+        self._wishes: dict[str, ExtraConfig] = {}
+        """Of each registered resource manager."""
+        self._hearers: dict[str, None] = {}
         self._push_is_coming = False
         self.overflow = 0
         """Records that were never pushed, because too many waited."""
@@ -112,7 +135,12 @@ class EventPublisher:
         return HANDLERS[type(message)](self, message, now_ns)
 
     def canonical_state(self) -> dict[str, Any]:
-        return {"next_id": self.ring.next_id, "overflow": self.overflow}
+        return {
+            "next_id": self.ring.next_id,
+            "lowest_id": self.ring.lowest_id,
+            "overflow": self.overflow,
+            "hearers": list(self._hearers),
+        }
 
     def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
         life = (message.partition, message.epoch)
@@ -122,15 +150,74 @@ class EventPublisher:
                 f"{self._revisions.get(life, 0) + 1}, was sent {message.first_revision}"
             )
         self._revisions[life] = message.first_revision + len(message.facts) - 1
-        ring = self.ring
-        unpushed = self._unpushed.setdefault(message.rm_id, Unpushed())
+        wishes = self._wishes.get(message.rm_id, DEFAULTS)
+        if not wishes.events_tracked:
+            return []
+        ring, unpushed = self.ring, self._unpushed.get(message.rm_id)
+        if unpushed is None:
+            capacity = wishes.event_push_capacity or self._settings.event_push_capacity
+            unpushed = self._unpushed[message.rm_id] = Unpushed(capacity)
         for fact in message.facts:
             builders = builders_of(fact)
             if builders:
                 ring.append(builders, fact)
-                unpushed.add(builders, fact, self._settings.event_push_capacity)
+                unpushed.add(builders, fact)
         ring.trim()
-        return self._next_push(now_ns)
+        return [*self._stream(message.facts), *self._next_push(now_ns)]
+
+    # -- streams
+
+    def _stream(self, facts: tuple[Fact, ...]) -> list[Effect]:
+        """Records are built here for those who read along; without any nothing is built."""
+        if not self._hearers:
+            return []
+        records = tuple(builder(fact) for fact in facts for builder in builders_of(fact))
+        return self._call(tuple(self._hearers), records)
+
+    def _call(self, hearers: tuple[str, ...], records: tuple[EventRecord, ...]) -> list[Effect]:
+        call = CallSendEvent(events=records)
+        return [CallRm(callback=hearer, call=call) for hearer in hearers if records]
+
+    def _on_event_stream_requested(self, message: EventStreamRequested, _: int) -> list[Effect]:
+        """History first, then what is new: between the two nothing is missed or told twice."""
+        most = max(
+            (wishes.event_streams_max for wishes in self._wishes.values()),
+            default=DEFAULTS.event_streams_max,
+        )
+        if len(self._hearers) >= most:
+            reason = f"too many event streams: {most} are open; close one, or raise {STREAMS_KEY}"
+            return [Send(to=message.reply_to, message=Declined(reason=reason))]
+        self._hearers[message.hearer] = None
+        ring = self.ring
+        first = max(ring.lowest_id, ring.next_id - max(0, message.history))
+        history = tuple(ring.read(first, ring.capacity))
+        return [
+            *self._call((message.hearer,), history),
+            Send(to=message.reply_to, message=Accepted()),
+        ]
+
+    def _on_event_stream_left(self, message: EventStreamLeft, _: int) -> list[Effect]:
+        self._hearers.pop(message.hearer, None)
+        return []
+
+    # -- settings
+
+    def _on_events_configured(self, message: EventsConfigured, _: int) -> list[Effect]:
+        """One ring serves everybody, so it has the size that the most demanding one wishes."""
+        if message.extra is None:
+            self._wishes.pop(message.rm_id, None)
+        else:
+            self._wishes[message.rm_id] = message.extra
+        default = self._settings.event_ring_capacity
+        capacity = max(
+            (wishes.event_ring_capacity or default for wishes in self._wishes.values()),
+            default=default,
+        )
+        if capacity != self.ring.capacity:
+            self.ring.resize(capacity)
+        return []
+
+    # -- pushes
 
     def _next_push(self, now_ns: int) -> list[Effect]:
         if self._push_is_coming or not any(waits.count for waits in self._unpushed.values()):
@@ -164,11 +251,22 @@ class EventPublisher:
         return [Send(to=message.reply_to, message=found)]
 
 
-EventPublisherInbox = FactsAppended | PartitionClosed | EventPushDue | EventsRequested
+EventPublisherInbox = (
+    FactsAppended
+    | PartitionClosed
+    | EventsConfigured
+    | EventPushDue
+    | EventsRequested
+    | EventStreamRequested
+    | EventStreamLeft
+)
 
 HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     FactsAppended: EventPublisher._on_facts_appended,
     PartitionClosed: EventPublisher._on_partition_closed,
     EventPushDue: EventPublisher._on_event_push_due,
+    EventsConfigured: EventPublisher._on_events_configured,
     EventsRequested: EventPublisher._on_events_requested,
+    EventStreamRequested: EventPublisher._on_event_stream_requested,
+    EventStreamLeft: EventPublisher._on_event_stream_left,
 }

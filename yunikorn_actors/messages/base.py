@@ -17,6 +17,7 @@ TIMER = "timer"
 
 _SCHEDULER = "scheduler:"
 _CALLBACK = "rm:"
+_STREAM = "events:"
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -51,8 +52,14 @@ def callback_address(rm_id: str, registration: int) -> str:
     return f"{_CALLBACK}{rm_id}#{registration}"
 
 
+def stream_address(number: int) -> str:
+    """Name the mailbox in front of one reader of events."""
+    return f"{_STREAM}{number}"
+
+
 def is_callback(address: str) -> bool:
-    return address.startswith(_CALLBACK)
+    """Whoever is called there is outside: a resource manager, or a reader of events."""
+    return address.startswith((_CALLBACK, _STREAM))
 
 
 class Delivery(NamedTuple):

@@ -28,6 +28,20 @@ class EventsFound(Message, frozen=True, kw_only=True):
     highest_id: int
 
 
+class EventStreamRequested(Message, frozen=True, kw_only=True):
+    """Call `hearer` with the last records, as many as wished for, and with every new one."""
+
+    hearer: str
+    history: int
+    reply_to: str
+
+
+class EventStreamLeft(Message, frozen=True, kw_only=True):
+    """Nobody reads this stream any more."""
+
+    hearer: str
+
+
 class Accepted(Message, frozen=True, kw_only=True):
     """A request that waits for its answer has been taken."""
 

@@ -349,6 +349,16 @@ class RMNodeUpdate(Message, frozen=True, kw_only=True):
     rejected: tuple[Rejected, ...] = ()
 
 
+# -- from Context to EventPublisher
+
+
+class EventsConfigured(Message, frozen=True, kw_only=True):
+    """What a resource manager wishes of its events; None when it is gone."""
+
+    rm_id: str
+    extra: ExtraConfig | None
+
+
 # -- from Context to the gateway
 
 

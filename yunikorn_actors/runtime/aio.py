@@ -13,14 +13,15 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed
+from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.lanes import Lanes
-from yunikorn_actors.runtime.responses import Inbox, Responses, anew
+from yunikorn_actors.runtime.responses import Inbox, Responses
 from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
 _Result = TypeVar("_Result")
@@ -121,6 +122,12 @@ class AsyncSchedulerCore:
 
     async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         return await self._call(None, self._core.events, first_id, count)
+
+    async def event_stream(self, history: int = 0) -> AsyncEventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        feed = Feed(max(ROOM, history))
+        address = await self._call(None, self._core._open_feed, feed, history)
+        return AsyncEventStream(feed, lambda: self._call(None, self._core._close_feed, address))
 
     # -- parts
 

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed
+from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.runtime.logs import logger
 
 ROOM: Final = 1_000
@@ -214,10 +214,3 @@ class Inbox(si.ResourceManagerCallback):
     def _wake(self) -> None:
         self._news.set()
         self._news = asyncio.Event()
-
-
-def anew(failure: CoreFailed) -> CoreFailed:
-    """Make one for each who is told: they must not share one traceback."""
-    told = CoreFailed(*failure.args)
-    told.__cause__ = failure.__cause__
-    return told

@@ -21,7 +21,7 @@ import msgspec
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import SchedulerConfig, parse_config
-from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock
+from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
     CallRm,
@@ -44,6 +44,7 @@ from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies, is_reply
 from yunikorn_actors.runtime.shell import CallbackHolder, Shell
 from yunikorn_actors.runtime.shells import Shells
+from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
 
 REPLY_TIMEOUT_S = 30.0
@@ -83,6 +84,7 @@ class SchedulerCore(Gateway):
         self._shells = Shells()
         self._replies = Replies()
         self._marks = count(1)
+        self._feeds: dict[str, Feed] = {}
         self._timers = TimerThread(self.clock, self._shells.tell)
         self._lock = threading.RLock()
         """Guards the state and the failure: what was posted before a stop is in a mailbox.
@@ -226,9 +228,8 @@ class SchedulerCore(Gateway):
         return answer
 
     def _check_sound(self) -> None:
-        """Raise a failure anew for each caller: they must not share one traceback."""
         if self.failure is not None:
-            raise CoreFailed(*self.failure.args) from self.failure.__cause__
+            raise anew(self.failure)
 
     def _check_running(self) -> None:
         self._check_sound()
@@ -253,6 +254,29 @@ class SchedulerCore(Gateway):
         self._replies.close()
         for backlog in self._backlogs.copy().values():
             backlog.close()
+        for feed in self._feeds.copy().values():
+            feed.end(self.failure)
+
+    # -- event streams
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        feed = Feed(max(ROOM, history))
+        address = self._open_feed(feed, history)
+        return EventStream(feed, lambda: self._close_feed(address))
+
+    def _open_feed(self, feed: Feed, history: int) -> str:
+        address = self._open_stream(feed, history)
+        with self._lock:
+            self._feeds[address] = feed
+            if self._state != "running" or self.failure is not None:
+                # It may have come too late to be ended with the others.
+                feed.end(self.failure)
+        return address
+
+    def _close_feed(self, address: str) -> None:
+        if self._feeds.pop(address, None) is not None:
+            self._close_stream(address)
 
     # -- effects, on the thread of the shell that wants them
 

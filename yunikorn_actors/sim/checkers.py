@@ -125,7 +125,8 @@ class Ledger:
         if delivery.mailbox == RM_PROXY:
             self._note_request(message)
         elif is_callback(delivery.mailbox):
-            _fail(self._books[delivery.mailbox].note(message), delivery)
+            book = self._books.get(delivery.mailbox)
+            _fail([] if book is None else book.note(message), delivery)
         if not simulator.in_transit():
             _fail(self._unanswered(), delivery)
 

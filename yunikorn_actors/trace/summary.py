@@ -142,6 +142,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.ApplicationForgotten: lambda fact: f"serial {fact.serial}",
     f.AskAdded: lambda fact: _ask(fact.spec),
     f.AskReplaced: lambda fact: _ask(fact.spec),
+    f.AskReported: lambda fact: f"{fact.application_id} {fact.key} {fact.state.value}",
     f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
     f.AllocationCommitted: _committed,
     f.AllocationRecovered: _recovered,
@@ -229,6 +230,24 @@ def _node_update(message: rm.RMNodeUpdate) -> str:
     return _said(_list("accepted", message.accepted), _refused(message.rejected))
 
 
+def _states(items: Iterable[rm.ContainerState | s.Observation]) -> str:
+    return _list(
+        "asks",
+        (
+            f"{it.application_id} {it.key} {it.state.value}"
+            + (f" ({it.reason})" if it.reason else "")
+            for it in items
+        ),
+    )
+
+
+def _call_states(message: c.CallUpdateContainerSchedulingState) -> str:
+    return _list(
+        "asks",
+        (f"{it.application_id} {it.allocation_key} {it.state.name}" for it in message.requests),
+    )
+
+
 def _refused_key(item: si.RejectedAllocationAsk | si.RejectedAllocation | rm.RejectedAsk) -> str:
     key = item.key if isinstance(item, rm.RejectedAsk) else item.allocation_key
     return f"{key} ({item.reason})"
@@ -296,15 +315,26 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.RMRejectedAllocationAsk: lambda it: _list("rejected", map(_refused_key, it.rejected)),
     rm.RMApplicationUpdate: _application_update,
     rm.RMNodeUpdate: _node_update,
+    rm.RMContainerSchedulingState: lambda it: _states(it.states),
+    rm.RMHeldBack: lambda it: f"{it.rm_id} {'is held back' if it.held else 'goes on'}",
+    rm.ResponsesDelivered: lambda it: f"{it.rm_id} {it.count}",
+    rm.RequestsMarked: lambda it: f"{it.rm_id} {it.count}",
+    rm.RMRequestsMarked: lambda it: f"{it.rm_id} {it.count}",
+    rm.RequestsHandled: lambda it: f"{it.rm_id} {it.count}",
     rm.SendEvents: lambda it: f"{len(it.events)} records",
     c.CallUpdateAllocation: _call_update_allocation,
     c.CallUpdateApplication: _call_update_application,
     c.CallUpdateNode: _call_update_node,
     c.CallSendEvent: lambda it: f"{len(it.events)} records",
+    c.CallUpdateContainerSchedulingState: _call_states,
+    c.CallMark: lambda it: f"{it.rm_id} {it.count}",
+    s.ReportWaiting: lambda it: _states(it.observations),
     s.FactsAppended: _facts_appended,
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
     q.EventsRequested: lambda it: f"{it.count} from {it.first_id} on",
     q.EventsFound: _found,
+    q.EventStreamRequested: lambda it: f"{it.hearer} with {it.history} past records",
+    q.EventStreamLeft: lambda it: f"{it.hearer}",
 }

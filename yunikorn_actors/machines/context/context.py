@@ -14,6 +14,7 @@ from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.estate import Estate
 from yunikorn_actors.machines.context.nodes import act_on_node
+from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.work import Partition
@@ -25,7 +26,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import GATEWAY, RM_PROXY, Message
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, RM_PROXY, Message
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
 
 
@@ -82,6 +83,7 @@ class Context:
             reply_to=message.reply_to,
         )
         effects.append(Send(to=RM_PROXY, message=answer))
+        effects.append(_events_configured(manager))
         return [*effects, *self._estate.reload_group(manager.policy_group, now_ns)]
 
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
@@ -148,7 +150,7 @@ class Context:
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
-        return [*effects, Send(to=RM_PROXY, message=answer)]
+        return [_events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
         self._estate.registry.admin = message.config
@@ -290,6 +292,11 @@ class Context:
 
     def _on_state_dump_requested(self, message: StateDumpRequested, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
+
+
+def _events_configured(manager: ResourceManager) -> Effect:
+    message = rm.EventsConfigured(rm_id=manager.rm_id, extra=manager.extra)
+    return Send(to=EVENT_PUBLISHER, message=message)
 
 
 ContextInbox = (

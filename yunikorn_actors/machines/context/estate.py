@@ -24,6 +24,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_address
+from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.planning.reserver import NEVER_NS
 
 
@@ -109,7 +110,8 @@ class Estate:
             work = self.work(rm_id, now_ns)
             self._empty(work, self.partitions[name])
             effects.extend([*work.silent_effects(), *self._close(name)])
-        return effects
+        gone = EventsConfigured(rm_id=rm_id, extra=None)
+        return [*effects, Send(to=EVENT_PUBLISHER, message=gone)]
 
     def _empty(self, work: Work, partition: Partition) -> None:
         for id_ in tuple(partition.state.applications):

@@ -1,0 +1,138 @@
+"""Event records as they come, for whoever iterates over them.
+
+Each stream has room for so many records that were not taken yet. What comes beyond that is counted
+and not kept: the core never waits for a reader. A stream ends when it is closed or the core is
+over; what it has kept by then can still be taken.
+"""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from types import TracebackType
+from typing import Final, Self
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import CoreFailed, anew
+
+ROOM: Final = 1_000
+
+
+class Feed(si.ResourceManagerCallback):
+    """Takes records on a delivery thread; `news` is called after each change, on any thread."""
+
+    def __init__(self, room: int) -> None:
+        self.kept: deque[si.EventRecord] = deque()
+        self.overflow = 0
+        self.has_ended = False
+        self.failure: CoreFailed | None = None
+        self.news: Callable[[], None] = lambda: None
+        self._room = room
+
+    def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
+        taken = events[: max(0, self._room - len(self.kept))]
+        self.overflow += len(events) - len(taken)
+        self.kept.extend(taken)
+        self.news()
+
+    def end(self, failure: CoreFailed | None = None) -> None:
+        if not self.has_ended:
+            self.failure, self.has_ended = failure, True
+            self.news()
+
+    def take(self) -> si.EventRecord | None:
+        """Hand out the oldest, None while there is none; raise what ended the core."""
+        if self.kept:
+            return self.kept.popleft()
+        if self.failure is not None:
+            raise anew(self.failure)
+        return None
+
+
+class EventStream(Iterator[si.EventRecord]):
+    """Iterate over it in a `with` block; each step waits for the next record."""
+
+    def __init__(self, feed: Feed, leave: Callable[[], None]) -> None:
+        self._feed = feed
+        self._leave = leave
+        self._changed = threading.Condition()
+        feed.news = self._notify
+
+    @property
+    def overflow(self) -> int:
+        """How many records were not kept, because too many waited to be taken."""
+        return self._feed.overflow
+
+    def close(self) -> None:
+        self._leave()
+        self._feed.end()
+
+    def __next__(self) -> si.EventRecord:
+        with self._changed:
+            while (record := self._feed.take()) is None:
+                if self._feed.has_ended:
+                    raise StopIteration
+                self._changed.wait()
+            return record
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+class AsyncEventStream(AsyncIterator[si.EventRecord]):
+    """As `EventStream`, with `async with` and `async for`."""
+
+    def __init__(self, feed: Feed, leave: Callable[[], Awaitable[None]]) -> None:
+        self._feed = feed
+        self._leave = leave
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        feed.news = self._notify
+
+    @property
+    def overflow(self) -> int:
+        """How many records were not kept, because too many waited to be taken."""
+        return self._feed.overflow
+
+    async def close(self) -> None:
+        await self._leave()
+        self._feed.end()
+
+    async def __anext__(self) -> si.EventRecord:
+        while (record := self._feed.take()) is None:
+            if self._feed.has_ended:
+                raise StopAsyncIteration
+            self._changed.clear()
+            if not self._feed.kept and not self._feed.has_ended:
+                await self._changed.wait()
+        return record
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _notify(self) -> None:
+        """A loop that has been closed hears nothing, and nobody waits on it."""
+        try:
+            self._loop.call_soon_threadsafe(self._changed.set)
+        except RuntimeError:
+            self._feed.has_ended = True
