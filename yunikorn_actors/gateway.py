@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from yunikorn_actors import si
@@ -39,6 +40,8 @@ from yunikorn_actors.messages.queries import (
     EventsRequested,
     EventStreamLeft,
     EventStreamRequested,
+    RmDump,
+    RmDumpRequested,
     StateDump,
     StateDumpRequested,
 )
@@ -69,6 +72,8 @@ class Gateway(ABC):
         self._backlogs: dict[str, Backlog] = {}
         self._registered: dict[str, str] = {}
         """Resource managers that have been accepted, each with the mailbox of its callback."""
+        self._diagnosed: dict[str, None] = {}
+        """Those whose callback says something of their own state."""
         self._registrations = count(1)
         self._calls = count(1)
         self._streams = count(1)
@@ -133,6 +138,9 @@ class Gateway(ABC):
             raise
         self._resolvers.join(request.rm_id, request.policy_group, config)
         self._registered[request.rm_id] = address
+        self._diagnosed.pop(request.rm_id, None)
+        if _overrides(callback, "get_state_dump"):
+            self._diagnosed[request.rm_id] = None
         self._bound(request.rm_id, extra)
         return si.RegisterResourceManagerResponse()
 
@@ -182,6 +190,7 @@ class Gateway(ABC):
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager that leaves, also of one that was lost."""
         self._registered.pop(rm_id, None)
+        self._diagnosed.pop(rm_id, None)
         self._resolvers.leave(rm_id)
         backlog = self._backlogs.pop(rm_id, None)
         if backlog is not None:
@@ -191,10 +200,31 @@ class Gateway(ABC):
     # -- questions
 
     def state_dump(self) -> dict[str, Any]:
-        """Everything that Context knows, at one moment, as plain values."""
-        return self._answer(
+        """Everything that Context knows, at one moment, as plain values.
+
+        What resource managers say of themselves stands beside it, each a moment later.
+        """
+        dump = self._answer(
             StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
         ).state
+        diagnostics = {rm_id: self._diagnosis(rm_id) for rm_id in sorted(self._registered)}
+        return dump | {"rm_diagnostics": diagnostics}
+
+    def _diagnosis(self, rm_id: str) -> Any:  # noqa: ANN401 - whatever JSON can say
+        if rm_id not in self._diagnosed:
+            return {"empty": "Resource Manager did not register callback"}
+        told = self._answer(
+            RmDump,
+            RM_PROXY,
+            lambda reply_to: RmDumpRequested(rm_id=rm_id, reply_to=reply_to),
+            "dump",
+        )
+        if told.error:
+            return {"Error": told.error}
+        try:
+            return msgspec.json.decode(told.text)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return {"Error": f"get_state_dump returned no JSON: {error}"}
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""

@@ -272,3 +272,29 @@ def test_a_core_that_does_not_run_says_so(call: Callable[[SchedulerCore], object
         CALLS["register_resource_manager"](core)
     with pytest.raises(CoreStopped, match="the core is stopped: make another one"):
         call(core)
+
+
+class Touchy(Recorder):
+    """Raises on what it is told of the first of several asks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.states: list[str] = []
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        if request.allocation_key == "k0":
+            raise ValueError("not this one")
+        self.states.append(request.allocation_key)
+
+
+def test_a_state_that_is_not_taken_costs_the_others_nothing(lab: Lab) -> None:
+    rm = Touchy()
+    register(lab.core, rm)
+    add_nodes(lab.core, "n1")
+    lab.core.update_application(applications(APP))
+    asks = tuple(ask(f"k{number}") for number in range(3))
+    lab.core.update_allocation(si.AllocationRequest(rm_id=RM, asks=asks))
+    lab.rest()
+    assert ["k1", "k2"] == rm.states

@@ -12,6 +12,7 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.deliveries import Deliveries
+from yunikorn_actors.machines.diagnoses import Diagnoses
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.questions import Questions
 from yunikorn_actors.machines.settings import Settings
@@ -31,7 +32,13 @@ from yunikorn_actors.machines.translation import (
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message
-from yunikorn_actors.messages.queries import Accepted, Declined
+from yunikorn_actors.messages.queries import (
+    Accepted,
+    Declined,
+    RmDumpAnswered,
+    RmDumpDue,
+    RmDumpRequested,
+)
 from yunikorn_actors.messages.rm_calls import (
     CallSendEvent,
     CallUpdateAllocation,
@@ -46,6 +53,7 @@ class RmProxy:
         self._deliveries: dict[str, Deliveries] = {}
         """Registered resource managers, each with what goes to its callback."""
         self._questions = Questions(settings.predicate_timeout_ns)
+        self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
         """The time of the message being handled."""
         self.dropped = 0
@@ -62,6 +70,7 @@ class RmProxy:
             },
             "dropped": self.dropped,
             "questions": self._questions.canonical_state(),
+            "diagnoses": self._diagnoses.canonical_state(),
         }
 
     # -- registration
@@ -182,9 +191,11 @@ class RmProxy:
     def _on_question(
         self, message: p.CheckPredicates | p.CheckPreemptionPredicates
     ) -> list[Effect]:
-        deliveries = self._deliveries.get(message.rm_id)
-        callback = None if deliveries is None else deliveries.callback
-        return self._questions.ask(message, callback, self._now_ns)
+        return self._questions.ask(message, self._callback(message.rm_id), self._now_ns)
+
+    def _callback(self, rm_id: str) -> str | None:
+        deliveries = self._deliveries.get(rm_id)
+        return None if deliveries is None else deliveries.callback
 
     def _on_answer(
         self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
@@ -193,6 +204,18 @@ class RmProxy:
 
     def _on_predicate_due(self, message: p.PredicateDue) -> list[Effect]:
         return self._questions.due(message)
+
+    # -- what it says of its own state
+
+    def _on_rm_dump_requested(self, message: RmDumpRequested) -> list[Effect]:
+        callback = self._callback(message.rm_id)
+        return self._diagnoses.ask(message.reply_to, callback, self._now_ns)
+
+    def _on_rm_dump_answered(self, message: RmDumpAnswered) -> list[Effect]:
+        return self._diagnoses.answered(message)
+
+    def _on_rm_dump_due(self, message: RmDumpDue) -> list[Effect]:
+        return self._diagnoses.due(message)
 
     # -- answers
 
@@ -314,6 +337,9 @@ RmProxyInbox = (
     | p.PredicatesAnswered
     | p.PreemptionPredicatesAnswered
     | p.PredicateDue
+    | RmDumpRequested
+    | RmDumpAnswered
+    | RmDumpDue
 )
 
 HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
@@ -342,4 +368,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     p.PredicatesAnswered: RmProxy._on_answer,
     p.PreemptionPredicatesAnswered: RmProxy._on_answer,
     p.PredicateDue: RmProxy._on_predicate_due,
+    RmDumpRequested: RmProxy._on_rm_dump_requested,
+    RmDumpAnswered: RmProxy._on_rm_dump_answered,
+    RmDumpDue: RmProxy._on_rm_dump_due,
 }

@@ -13,6 +13,7 @@ from yunikorn_actors.messages.predicates import (
     PredicatesAnswered,
     PreemptionPredicatesAnswered,
 )
+from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
 
@@ -49,6 +50,21 @@ def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicate
     )
 
 
+def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:
+    """A text that no trace could hold is made one that it can."""
+    text, error = "", ""
+    try:
+        said: object = rm.get_state_dump()
+    except Exception as raised:  # noqa: BLE001 - the edge: the caller of the dump is told
+        error = f"get_state_dump raised {raised!r}"
+    else:
+        if isinstance(said, str):
+            text = said.encode(errors="replace").decode()
+        else:
+            error = f"get_state_dump returned {type(said).__name__}, not text"
+    return RmDumpAnswered(reply_to=call.reply_to, text=text, error=error)
+
+
 def _answer_mark(_: ResourceManagerCallback, call: c.CallMark) -> Message:
     return ResponsesDelivered(rm_id=call.rm_id, callback=call.callback, count=call.count)
 
@@ -61,6 +77,7 @@ _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] =
     c.CallSendEvent: lambda rm, call: rm.send_event(call.events),
     c.CallPredicates: _ask_predicates,
     c.CallPreemptionPredicates: _ask_preemption,
+    c.CallGetStateDump: _ask_state,
     c.CallMark: _answer_mark,
 }
 

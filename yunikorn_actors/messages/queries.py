@@ -14,6 +14,34 @@ class StateDump(Message, frozen=True, kw_only=True):
     state: dict[str, Any]
 
 
+class RmDumpRequested(Message, frozen=True, kw_only=True):
+    """What has this resource manager to say of its own state."""
+
+    rm_id: str
+    reply_to: str
+
+
+class RmDumpAnswered(Message, frozen=True, kw_only=True):
+    """What its callback said, on its way back to RmProxy."""
+
+    reply_to: str
+    text: str
+    error: str
+
+
+class RmDumpDue(Message, frozen=True, kw_only=True):
+    """Nobody answered in time."""
+
+    reply_to: str
+
+
+class RmDump(Message, frozen=True, kw_only=True):
+    """JSON, or why there is none."""
+
+    text: str = ""
+    error: str = ""
+
+
 class EventsRequested(Message, frozen=True, kw_only=True):
     """Records from this id on, as many as asked for and stored."""
 

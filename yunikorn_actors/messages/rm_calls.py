@@ -46,6 +46,10 @@ class CallPreemptionPredicates(Message, frozen=True, kw_only=True):
     args: PreemptionPredicatesArgs
 
 
+class CallGetStateDump(Message, frozen=True, kw_only=True):
+    reply_to: str
+
+
 class CallMark(Message, frozen=True, kw_only=True):
     """No call: the delivery thread answers when it comes to it."""
 
@@ -62,5 +66,6 @@ RmCall = (
     | CallUpdateContainerSchedulingState
     | CallPredicates
     | CallPreemptionPredicates
+    | CallGetStateDump
     | CallMark
 )
