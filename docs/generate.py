@@ -59,6 +59,7 @@ MAKERS = (
     ("machines/event_publisher.py", "EventPublisher"),
     ("machines/rm_proxy.py", "RmProxy"),
     ("machines/questions.py", "RmProxy"),
+    ("machines/asking.py", "whoever plans"),
     ("machines/translation.py", "RmProxy"),
 )
 MESSAGE_MODULES = (

@@ -128,6 +128,7 @@ class Gateway(ABC):
                     config=config,
                     callback=address,
                     hears_states=_overrides(callback, "update_container_scheduling_state"),
+                    has_predicates=_overrides(callback, "predicates"),
                     extra=extra,
                     reply_to=reply_to,
                 ),

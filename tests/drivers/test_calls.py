@@ -1,6 +1,7 @@
 """The calls of the scheduler interface: the same from every driver, and refused at the call."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from probes import Lab, add_nodes, register
@@ -89,20 +90,19 @@ class Picky(Recorder):
 
 def test_what_a_callback_answers_reaches_who_asked(lab: Lab) -> None:
     register(lab.core, Picky())
+    life: dict[str, Any] = {"partition": "p", "epoch": 1}
+    asked: dict[str, Any] = {**life, "rm_id": RM, "reply_to": "a"}
     for id_, node in enumerate(("good", "bad")):
         placement = si.PredicatesArgs(allocation_key="k", node_id=node)
-        lab.post(RM_PROXY, CheckPredicates(rm_id=RM, question_id=id_, args=placement, reply_to="a"))
+        lab.post(RM_PROXY, CheckPredicates(question_id=id_, args=placement, **asked))
     preemption = si.PreemptionPredicatesArgs(allocation_key="k", node_id="n", start_index=3)
-    lab.post(
-        RM_PROXY,
-        CheckPreemptionPredicates(rm_id=RM, question_id=2, args=preemption, reply_to="a"),
-    )
+    lab.post(RM_PROXY, CheckPreemptionPredicates(question_id=2, args=preemption, **asked))
     lab.rest()
     found = si.PreemptionPredicatesResponse(success=True, index=3)
     assert [
-        PredicatesChecked(question_id=0, reason=""),
-        PredicatesChecked(question_id=1, reason="not on bad"),
-        PreemptionPredicatesChecked(question_id=2, response=found),
+        PredicatesChecked(question_id=0, reason="", **life),
+        PredicatesChecked(question_id=1, reason="not on bad", **life),
+        PreemptionPredicatesChecked(question_id=2, response=found, **life),
     ] == lab.notebook.other
 
 

@@ -89,11 +89,6 @@ def test_a_file_that_cannot_be_read() -> None:
     assert (False, 0) == (outcome.ok, outcome.runs)
 
 
-def test_what_the_core_cannot_do_yet_fails_clearly() -> None:
-    outcome = run(NODE, "predicate: {deny: [{key: '*', node: n1}]}")
-    assert [(2, 4, "predicate", "done", "not supported yet: predicate")] == failures(outcome)
-
-
 # --- refusals -------------------------------------------------------------------------------------
 
 

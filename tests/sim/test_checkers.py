@@ -39,6 +39,7 @@ class Listening:
             config=None,
             callback=CALLBACK,
             hears_states=False,
+            has_predicates=False,
             extra=ExtraConfig(),
             reply_to="reply:1",
         )

@@ -10,6 +10,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
@@ -55,6 +56,12 @@ TOLD: list[tuple[Message, str]] = [
     (c.CallUpdateContainerSchedulingState(requests=(STATE,)), "asks app-1 a FAILED"),
     (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=True), "rm-1 is held back"),
     (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=False), "rm-1 goes on"),
+    (
+        c.CallPredicates(call_id=1, args=si.PredicatesArgs(allocation_key="a", node_id="n1")),
+        "a -> n1",
+    ),
+    (p.PredicatesAnswered(call_id=1, reason=""), "yes"),
+    (p.PredicatesChecked(partition="x", epoch=1, question_id=1, reason="no disk"), "no disk"),
     (
         rm.AllocationsRequested(
             request=si.AllocationRequest(

@@ -1,12 +1,17 @@
 """Questions that are out at resource managers, and what becomes of each.
 
-Every question gets exactly one answer: the callback's, or a no when none came within the time that
-a predicate may take. What comes later is dropped and counted.
+Every question gets exactly one answer: the callback's, or a no when the callback has been silent
+for as long as a predicate may take. What it answers later is dropped and counted; until then
+nothing more is handed to it, so what waits in front of a callback that stands still is bounded by
+what the schedulers have in flight.
+
+A no holds until the resource manager makes its next request; whoever was told one hears of that.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
-from yunikorn_actors.machines.machine import CallRm, CancelTimer, Effect, Send, SetTimer
+from yunikorn_actors.machines.machine import CallRm, Effect, Send, SetTimer
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_calls import CallPredicates, CallPreemptionPredicates
@@ -16,66 +21,168 @@ NOBODY = "the resource manager is away"
 TOO_LATE = "the resource manager did not answer in time"
 
 Question = p.CheckPredicates | p.CheckPreemptionPredicates
+Answer = p.PredicatesAnswered | p.PreemptionPredicatesAnswered
+
+
+class _Line:
+    """The questions for one callback, by the id of the call."""
+
+    __slots__ = ("callback", "deadline_ns", "handed", "held", "is_timed", "late")
+
+    def __init__(self, callback: str) -> None:
+        self.callback = callback
+        self.handed: dict[int, Question] = {}
+        self.held: dict[int, Question] = {}
+        """Not handed over, because it has not returned from what it was too late for."""
+        self.late: dict[int, None] = {}
+        self.deadline_ns = 0
+        """When it will have been silent for too long."""
+        self.is_timed = False
 
 
 class Questions:
     def __init__(self, timeout_ns: int) -> None:
         self._timeout_ns = timeout_ns
-        self._open: dict[tuple[str, int], Question] = {}
+        self._lines: dict[str, _Line] = {}
+        self._calls: dict[int, str] = {}
+        """Those that have not returned, each with its resource manager."""
+        self._last_call = 0
+        self._refused: dict[str, dict[str, None]] = {}
+        """By resource manager, who was told a no since its last request."""
         self.dropped = 0
 
     def canonical_state(self) -> dict[str, Any]:
-        return {"open": [list(key) for key in sorted(self._open)], "dropped": self.dropped}
+        lines = sorted(self._lines.items())
+        return {
+            "open": {rm_id: sorted([*line.handed, *line.held]) for rm_id, line in lines},
+            "late": {rm_id: sorted(line.late) for rm_id, line in lines},
+            "refused": {rm_id: list(askers) for rm_id, askers in sorted(self._refused.items())},
+            "dropped": self.dropped,
+        }
 
     def ask(self, question: Question, callback: str | None, now_ns: int) -> list[Effect]:
         if callback is None:
-            return [Send(to=question.reply_to, message=_no(question, NOBODY))]
-        asker, id_ = question.reply_to, question.question_id
-        self._open[asker, id_] = question
-        due = p.PredicateDue(question_id=id_, asker=asker)
-        return [
-            CallRm(callback=callback, call=_call(question)),
-            SetTimer(name=_name(asker, id_), due_ns=now_ns + self._timeout_ns, message=due),
-        ]
+            return _refuse((question,), NOBODY)
+        line = self._lines.setdefault(question.rm_id, _Line(callback))
+        self._last_call += 1
+        if not line.handed and not line.held:
+            line.deadline_ns = now_ns + self._timeout_ns
+        if line.late:
+            line.held[self._last_call] = question
+            return self._time(line, question.rm_id)
+        called = self._hand(line, self._last_call, question)
+        return [called, *self._time(line, question.rm_id)]
 
-    def answered(
-        self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
-    ) -> list[Effect]:
-        asker, id_ = message.asker, message.question_id
-        if self._open.pop((asker, id_), None) is None:
+    def answered(self, message: Answer, now_ns: int) -> list[Effect]:
+        rm_id = self._calls.pop(message.call_id, None)
+        if rm_id is None:
             self.dropped += 1
             return []
-        answer: Message
-        if isinstance(message, p.PredicatesAnswered):
-            answer = p.PredicatesChecked(question_id=id_, reason=message.reason)
-        else:
-            answer = p.PreemptionPredicatesChecked(question_id=id_, response=message.response)
-        return [CancelTimer(name=_name(asker, id_)), Send(to=asker, message=answer)]
-
-    def due(self, message: p.PredicateDue) -> list[Effect]:
-        question = self._open.pop((message.asker, message.question_id), None)
+        line = self._lines[rm_id]
+        line.deadline_ns = now_ns + self._timeout_ns
+        question = line.handed.pop(message.call_id, None)
         if question is None:
+            return self._returned(line, message.call_id)
+        answer = _answer(question, message)
+        if isinstance(answer, p.PredicatesChecked) and answer.reason:
+            self._note(rm_id, question.reply_to)
+        return [Send(to=question.reply_to, message=answer)]
+
+    def due(self, message: p.PredicateDue, now_ns: int) -> list[Effect]:
+        line = self._lines.get(message.rm_id)
+        if line is None:
             return []
-        return [Send(to=message.asker, message=_no(question, TOO_LATE))]
+        line.is_timed = False
+        if not line.handed and not line.held:
+            return []
+        if now_ns < line.deadline_ns:
+            return self._time(line, message.rm_id)
+        silent = (*line.handed.values(), *line.held.values())
+        line.late.update(dict.fromkeys(line.handed))
+        line.handed, line.held = {}, {}
+        for question in silent:
+            self._note(message.rm_id, question.reply_to)
+        return _refuse(silent, TOO_LATE)
+
+    def cut(self, rm_id: str) -> list[Effect]:
+        """Its callback is gone, and with it whatever was asked of it."""
+        self._refused.pop(rm_id, None)
+        line = self._lines.pop(rm_id, None)
+        if line is None:
+            return []
+        for call_id in (*line.handed, *line.late):
+            del self._calls[call_id]
+        return _refuse((*line.handed.values(), *line.held.values()), NOBODY)
+
+    def seen(self, rm_id: str) -> list[Effect]:
+        """The resource manager makes a request: no earlier no of it holds any longer."""
+        askers = self._refused.pop(rm_id, {})
+        return [Send(to=asker, message=p.DenialsLifted(rm_id=rm_id)) for asker in askers]
+
+    # -- parts
+
+    def _hand(self, line: _Line, call_id: int, question: Question) -> CallRm:
+        line.handed[call_id] = question
+        self._calls[call_id] = question.rm_id
+        return CallRm(callback=line.callback, call=_call(question, call_id))
+
+    def _time(self, line: _Line, rm_id: str) -> list[Effect]:
+        if line.is_timed:
+            return []
+        line.is_timed = True
+        due = p.PredicateDue(rm_id=rm_id)
+        return [SetTimer(name=f"predicate/{rm_id}", due_ns=line.deadline_ns, message=due)]
+
+    def _returned(self, line: _Line, call_id: int) -> list[Effect]:
+        """It was too late with this one; with the last of these it has caught up."""
+        self.dropped += 1
+        del line.late[call_id]
+        if line.late:
+            return []
+        held, line.held = line.held, {}
+        return [self._hand(line, number, question) for number, question in held.items()]
+
+    def _note(self, rm_id: str, asker: str) -> None:
+        self._refused.setdefault(rm_id, {})[asker] = None
 
 
-def _name(asker: str, question_id: int) -> str:
-    return f"predicate/{asker}/{question_id}"
-
-
-def _call(question: Question) -> Message:
+def _call(question: Question, call_id: int) -> Message:
     if isinstance(question, p.CheckPredicates):
-        return CallPredicates(
-            question_id=question.question_id, asker=question.reply_to, args=question.args
-        )
-    return CallPreemptionPredicates(
-        question_id=question.question_id, asker=question.reply_to, args=question.args
-    )
+        return CallPredicates(call_id=call_id, args=question.args)
+    return CallPreemptionPredicates(call_id=call_id, args=question.args)
+
+
+def _answer(question: Question, message: Answer) -> Message:
+    if isinstance(message, p.PredicatesAnswered):
+        return _checked(question, message.reason)
+    return _preemption_checked(question, message.response)
+
+
+def _refuse(questions: Iterable[Question], reason: str) -> list[Effect]:
+    return [Send(to=item.reply_to, message=_no(item, reason)) for item in questions]
 
 
 def _no(question: Question, reason: str) -> Message:
     if isinstance(question, p.CheckPredicates):
-        return p.PredicatesChecked(question_id=question.question_id, reason=reason)
+        return _checked(question, reason)
+    return _preemption_checked(question, PreemptionPredicatesResponse(success=False))
+
+
+def _checked(question: Question, reason: str) -> p.PredicatesChecked:
+    return p.PredicatesChecked(
+        partition=question.partition,
+        epoch=question.epoch,
+        question_id=question.question_id,
+        reason=reason,
+    )
+
+
+def _preemption_checked(
+    question: Question, response: PreemptionPredicatesResponse
+) -> p.PreemptionPredicatesChecked:
     return p.PreemptionPredicatesChecked(
-        question_id=question.question_id, response=PreemptionPredicatesResponse(success=False)
+        partition=question.partition,
+        epoch=question.epoch,
+        question_id=question.question_id,
+        response=response,
     )

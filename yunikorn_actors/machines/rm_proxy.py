@@ -87,6 +87,7 @@ class RmProxy:
             extra=message.extra,
             callback=message.callback,
             hears_states=message.hears_states,
+            has_predicates=message.has_predicates,
             reply_to=message.reply_to,
         )
         return [Send(to=CONTEXT, message=registration)]
@@ -115,7 +116,9 @@ class RmProxy:
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
         deliveries = self._deliveries.pop(rm_id, None)
-        return [] if deliveries is None else [StopMachine(address=deliveries.callback)]
+        if deliveries is None:
+            return []
+        return [StopMachine(address=deliveries.callback), *self._questions.cut(rm_id)]
 
     # -- requests
 
@@ -173,7 +176,7 @@ class RmProxy:
             extra=message.extra,
             reply_to=message.reply_to,
         )
-        return [Send(to=CONTEXT, message=event)]
+        return [*self._questions.seen(request.rm_id), Send(to=CONTEXT, message=event)]
 
     def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
@@ -184,7 +187,7 @@ class RmProxy:
         if rm_id not in self._deliveries:
             self.dropped += 1
             return []
-        return [Send(to=CONTEXT, message=event)]
+        return [*self._questions.seen(rm_id), Send(to=CONTEXT, message=event)]
 
     # -- questions about placements
 
@@ -200,10 +203,10 @@ class RmProxy:
     def _on_answer(
         self, message: p.PredicatesAnswered | p.PreemptionPredicatesAnswered
     ) -> list[Effect]:
-        return self._questions.answered(message)
+        return self._questions.answered(message, self._now_ns)
 
     def _on_predicate_due(self, message: p.PredicateDue) -> list[Effect]:
-        return self._questions.due(message)
+        return self._questions.due(message, self._now_ns)
 
     # -- what it says of its own state
 

@@ -9,9 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.planning.planner import Planner
@@ -19,7 +22,16 @@ from yunikorn_actors.planning.reserver import NEVER_NS
 
 
 class Scheduler:
-    def __init__(self, *, partition: str, epoch: int, reports: bool, settings: Settings) -> None:
+    def __init__(
+        self,
+        *,
+        partition: str,
+        epoch: int,
+        rm_id: str,
+        reports: bool,
+        has_predicates: bool,
+        settings: Settings,
+    ) -> None:
         self._address = scheduler_address(partition, epoch)
         self._partition = partition
         self._epoch = epoch
@@ -28,6 +40,15 @@ class Scheduler:
         self.planner = Planner(
             self.replica, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
         )
+        self._asking: Asking | None = None
+        if has_predicates:
+            self._asking = Asking(
+                self.planner,
+                rm_id=rm_id,
+                partition=partition,
+                epoch=epoch,
+                reply_to=self._address,
+            )
         self.rejections: dict[str, int] = {}
         self._cycle_is_coming = False
         self._now_ns = 0
@@ -42,6 +63,7 @@ class Scheduler:
         return {
             "replica": snapshot(self.replica),
             "in_flight": sorted([*self.planner.in_flight, *self.planner.reserver.in_flight]),
+            "asking": None if self._asking is None else self._asking.canonical_state(),
             "rejections": dict(sorted(self.rejections.items())),
         }
 
@@ -68,29 +90,51 @@ class Scheduler:
         self._cycle_is_coming = False
         room = self._settings.inflight_max - len(self.planner.in_flight)
         proposals = self.planner.plan(min(self._settings.cycle_max, room), self._now_ns)
-        effects: list[Effect] = []
-        if proposals:
-            message = s.ProposeAllocations(
-                partition=self._partition,
-                epoch=self._epoch,
-                as_of=self.replica.revision,
-                proposals=tuple(proposals),
-            )
-            effects.append(Send(to=CONTEXT, message=message))
-        return [*effects, *self._next_report(), *self._next_cycle(), *self._next_timer()]
+        questions: list[Effect] = []
+        if self._asking is not None:
+            proposals, questions = self._asking.put(proposals)
+        return [
+            *self._propose(proposals),
+            *questions,
+            *self._next_report(),
+            *self._next_cycle(),
+            *self._next_timer(),
+        ]
 
-    def _on_reservation_due(self, _: s.ReservationDue) -> list[Effect]:
+    def _propose(self, proposals: list[Proposal]) -> list[Effect]:
+        if not proposals:
+            return []
+        message = s.ProposeAllocations(
+            partition=self._partition,
+            epoch=self._epoch,
+            as_of=self.replica.revision,
+            proposals=tuple(proposals),
+        )
+        return [Send(to=CONTEXT, message=message)]
+
+    def _on_predicates_checked(self, message: p.PredicatesChecked) -> list[Effect]:
+        assert self._asking is not None
+        proposal = self._asking.answered(message, self._now_ns)
+        if proposal is not None:
+            return self._propose([proposal])
+        return [*self._next_report(), *self._next_cycle(), *self._next_timer()]
+
+    def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
+        self.planner.denials.lift_all()
+        return self._next_cycle()
+
+    def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
         self.planner.reserving_is_stale = True
         return self._next_cycle()
 
     def _next_timer(self) -> list[Effect]:
-        """Come back when an ask is old enough; a timer that comes too early does no harm."""
-        due_ns = self.planner.reserver.due_ns
+        """Come back when something comes of age; a timer that comes too early does no harm."""
+        due_ns = self.planner.due_ns
         if due_ns in {NEVER_NS, self._due_ns}:
             return []
         self._due_ns = due_ns
-        due = s.ReservationDue(partition=self._partition, epoch=self._epoch)
-        return [SetTimer(name="reserve", due_ns=due_ns, message=due)]
+        due = s.PlanningDue(partition=self._partition, epoch=self._epoch)
+        return [SetTimer(name="planning", due_ns=due_ns, message=due)]
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings.take()
@@ -113,11 +157,20 @@ class Scheduler:
         return [Send(to=self._address, message=cycle)]
 
 
-SchedulerInbox = s.FactsAppended | s.ProposalRejected | s.RunCycle | s.ReservationDue
+SchedulerInbox = (
+    s.FactsAppended
+    | s.ProposalRejected
+    | s.RunCycle
+    | s.PlanningDue
+    | p.PredicatesChecked
+    | p.DenialsLifted
+)
 
 HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.FactsAppended: Scheduler._on_facts_appended,
     s.ProposalRejected: Scheduler._on_proposal_rejected,
-    s.ReservationDue: Scheduler._on_reservation_due,
+    s.PlanningDue: Scheduler._on_planning_due,
     s.RunCycle: Scheduler._on_run_cycle,
+    p.PredicatesChecked: Scheduler._on_predicates_checked,
+    p.DenialsLifted: Scheduler._on_denials_lifted,
 }

@@ -38,5 +38,5 @@ class Topology:
         """Make the machine that a StartMachine effect names."""
         return self._kinds[kind](**arguments)
 
-    def _scheduler(self, *, partition: str, epoch: int, reports: bool) -> Scheduler:
-        return Scheduler(partition=partition, epoch=epoch, reports=reports, settings=self.settings)
+    def _scheduler(self, **arguments: Any) -> Scheduler:  # noqa: ANN401 - as its own
+        return Scheduler(**arguments, settings=self.settings)

@@ -33,19 +33,22 @@ def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedul
 def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
     try:
         reason = rm.predicates(call.args) or ""
-    except Exception as error:  # noqa: BLE001 - the edge: what cannot be told is a no
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the edge: what cannot be told is a no
         reason = f"the predicate raised {error!r}"
-    return PredicatesAnswered(question_id=call.question_id, asker=call.asker, reason=str(reason))
+    return PredicatesAnswered(call_id=call.call_id, reason=str(reason))
 
 
 def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
     try:
         response = rm.preemption_predicates(call.args)
-    except Exception:  # noqa: BLE001 - the edge: what cannot be told is a no
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - the edge: what cannot be told is a no
         response = None
     return PreemptionPredicatesAnswered(
-        question_id=call.question_id,
-        asker=call.asker,
+        call_id=call.call_id,
         response=response or PreemptionPredicatesResponse(success=False),
     )
 

@@ -35,14 +35,12 @@ class CallUpdateContainerSchedulingState(Message, frozen=True, kw_only=True):
 
 
 class CallPredicates(Message, frozen=True, kw_only=True):
-    question_id: int
-    asker: str
+    call_id: int
     args: PredicatesArgs
 
 
 class CallPreemptionPredicates(Message, frozen=True, kw_only=True):
-    question_id: int
-    asker: str
+    call_id: int
     args: PreemptionPredicatesArgs
 
 

@@ -33,6 +33,8 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     callback: str
     hears_states: bool
     """Does its callback take container states? Where not, none are worked out."""
+    has_predicates: bool
+    """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
     extra: ExtraConfig
     reply_to: str
 
@@ -110,6 +112,7 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     """What the core reads in it."""
     callback: str
     hears_states: bool
+    has_predicates: bool
     reply_to: str
 
 

@@ -79,8 +79,8 @@ class RunCycle(Message, frozen=True, kw_only=True):
     epoch: int
 
 
-class ReservationDue(Message, frozen=True, kw_only=True):
-    """An ask has waited long enough to have a node kept, or a reservation for too long."""
+class PlanningDue(Message, frozen=True, kw_only=True):
+    """Something that waits for time alone has come of age."""
 
     partition: str
     epoch: int

@@ -43,6 +43,8 @@ class NodeView:
 
     def serves(self, shape: Shape) -> bool:
         """Whether this node, as it is now, can hold an ask of this shape."""
+        if shape.denial is not None and self.id in shape.denial.placing:
+            return False
         if shape.required_node:
             return shape.required_node == self.id and self.fits(shape.wanted)
         return self.entry is not None and self.fits(shape.wanted)
@@ -118,7 +120,9 @@ class NodeIndex:
         wanted = shape.wanted
         if shape.required_node:
             required = self.views.get(shape.required_node)
-            return required if required is not None and required.fits(wanted) else None
+            return required if required is not None and required.serves(shape) else None
+        if shape.denial is not None:
+            return self._first_served(shape)
         floor = self._floors.get(shape)
         number = start = 0
         if floor is not None:
@@ -138,6 +142,15 @@ class NodeIndex:
                     return found
             start = 0
         self._floors.pop(shape, None)
+        return None
+
+    def _first_served(self, shape: Shape) -> NodeView | None:
+        """As `first_fit`, for an ask that may not go to every node."""
+        for run, ceiling in zip(self._runs, self._ceilings, strict=True):
+            if all(quantity <= ceiling.get(kind, 0) for kind, quantity in shape.wanted):
+                for _, _, view in run:
+                    if view.serves(shape):
+                        return view
         return None
 
     def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:

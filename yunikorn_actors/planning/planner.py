@@ -9,6 +9,7 @@ or `reject`, takes it out again.
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal
+from yunikorn_actors.planning.denials import Denials
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.reserver import Reserver
@@ -30,6 +31,12 @@ class Planner(View):
     ) -> None:
         super().__init__(state, scheduler_number, reports=reports)
         self.reserver = Reserver(self, reservation_delay_ns)
+        self.denials = Denials(self)
+
+    @property
+    def due_ns(self) -> int:
+        """When something that waits for time alone comes of age."""
+        return min(self.reserver.due_ns, self.denials.due_ns)
 
     @property
     def has_work(self) -> bool:
@@ -48,6 +55,8 @@ class Planner(View):
         proposals: list[Proposal] = []
         if self.state.held or limit <= 0:
             return proposals
+        if self.denials.due_ns <= now_ns:
+            self.denials.lift_due(now_ns)
         self._bring_up_to_date()
         if self.reserved_nodes:
             self._place_reserved(proposals, limit)
@@ -173,6 +182,13 @@ class Planner(View):
 
     def is_in_flight(self, proposal_id: int) -> bool:
         return proposal_id in self.in_flight or proposal_id in self.reserver.in_flight
+
+    def deny(self, proposal: Proposal, reason: str, now_ns: int, *, allocate: bool) -> None:
+        """The resource manager refused: the ask waits again, and not for this node."""
+        ask = self.ask_of(proposal.application_id, proposal.key)
+        if ask is not None and ask.ask.sequence == proposal.sequence:
+            self.denials.add(ask, proposal.node_id, reason, now_ns, allocate=allocate)
+        self.reject(proposal.proposal_id)
 
     def reject(self, proposal_id: int) -> None:
         """Context refused: what the proposal held is free again, and the ask waits again."""

@@ -58,6 +58,8 @@ class Reserver:
                 ask = view.ask_of(application_id, key)
                 if ask is None or node_id not in self._unused(ask):
                     continue
+                if ask.is_denied(node_id, allocate=True):
+                    continue
                 if node.fits(ask.shape.wanted):
                     yield ask, node
 
@@ -134,6 +136,8 @@ class Reserver:
         """Take the node with the least left over; the first in order among equals."""
         best, best_score = None, 0.0
         for node in self._view.nodes.in_order():
+            if ask.is_denied(node.id, allocate=False):
+                continue
             if fits_in(ask.resource, node.node.capacity):
                 score = fit_in_score(ask.resource, node.free)
                 if best is None or score < best_score:

@@ -1,6 +1,7 @@
 """Shapes: asks of one size, so that one answer serves them all.
 
-An ask that can run on one node alone is a shape of its own: what it waits for is that node.
+An ask that can run on one node alone is a shape of its own: what it waits for is that node. So is
+one to which its resource manager has refused nodes.
 """
 
 from typing import TYPE_CHECKING
@@ -12,14 +13,29 @@ if TYPE_CHECKING:
 
 Wanted = tuple[tuple[str, int], ...]
 ShapeKey = tuple[Wanted, str, str, str]
-"""Amounts, and for an ask with a required node that node, its application and its key."""
+"""Amounts, and for an ask by itself its required node, its application and its key."""
+
+
+class Denial:
+    """What a resource manager refused to one ask: nodes, each with the reason."""
+
+    __slots__ = ("due_ns", "keeping", "placing", "rounds")
+
+    def __init__(self, rounds: int) -> None:
+        self.placing: dict[str, str] = {}
+        self.keeping: dict[str, str] = {}
+        """Nodes that may not even be reserved for it."""
+        self.rounds = rounds
+        """How often it was lifted because nobody said anything."""
+        self.due_ns = 0
 
 
 class Shape:
-    __slots__ = ("key", "lanes", "required_node", "total", "waits_for_node", "wanted")
+    __slots__ = ("denial", "key", "lanes", "required_node", "total", "waits_for_node", "wanted")
 
-    def __init__(self, key: ShapeKey) -> None:
+    def __init__(self, key: ShapeKey, denial: Denial | None = None) -> None:
         self.key = key
+        self.denial = denial
         amounts, self.required_node, _, _ = key
         self.wanted: Wanted = tuple((kind, quantity) for kind, quantity in amounts if quantity > 0)
         """The positive amounts: asking for nothing of a type always fits."""
@@ -32,7 +48,12 @@ class Shape:
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:
-    amounts = tuple(sorted(spec.resource.items()))
-    if spec.required_node:
-        return (amounts, spec.required_node, spec.application_id, spec.key)
-    return (amounts, "", "", "")
+    return own_key(spec) if spec.required_node else (_amounts(spec), "", "", "")
+
+
+def own_key(spec: AskSpec) -> ShapeKey:
+    return (_amounts(spec), spec.required_node, spec.application_id, spec.key)
+
+
+def _amounts(spec: AskSpec) -> Wanted:
+    return tuple(sorted(spec.resource.items()))

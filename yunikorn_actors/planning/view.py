@@ -15,6 +15,7 @@ from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.resource import Resource, discharge
 from yunikorn_actors.planning.amounts import Amounts
 from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.views import AppView, AskView, InFlight, used_by
 
 
@@ -178,9 +179,13 @@ class View(Amounts):
         if view is None:
             self._watch(app, app.app.asks[fact.spec.key])
             return
+        self.reshape(view, self.tree.shape_of(fact.spec))
+
+    def reshape(self, view: AskView, shape: Shape) -> None:
+        """Let the ask take part as one of another shape."""
         if view.open:
             self._shut(view, view.open)
-        view.resize(self.tree.shape_of(fact.spec))
+        view.resize(shape)
         self._resync(view)
         self.stale_leaves[view.app.leaf] = None
 

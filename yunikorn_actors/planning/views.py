@@ -54,6 +54,11 @@ class AskView(Struct, eq=False):
     inflight: int = 0
     gone: bool = False
 
+    def is_denied(self, node_id: str, *, allocate: bool) -> bool:
+        """Whether its resource manager does not want it there; it tells using from keeping."""
+        denial = self.shape.denial
+        return denial is not None and node_id in (denial.placing if allocate else denial.keeping)
+
     def resize(self, shape: Shape) -> None:
         """The ask was sent again; its record is the same, its size and rank may not be."""
         self.shape = shape

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import msgspec
+from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
@@ -77,7 +78,9 @@ class SchedulerCore(Gateway):
         self.recorder: Recorder | None = None
         self.here = _Here()
         self._topology = Topology(
-            topology, settings=settings or Settings(), instance=instance or secrets.token_hex(4)
+            topology,
+            settings=_outside(settings or Settings(), time_scale),
+            instance=instance or secrets.token_hex(4),
         )
         self._trace = None if trace is None else Path(trace)
         self._config = None if config is None else parse_config(_text_of(config))
@@ -390,3 +393,8 @@ def _text_of(config: str | Path) -> str:
     if isinstance(config, str) and (":" in config or not config.strip()):
         return config
     return Path(config).read_text(encoding="utf-8")
+
+
+def _outside(settings: Settings, time_scale: int) -> Settings:
+    """A callback lives in the world, so its second is one there, however fast the core's clock."""
+    return replace(settings, predicate_timeout_ns=settings.predicate_timeout_ns * time_scale)

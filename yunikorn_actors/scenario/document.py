@@ -1,9 +1,9 @@
 """A scenario file: from its text to a Scenario, or a ScenarioError that names file and line.
 
-The format is read whole, also where the core cannot do yet what a step says. YAML is the strict
-kind that configurations are written in.
+YAML is the strict kind that configurations are written in.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,13 @@ from yunikorn_actors.scenario.reading import (
 )
 from yunikorn_actors.scenario.resource_manager import Confirmation
 from yunikorn_actors.scenario.step_readers import read_steps
-from yunikorn_actors.scenario.written import WrittenStep, configuration
+from yunikorn_actors.scenario.written import (
+    Predicate,
+    Step,
+    Together,
+    WrittenStep,
+    configuration,
+)
 
 DEFAULT_QUEUES: Final = """\
 partitions:
@@ -50,6 +56,21 @@ class Scenario(Struct, frozen=True, kw_only=True):
     settings: Settings
     confirmation: Confirmation
     steps: tuple[WrittenStep, ...]
+
+    @property
+    def has_predicates(self) -> bool:
+        """Whether any step says what a resource manager's predicate refuses."""
+        return any(
+            isinstance(step, Predicate) for written in self.steps for step in _alone(written.step)
+        )
+
+
+def _alone(step: Step) -> Iterator[Step]:
+    """Yield the step, or those that are to be delivered together."""
+    if isinstance(step, Together):
+        yield from (written.step for written in step.steps)
+    else:
+        yield step
 
 
 def read_scenario(path: Path) -> Scenario:

@@ -7,13 +7,16 @@ into the core from inside the callback.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from typing import Any, Final, Literal
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.scenario.written import Denial
 
 Confirmation = Literal["auto", "manual"]
 Request = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest
@@ -184,3 +187,22 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         """One that was lost, or has left, cannot answer any more."""
         with suppress(UnknownResourceManager):
             self.confirm_all()
+
+
+class ChoosyResourceManager(SimulatedResourceManager):
+    """One that has a say in where its asks run."""
+
+    def __init__(self, core: Gateway, rm_id: str, confirmation: Confirmation) -> None:
+        super().__init__(core, rm_id, confirmation)
+        self._denied: tuple[Denial, ...] = ()
+
+    def deny(self, denied: Iterable[Denial]) -> None:
+        """Refuse these from here on, and have every former no asked again."""
+        self._denied = tuple(denied)
+        self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id))
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        for item in self._denied:
+            if fnmatchcase(args.allocation_key, item.key) and fnmatchcase(args.node_id, item.node):
+                return f"{args.allocation_key} may not run on {args.node_id}"
+        return None

@@ -15,7 +15,10 @@ from yunikorn_actors.scenario.document import Scenario
 from yunikorn_actors.scenario.drivers import Driver
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.expected import Difference
-from yunikorn_actors.scenario.resource_manager import SimulatedResourceManager
+from yunikorn_actors.scenario.resource_manager import (
+    ChoosyResourceManager,
+    SimulatedResourceManager,
+)
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.scenario.together import ordered
 from yunikorn_actors.scenario.views import Views
@@ -49,10 +52,7 @@ class Stage:
         request = request_of(step, self._rm_id(step))
         if request is not None:
             return _attempt(name, None, lambda: self._send(request))
-        perform = _PERFORM.get(type(step))
-        if perform is None:
-            return (Difference(name, "done", f"not supported yet: {name}"),)
-        return perform(self, name, step)
+        return _PERFORM[type(step)](self, name, step)
 
     # -- steps
 
@@ -90,6 +90,9 @@ class Stage:
     def _on_unregister(self, name: str, step: w.Unregister) -> Differences:
         return _attempt(name, None, lambda: self._core.unregister_resource_manager(step.id))
 
+    def _on_predicate(self, name: str, step: w.Predicate) -> Differences:
+        return _attempt(name, None, lambda: self._choosy(step).deny(step.deny))
+
     def _on_advance(self, _: str, step: w.Advance) -> Differences:
         self._driver.advance(step.duration_ns)
         return ()
@@ -119,8 +122,15 @@ class Stage:
             raise UnknownResourceManager(f"{rm_id!r} is not registered: register it first")
         return self._managers[rm_id]
 
+    def _choosy(self, step: w.Predicate) -> ChoosyResourceManager:
+        manager = self._manager(step)
+        assert isinstance(manager, ChoosyResourceManager), "read_scenario saw the step"
+        return manager
+
     def _new_manager(self, rm_id: str) -> SimulatedResourceManager:
-        return SimulatedResourceManager(self._core, rm_id, self._scenario.confirmation)
+        """Only where a step says what its predicate refuses does it have one."""
+        kind = ChoosyResourceManager if self._scenario.has_predicates else SimulatedResourceManager
+        return kind(self._core, rm_id, self._scenario.confirmation)
 
     def _send(self, request: si.SiMessage) -> None:
         """Let the resource manager that speaks know, then say it."""
@@ -164,8 +174,8 @@ _PERFORM: Final[dict[type[w.Step], Callable[[Stage, str, Any], Differences]]] = 
     w.Raw: Stage._on_raw,
     w.Confirm: Stage._on_confirm,
     w.ConfirmAll: Stage._on_confirm_all,
+    w.Predicate: Stage._on_predicate,
     w.Advance: Stage._on_advance,
     w.Together: Stage._on_together,
     w.Expect: Stage._on_expect,
 }
-"""A step that stands neither here nor among the requests is of a later version of the core."""

@@ -14,6 +14,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
@@ -294,6 +295,15 @@ def _proposals(message: s.ProposeAllocations) -> str:
     )
 
 
+Question = (
+    p.CheckPredicates | p.CheckPreemptionPredicates | c.CallPredicates | c.CallPreemptionPredicates
+)
+
+
+def _question(message: Question) -> str:
+    return _placed(message.args.allocation_key, message.args.node_id)
+
+
 def _found(message: q.EventsFound) -> str:
     stored = f"{message.lowest_id} to {message.highest_id} stored"
     return f"{len(message.records)} records, {stored}"
@@ -333,6 +343,12 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
+    p.CheckPredicates: _question,
+    p.CheckPreemptionPredicates: _question,
+    c.CallPredicates: _question,
+    c.CallPreemptionPredicates: _question,
+    p.PredicatesAnswered: lambda it: it.reason or "yes",
+    p.PredicatesChecked: lambda it: it.reason or "yes",
     q.EventsRequested: lambda it: f"{it.count} from {it.first_id} on",
     q.EventsFound: _found,
     q.EventStreamRequested: lambda it: f"{it.hearer} with {it.history} past records",

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.applications import (
     add_application,
@@ -24,6 +25,7 @@ from yunikorn_actors.machines.machine import (
     SetTimer,
 )
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, RM_PROXY, Message
@@ -50,6 +52,11 @@ class Context:
             "partitions": {
                 name: snapshot(partition.state)
                 for name, partition in sorted(self.partitions.items())
+            },
+            "asking": {
+                name: partition.asking.canonical_state()
+                for name, partition in sorted(self.partitions.items())
+                if partition.asking is not None
             },
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,
@@ -240,19 +247,48 @@ class Context:
         return self._estate.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
-        """Plan on the truth itself; nothing can have changed since, so nothing is refused."""
+        """Plan on the truth itself: what needs nobody's word cannot be refused."""
         partition = self._estate.current(message.partition, message.epoch)
         if partition is None or partition.planner is None:
             return []
         partition.cycle_is_coming = False
+        settings = self._estate.settings
+        room = settings.inflight_max - len(partition.planner.in_flight)
+        proposals = partition.planner.plan(min(settings.cycle_max, room), now_ns)
+        questions: list[Effect] = []
+        if partition.asking is not None:
+            proposals, questions = partition.asking.put(proposals)
+        return [*self._commit_own(partition, proposals, now_ns), *questions]
+
+    def _commit_own(
+        self, partition: Partition, proposals: list[Proposal], now_ns: int
+    ) -> list[Effect]:
+        """Commit what the partition's own planner decided, or found out."""
+        planner = partition.planner
+        assert planner is not None
         work = self._estate.work(partition.rm_id, now_ns)
-        for proposal in partition.planner.plan(self._estate.settings.cycle_max, now_ns):
+        for proposal in proposals:
             refusal = commit(work, partition, proposal)
             if refusal is not None:
-                partition.planner.reject(proposal.proposal_id)
+                planner.reject(proposal.proposal_id)
         return [*self._estate.finish(work, partition), *self._estate.next_timer(partition)]
 
-    def _on_reservation_due(self, message: s.ReservationDue, _: int) -> list[Effect]:
+    def _on_predicates_checked(self, message: p.PredicatesChecked, now_ns: int) -> list[Effect]:
+        partition = self._estate.current(message.partition, message.epoch)
+        if partition is None or partition.asking is None:
+            return []
+        proposal = partition.asking.answered(message, now_ns)
+        return self._commit_own(partition, [] if proposal is None else [proposal], now_ns)
+
+    def _on_denials_lifted(self, message: p.DenialsLifted, _: int) -> list[Effect]:
+        effects: list[Effect] = []
+        for partition in self.partitions.values():
+            if partition.planner is not None and partition.rm_id == message.rm_id:
+                partition.planner.denials.lift_all()
+                effects.extend(self._estate.next_cycle(partition))
+        return effects
+
+    def _on_planning_due(self, message: s.PlanningDue, _: int) -> list[Effect]:
         partition = self._estate.current(message.partition, message.epoch)
         if partition is None or partition.planner is None:
             return []
@@ -314,10 +350,12 @@ ContextInbox = (
     | s.ProposeAllocations
     | s.ReportWaiting
     | s.RunCycle
-    | s.ReservationDue
+    | s.PlanningDue
     | s.ApplicationTimerDue
     | s.HistoryExpiryDue
     | s.QueueCleaningDue
+    | p.PredicatesChecked
+    | p.DenialsLifted
     | StateDumpRequested
 )
 
@@ -336,9 +374,11 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     s.ProposeAllocations: Context._on_propose_allocations,
     s.ReportWaiting: Context._on_report_waiting,
     s.RunCycle: Context._on_run_cycle,
-    s.ReservationDue: Context._on_reservation_due,
+    s.PlanningDue: Context._on_planning_due,
     s.ApplicationTimerDue: Context._on_application_timer_due,
     s.HistoryExpiryDue: Context._on_history_expiry_due,
     s.QueueCleaningDue: Context._on_queue_cleaning_due,
+    p.PredicatesChecked: Context._on_predicates_checked,
+    p.DenialsLifted: Context._on_denials_lifted,
     StateDumpRequested: Context._on_state_dump_requested,
 }

@@ -78,18 +78,20 @@ class Estate:
         return partition
 
     def next_timer(self, partition: Partition) -> list[Effect]:
-        """Come back when an ask is old enough to have a node kept for it."""
+        """Come back when something that waits for time alone comes of age."""
         planner = partition.planner
-        if planner is None or planner.reserver.due_ns in {NEVER_NS, partition.reserve_due_ns}:
+        if planner is None or planner.due_ns in {NEVER_NS, partition.planning_due_ns}:
             return []
-        partition.reserve_due_ns = planner.reserver.due_ns
-        due = s.ReservationDue(partition=partition.name, epoch=partition.epoch)
-        name = f"reserve/{partition.name}#{partition.epoch}"
-        return [SetTimer(name=name, due_ns=partition.reserve_due_ns, message=due)]
+        partition.planning_due_ns = planner.due_ns
+        due = s.PlanningDue(partition=partition.name, epoch=partition.epoch)
+        name = f"planning/{partition.name}#{partition.epoch}"
+        return [SetTimer(name=name, due_ns=partition.planning_due_ns, message=due)]
 
     def next_cycle(self, partition: Partition) -> list[Effect]:
         planner = partition.planner
         if planner is None or partition.cycle_is_coming or not planner.has_work:
+            return []
+        if len(planner.in_flight) >= self.settings.inflight_max:
             return []
         partition.cycle_is_coming = True
         cycle = s.RunCycle(partition=partition.name, epoch=partition.epoch)
@@ -129,7 +131,9 @@ class Estate:
             arguments = {
                 "partition": full_name,
                 "epoch": self._epoch,
+                "rm_id": manager.rm_id,
                 "reports": manager.hears_states,
+                "has_predicates": manager.has_predicates,
             }
             effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
         self.partitions[full_name] = Partition(
@@ -138,6 +142,7 @@ class Estate:
             epoch=self._epoch,
             scheduler=scheduler,
             reports=manager.hears_states,
+            has_predicates=manager.has_predicates,
             settings=self.settings,
         )
         manager.partitions.append(full_name)

@@ -21,6 +21,7 @@ class ResourceManager:
         "extra",
         "extra_config",
         "generation",
+        "has_predicates",
         "hears_states",
         "is_held_back",
         "is_paused",
@@ -40,6 +41,7 @@ class ResourceManager:
         self.callback = message.callback
         self.generation = generation
         self.hears_states = message.hears_states
+        self.has_predicates = message.has_predicates
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []

@@ -11,10 +11,11 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.planner import Planner
 
@@ -30,6 +31,7 @@ class Partition:
         epoch: int,
         scheduler: str | None,
         reports: bool,
+        has_predicates: bool,
         settings: Settings,
     ) -> None:
         self.name = name
@@ -39,11 +41,16 @@ class Partition:
         """Address of the Scheduler; None where Context plans by itself."""
         self.state = PartitionState(name)
         self.planner: Planner | None = None
+        self.asking: Asking | None = None
         if scheduler is None:
             self.planner = Planner(
                 self.state, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
             )
-        self.reserve_due_ns = 0
+            if has_predicates:
+                self.asking = Asking(
+                    self.planner, rm_id=rm_id, partition=name, epoch=epoch, reply_to=CONTEXT
+                )
+        self.planning_due_ns = 0
         self.reports = reports
         """Whether its resource manager hears of container states."""
         self.cycle_is_coming = False

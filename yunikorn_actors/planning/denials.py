@@ -1,0 +1,60 @@
+"""Nodes that a resource manager has refused to certain asks.
+
+An ask with a denial is a shape of its own: what no longer holds for it still holds for its equals.
+Denials last until the resource manager makes its next request. Without one they are lifted after a
+while, at growing distances: what a predicate looks at may change without anybody saying so.
+"""
+
+from yunikorn_actors.planning.reserver import NEVER_NS
+from yunikorn_actors.planning.shape import Denial, Shape, own_key
+from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.views import AskView
+
+FIRST_DELAY_NS = 15_000_000_000
+LONGEST_DELAY_NS = 300_000_000_000
+DOUBLINGS_MAX = 5
+
+
+class Denials:
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._of: dict[AskView, Denial] = {}
+        """Since the last request; one that was lifted still says how often."""
+        self.due_ns = NEVER_NS
+        """When the first of them is to be lifted."""
+
+    def add(self, ask: AskView, node_id: str, reason: str, now_ns: int, *, allocate: bool) -> None:
+        """A node of many may take long to be refused: the last of them starts the rest."""
+        denial = ask.shape.denial
+        if denial is None:
+            former = self._of.get(ask)
+            denial = Denial(0 if former is None else former.rounds + 1)
+            self._of[ask] = denial
+            self._view.reshape(ask, Shape(own_key(ask.ask.spec), denial))
+        (denial.placing if allocate else denial.keeping)[node_id] = reason
+        doublings = min(denial.rounds, DOUBLINGS_MAX)
+        denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
+        self.due_ns = min(self.due_ns, denial.due_ns)
+
+    def lift_all(self) -> None:
+        """The resource manager has spoken: everything may be asked again, and counts anew."""
+        for ask in self._of:
+            self._lift(ask)
+        self._of.clear()
+        self.due_ns = NEVER_NS
+        self._view.reserving_is_stale = True
+
+    def lift_due(self, now_ns: int) -> None:
+        """Ask again what has rested for long enough."""
+        self.due_ns = NEVER_NS
+        for ask, denial in self._of.items():
+            if denial.due_ns <= now_ns:
+                denial.due_ns = NEVER_NS
+                self._lift(ask)
+            self.due_ns = min(self.due_ns, denial.due_ns)
+
+    def _lift(self, ask: AskView) -> None:
+        """One that is in flight altogether stays by itself: it will hardly be back."""
+        ask.shape.denial = None
+        if ask.open:
+            self._view.reshape(ask, self._view.tree.shape_of(ask.ask.spec))
