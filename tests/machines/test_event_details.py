@@ -29,6 +29,14 @@ def _root(leaf: str, settings: str = "") -> str:
     )
 
 
+def _quota(vcore: int) -> str:
+    return _root(
+        f"{{name: default, properties: {{quota.preemption.delay: 10s}}, "
+        f"resources: {{max: {{vcore: {vcore}m}}}}}}",
+        "preemption: {quotapreemptionenabled: true},",
+    )
+
+
 LIMITED = _root(
     "{name: default, limits: [{limit: a, users: [bob], maxresources: {vcore: 9m}}, "
     "{limit: b, groups: [team], maxresources: {vcore: 9m}}]}"
@@ -48,7 +56,7 @@ class Listening(Recorder):
     def update_allocation(self, response: si.AllocationResponse) -> None:
         super().update_allocation(response)
         for item in response.released:
-            if item.termination_type is _T.TIMEOUT:
+            if item.termination_type in {_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER}:
                 self.lab.release(
                     item.allocation_key,
                     app=item.application_id,
@@ -83,6 +91,13 @@ def _a_life(lab: Lab) -> None:
     lab.settle()
     lab.release("a", termination_type=_T.STOPPED_BY_RM)
     lab.advance(30)
+
+
+def _enforced(lab: Lab) -> None:
+    lab.ask("b", "a")
+    lab.settle()
+    lab.configure(_quota(1))
+    lab.advance(11)
 
 
 def _rejected(lab: Lab) -> None:
@@ -145,6 +160,7 @@ Story = tuple[str, Callable[[Lab], None]]
 LIFE: Story = (LIMITED, _a_life)
 TIME: Story = (CONFIG, _out_of_time)
 NODES: Story = (CONFIG, _node_changes)
+ENFORCED: Story = (_quota(9), _enforced)
 
 ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.DETAILS_NONE: (LIFE, (NODE, "n1", ADD, "")),
@@ -178,6 +194,8 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.ALLOC_CANCEL: (LIFE, (APPLICATION, APP, REMOVE, "a")),
     Detail.ALLOC_TIMEOUT: (TIME, (APPLICATION, "app-2", REMOVE, "a")),
     Detail.ALLOC_NODEREMOVED: (NODES, (APPLICATION, APP, REMOVE, "a")),
+    Detail.ALLOC_PREEMPT: (ENFORCED, (APPLICATION, APP, REMOVE, "a")),
+    Detail.QUEUE_PREEMPTION: (ENFORCED, (QUEUE_, QUEUE, SET, "")),
     Detail.UG_USER_LIMIT: ((CONFIG, _reloaded(LIMITED)), (OWNER, "bob", SET, QUEUE)),
     Detail.UG_GROUP_LIMIT: ((LIMITED, _reloaded(CONFIG)), (OWNER, "team", REMOVE, QUEUE)),
     Detail.UG_APP_LINK: (LIFE, (OWNER, "team", SET, APP)),
@@ -193,8 +211,6 @@ TO_COME: dict[Detail, tuple[str, Story | None]] = {
     Detail.APP_CANNOTRUN_QUOTA: ("limits bound running applications", None),
     Detail.APP_RUNNABLE_QUOTA: ("limits bound running applications", None),
     Detail.NODE_RESERVATION: ("reservations", (CONFIG, _reservation)),
-    Detail.QUEUE_PREEMPTION: ("preemption for a quota", None),
-    Detail.ALLOC_PREEMPT: ("preemption", None),
     Detail.ALLOC_REPLACED: ("gang scheduling: swaps", None),
 }  # fmt: skip
 

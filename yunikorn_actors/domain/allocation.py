@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from yunikorn_actors.domain.beneficiary import Beneficiary
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
 
@@ -72,6 +73,8 @@ class Allocation(Struct, kw_only=True, gc=False):
     allocated_ns: int
     releasing: TerminationType | None = None
     """Why the core asked for it back; from then on nobody asks again (G12, G13)."""
+    beneficiary: Beneficiary | None = None
+    """For whom it was preempted."""
 
     @property
     def may_be_released(self) -> bool:
@@ -88,6 +91,13 @@ class Reservation(Struct, frozen=True, kw_only=True):
     required: bool
     """The ask can run on this node alone; only such reservations may share a node."""
     made_ns: int
+    claim: Resource | None = None
+    """The room that was preempted for it; None for one that waits for room to come free."""
+
+    @property
+    def is_ordinary(self) -> bool:
+        """It only waits: it could run elsewhere, and nobody has to go for it."""
+        return not self.required and self.claim is None
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

@@ -16,9 +16,13 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
 )
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, deep_equals, describe, pruned
+from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.domain.user import Usage
+
+_T = TerminationType
 
 
 def violations(state: PartitionState) -> list[str]:
@@ -83,6 +87,25 @@ def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"allocated of {path}", queue.allocated, _total(charged))
         pending = (app.pending for app in apps)
         yield from _differ(f"pending of {path}", queue.pending, _total(pending))
+
+
+def _preempting(state: PartitionState) -> Iterator[str]:
+    """What is on its way out, and what asks will use for which others had to go (G19)."""
+    for path, queue in state.queues.items():
+        apps = tuple(_below(state, queue))
+        items = tuple(item for app in apps for item in app.allocations.values())
+        gone = (a.resource for a in items if a.releasing is _T.PREEMPTED_BY_SCHEDULER)
+        yield from _differ(f"preempting of {path}", queue.preempting, _total(gone))
+        leaving = (a.resource for a in items if a.releasing in FREES)
+        yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
+        mine = {app.id for app in apps}
+        kept = (
+            held.claim or {}
+            for node in state.nodes.values()
+            for held in node.reservations.values()
+            if held.application_id in mine
+        )
+        yield from _differ(f"claimed of {path}", queue.claimed, _total(kept))
 
 
 def _conservation(state: PartitionState) -> Iterator[str]:
@@ -246,6 +269,7 @@ CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
     ("G08", _registered_nodes),
     ("G09", _single_place),
     ("G18", _reservations),
+    ("G19", _preempting),
     ("G20", _running),
     ("G21", _life_cycle),
     ("G24", _usage),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain import node_changes, work_changes
+from yunikorn_actors.domain import node_changes, preemption_changes, work_changes
 from yunikorn_actors.domain.allocation import (
     ForeignAllocation,
 )
@@ -55,6 +55,8 @@ class PartitionState:
         self.users: dict[str, dict[str, Usage]] = {}
         self.groups: dict[str, dict[str, Usage]] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
+        self.quotas: dict[str, int] = {}
+        """Queues whose maximum is to be enforced, and when."""
         self.allocation_count = 0
         self.reservation_count = 0
         self.refused_node_actions = 0
@@ -97,6 +99,7 @@ class PartitionState:
 
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
         queue = self.queues.pop(fact.path)
+        self.quotas.pop(fact.path, None)
         if queue.parent is not None:
             del queue.parent.children[queue.name]
 
@@ -213,6 +216,11 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AllocationResized: work_changes.allocation_resized,
     f.ReleaseRequested: work_changes.release_requested,
     f.AllocationReleased: work_changes.allocation_released,
+    f.PreemptionFailed: preemption_changes.preemption_failed,
+    f.PreemptionDecided: preemption_changes.preemption_decided,
+    f.VictimMarked: preemption_changes.victim_marked,
+    f.QuotaPreemptionArmed: preemption_changes.quota_preemption_armed,
+    f.QuotaPreemptionCleared: preemption_changes.quota_preemption_cleared,
     f.ForeignAllocationPut: node_changes.foreign_put,
     f.ForeignAllocationRemoved: node_changes.foreign_removed,
 }

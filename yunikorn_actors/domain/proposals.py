@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.beneficiary import Beneficiary
+
 
 class Refusal(StrEnum):
     ASK_GONE = "ASK_GONE"
@@ -23,6 +25,8 @@ class Refusal(StrEnum):
     USER_LIMIT = "USER_LIMIT"
     QUEUE_LIMIT = "QUEUE_LIMIT"
     RM_PAUSED = "RM_PAUSED"
+    VICTIM_GONE = "VICTIM_GONE"
+    PREEMPTION_REFUSED = "PREEMPTION_REFUSED"
 
 
 class Allocate(Struct, frozen=True, kw_only=True, tag=True, gc=False):
@@ -58,4 +62,26 @@ class Unreserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     node_id: str
 
 
-Proposal = Allocate | Reserve | Unreserve
+class VictimRef(Struct, frozen=True, kw_only=True, gc=False):
+    application_id: str
+    uuid: str
+
+
+class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Have all of these go, or none.
+
+    For an ask of this sequence, which gets the node; or for nobody, to enforce the quota of a
+    queue. There may be no victim at all: then it is found that nothing is to be enforced, or that
+    nobody may go for an ask that requires its node.
+    """
+
+    proposal_id: int
+    beneficiary: Beneficiary
+    victims: tuple[VictimRef, ...]
+    sequence: int = 0
+    node_id: str = ""
+
+
+Placing = Allocate | Reserve
+"""What the predicates of a resource manager are asked about."""
+Proposal = Placing | Unreserve | Preempt

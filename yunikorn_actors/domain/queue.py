@@ -47,6 +47,8 @@ class Queue:
         "allocating",
         "applications",
         "children",
+        "claimed",
+        "leaving",
         "lineage",
         "name",
         "parent",
@@ -72,6 +74,11 @@ class Queue:
         self.allocated: Resource = {}
         self.pending: Resource = {}
         self.preempting: Resource = {}
+        """What was preempted and is not confirmed yet."""
+        self.leaving: Resource = {}
+        """What was asked back for whatever reason and frees its room; preempting is part of it."""
+        self.claimed: Resource = {}
+        """What asks below will use for which others were preempted."""
         self.running_apps = 0
         self.allocating: dict[int, None] = {}
         """Serials of Accepted applications that hold something: they count as running too."""

@@ -29,6 +29,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "finished": [_finished(app) for _, app in sorted(state.finished.items())],
         "users": {user: _usages(by_path) for user, by_path in sorted(state.users.items())},
         "groups": {group: _usages(by_path) for group, by_path in sorted(state.groups.items())},
+        "quotas": dict(sorted(state.quotas.items())),
         "foreign": {
             key: {"node": item.node_id, "resource": _amounts(item.resource)}
             for key, item in sorted(state.foreign.items())
@@ -58,6 +59,7 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "allocated": _amounts(queue.allocated),
         "pending": _amounts(queue.pending),
         "preempting": _amounts(queue.preempting),
+        "claimed": _amounts(queue.claimed),
         "running_apps": queue.running_apps,
         "applications": sorted(queue.applications.values()),
     }
@@ -123,6 +125,7 @@ def _allocation(item: Allocation) -> dict[str, Any]:
         "task_group": item.spec.task_group,
         "allocated_ns": item.allocated_ns,
         "releasing": "" if item.releasing is None else item.releasing.name,
+        "preempted_by": "" if item.beneficiary is None else item.beneficiary.rule.value,
     }
 
 

@@ -6,6 +6,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.books import books_of, forget_allocating, strike, waiting, write
+from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
 from yunikorn_actors.domain.resource import charge, discharge
 
 if TYPE_CHECKING:
@@ -103,25 +104,30 @@ def _place(
 
 
 def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
-    ask = state.applications[fact.application_id].asks[fact.key]
+    app = state.applications[fact.application_id]
+    ask = app.asks[fact.key]
     ask.reserved = (*ask.reserved, fact.node_id)
     ask.told = WaitingState.RESERVED
-    state.nodes[fact.node_id].reservations[fact.application_id, fact.key] = Reservation(
+    reservation = Reservation(
         application_id=fact.application_id,
         key=fact.key,
         node_id=fact.node_id,
         required=fact.required,
         made_ns=fact.at_ns,
+        claim=ask.spec.resource if fact.by_preemption else None,
     )
+    state.nodes[fact.node_id].reservations[app.id, fact.key] = reservation
     state.reservation_count += 1
+    claim(app, reservation)
 
 
 def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> None:
-    ask = state.applications[fact.application_id].asks[fact.key]
+    app = state.applications[fact.application_id]
+    ask = app.asks[fact.key]
     ask.reserved = tuple(id_ for id_ in ask.reserved if id_ != fact.node_id)
     if ask.told is WaitingState.RESERVED and not ask.reserved:
         ask.told = WaitingState.UNTOLD
-    del state.nodes[fact.node_id].reservations[fact.application_id, fact.key]
+    give_up_claim(app, state.nodes[fact.node_id].reservations.pop((app.id, fact.key)))
     state.reservation_count -= 1
 
 
@@ -129,7 +135,8 @@ def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> No
     app = state.applications[fact.application_id]
     allocation = app.allocations[fact.uuid]
     node = state.nodes[allocation.node_id]
-    books = books_of(app, allocation)
+    # What is on its way out is resized with it, or a part would stay for ever (H-32).
+    books = (*books_of(app, allocation), *leaving_books(app, allocation))
     strike(books, allocation.resource)
     discharge(node.allocated, allocation.resource)
     charge(node.available, allocation.resource)
@@ -140,7 +147,10 @@ def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> No
 
 
 def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None:
-    state.applications[fact.application_id].allocations[fact.uuid].releasing = fact.type
+    app = state.applications[fact.application_id]
+    allocation = app.allocations[fact.uuid]
+    allocation.releasing = fact.type
+    write(leaving_books(app, allocation), allocation.resource)
 
 
 def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
@@ -148,6 +158,7 @@ def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> 
     allocation = app.allocations.pop(fact.uuid)
     state.allocation_count -= 1
     strike(books_of(app, allocation), allocation.resource)
+    strike(leaving_books(app, allocation), allocation.resource)
     node = state.nodes[allocation.node_id]
     del node.allocations[fact.uuid]
     discharge(node.allocated, allocation.resource)

@@ -9,7 +9,7 @@ its proposal.
 
 from typing import Any
 
-from yunikorn_actors.domain.proposals import Allocate, Proposal, Reserve
+from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
@@ -26,7 +26,7 @@ class Asking:
         self._partition = partition
         self._epoch = epoch
         self._reply_to = reply_to
-        self._open: dict[int, Proposal] = {}
+        self._open: dict[int, Placing] = {}
         self.dropped = 0
         """Answers to questions that nobody asked."""
 
@@ -38,14 +38,14 @@ class Asking:
         ready: list[Proposal] = []
         questions: list[Effect] = []
         for proposal in proposals:
-            if self._is_asked_about(proposal):
+            if isinstance(proposal, Placing) and self._is_asked_about(proposal):
                 self._open[proposal.proposal_id] = proposal
                 questions.append(Send(to=RM_PROXY, message=self._question(proposal)))
             else:
                 ready.append(proposal)
         return ready, questions
 
-    def answered(self, message: p.PredicatesChecked, now_ns: int) -> Proposal | None:
+    def answered(self, message: p.PredicatesChecked, now_ns: int) -> Placing | None:
         """Return the proposal if the answer was yes; after a no the planner knows better."""
         proposal = self._open.pop(message.question_id, None)
         if proposal is None:
@@ -57,14 +57,14 @@ class Asking:
             return proposal
         return None
 
-    def _is_asked_about(self, proposal: Proposal) -> bool:
+    def _is_asked_about(self, proposal: Placing) -> bool:
         """Keeping its one node for an ask that can run nowhere else needs nobody's consent."""
-        if not isinstance(proposal, Reserve):
-            return isinstance(proposal, Allocate)
+        if isinstance(proposal, Allocate):
+            return True
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
         return ask is not None and not ask.shape.required_node
 
-    def _question(self, proposal: Proposal) -> p.CheckPredicates:
+    def _question(self, proposal: Placing) -> p.CheckPredicates:
         return p.CheckPredicates(
             rm_id=self._rm_id,
             partition=self._partition,
@@ -79,5 +79,5 @@ class Asking:
         )
 
 
-def _is_allocation(proposal: Proposal) -> bool:
+def _is_allocation(proposal: Placing) -> bool:
     return isinstance(proposal, Allocate)

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines import preemption_records
 from yunikorn_actors.machines.allocation_records import of_commitment, of_recovery, of_release
 from yunikorn_actors.machines.event_record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
@@ -316,6 +317,8 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.ForeignAllocationPut: (_foreign_put,),
     f.ForeignAllocationRemoved: (_foreign_removed,),
     f.QueueRemoved: (_queue_removed,),
+    f.VictimMarked: (preemption_records.victim,),
+    f.PreemptionFailed: (preemption_records.no_victim,),
 }
 _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.AllocationCommitted: of_commitment,
@@ -324,6 +327,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.ApplicationStateChanged: _of_state_change,
     f.NodeResized: _of_resize,
     f.NodeScheduleChanged: _of_schedule_change,
+    f.PreemptionDecided: preemption_records.of_decision,
     f.QueueAdded: _of_queue_added,
     f.QueueReconfigured: _of_queue_change,
     f.ApplicationLinked: _of_link,

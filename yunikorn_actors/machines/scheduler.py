@@ -38,7 +38,10 @@ class Scheduler:
         self._settings = settings
         self.replica = PartitionState(partition)
         self.planner = Planner(
-            self.replica, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
+            self.replica,
+            reports=reports,
+            reservation_delay_ns=settings.reservation_delay_ns,
+            preemption_delay_ns=settings.preemption_delay_ns,
         )
         self._asking: Asking | None = None
         if has_predicates:
@@ -62,7 +65,7 @@ class Scheduler:
     def canonical_state(self) -> dict[str, Any]:
         return {
             "replica": snapshot(self.replica),
-            "in_flight": sorted([*self.planner.in_flight, *self.planner.reserver.in_flight]),
+            "in_flight": self.planner.unsettled,
             "asking": None if self._asking is None else self._asking.canonical_state(),
             "rejections": dict(sorted(self.rejections.items())),
         }

@@ -37,6 +37,12 @@ class Amounts:
         """Reservations, by ask and node, that a decision on its way makes use of."""
         self.reserving_is_stale = False
         """Something changed that can matter to a reservation, made or wanted."""
+        self.preempting_is_stale = False
+        """Something changed that can matter to who may take from whom."""
+        self.newly_waiting: dict[QueueView, int] = {}
+        """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
+        self.unsettled_nodes: dict[str, None] = {}
+        """Nodes kept for asks that can run nowhere else, that have changed."""
 
     def next_id(self) -> int:
         self._last_id += 1
@@ -127,10 +133,19 @@ class Amounts:
             level.waiting += total
         if not was_open:
             self.tree.add_ask(ask)
+            if ask.app.leaf.is_entitled:
+                self._notice(ask)
             self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
             if lane is not None and not lane.is_open:
                 self.findings.note(ask, lane)
+
+    def _notice(self, ask: AskView) -> None:
+        """An ask may come to preempt, should it wait for long enough."""
+        leaf, created_ns = ask.app.leaf, ask.ask.created_ns
+        if created_ns < self.newly_waiting.get(leaf, created_ns + 1):
+            self.newly_waiting[leaf] = created_ns
+            self.preempting_is_stale = True
 
     def _shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats

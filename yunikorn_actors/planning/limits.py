@@ -79,6 +79,14 @@ class LimitView:
             del self.starting[serial]
 
 
+def refusing_limit(limits: tuple[LimitView, ...], wanted: Wanted) -> LimitView | None:
+    """Return the first of them that has no room, if any."""
+    for limit in limits:
+        if not limit.room_for(wanted):
+            return limit
+    return None
+
+
 class LimitViews:
     """The limits that count for any application of the partition, each once."""
 

@@ -8,12 +8,12 @@ or `reject`, takes it out again.
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, Proposal
+from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
 from yunikorn_actors.planning.denials import Denials
-from yunikorn_actors.planning.limits import LimitView
+from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.preempt.preemptor import Preemptor
 from yunikorn_actors.planning.reserver import Reserver
-from yunikorn_actors.planning.shape import Wanted
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
 
@@ -28,15 +28,12 @@ class Planner(View):
         *,
         reports: bool = False,
         reservation_delay_ns: int = 0,
+        preemption_delay_ns: int = 0,
     ) -> None:
         super().__init__(state, scheduler_number, reports=reports)
         self.reserver = Reserver(self, reservation_delay_ns)
+        self.preemptor = Preemptor(self, preemption_delay_ns)
         self.denials = Denials(self)
-
-    @property
-    def due_ns(self) -> int:
-        """When something that waits for time alone comes of age."""
-        return min(self.reserver.due_ns, self.denials.due_ns)
 
     @property
     def has_work(self) -> bool:
@@ -44,13 +41,24 @@ class Planner(View):
         root = self.tree.root
         if self.state.held:
             return False
-        stale = self.order_is_stale or self.reserving_is_stale
+        stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
         return stale or (root is not None and root.has_work)
+
+    @property
+    def due_ns(self) -> int:
+        """When something that waits for time alone comes of age."""
+        return min(self.reserver.due_ns, self.preemptor.due_ns, self.denials.due_ns)
+
+    @property
+    def unsettled(self) -> list[int]:
+        """Proposals that Context has not answered yet."""
+        return sorted([*self.in_flight, *self.reserver.in_flight, *self.preemptor.in_flight])
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached.
 
-        What is reserved comes first, then the rest in order, then what comes to be reserved.
+        What is reserved comes first, then the rest in order; for those that are left others may
+        have to go, or nodes are kept.
         """
         proposals: list[Proposal] = []
         if self.state.held or limit <= 0:
@@ -62,6 +70,8 @@ class Planner(View):
             self._place_reserved(proposals, limit)
         while len(proposals) < limit and self._next(proposals):
             pass
+        if len(proposals) < limit and (self.preemptor.is_stale or self.preemptor.due_ns <= now_ns):
+            proposals.extend(self.preemptor.plan(now_ns, limit - len(proposals)))
         if len(proposals) < limit and self._is_time_to_reserve(now_ns):
             self.reserving_is_stale = False
             proposals.extend(self.reserver.reserve_ordinary(now_ns, limit - len(proposals)))
@@ -71,6 +81,7 @@ class Planner(View):
     def _bring_up_to_date(self) -> None:
         if self.order_is_stale:
             self.tree.measure(self.state.capacity)
+            self.preemptor.look_everywhere()
             self.order_is_stale = False
         for leaf in self.stale_leaves:
             self.tree.rekey(leaf)
@@ -80,10 +91,10 @@ class Planner(View):
         return self.reserving_is_stale or self.reserver.due_ns <= now_ns
 
     def _place_reserved(self, proposals: list[Proposal], limit: int) -> None:
-        for ask, node in self.reserver.ready():
+        for ask, node, item in self.reserver.ready():
             if len(proposals) >= limit:
                 return
-            if self._gate(ask) is None and not self._must_wait(ask.app):
+            if self.reserver.gate_of(ask, item) is None and ask.app.held_at() is None:
                 proposals.append(self._decide(ask, ask.app.leaf, node))
 
     def _next(self, proposals: list[Proposal]) -> bool:
@@ -120,6 +131,8 @@ class Planner(View):
         self.reserving_is_stale = True
         required = self.nodes.views.get(shape.required_node)
         if required is not None:
+            self.unsettled_nodes[required.id] = None
+            self.preempting_is_stale = True
             reservation = self.reserver.reserve_required(ask, required)
             if reservation is not None:
                 proposals.append(reservation)
@@ -129,26 +142,20 @@ class Planner(View):
         wanted = ask.shape.wanted
         leaf = ask.app.leaf
         refusing = leaf.refusing_quota if ask.shape.required_node else leaf.refusing
-        return refusing(wanted) or _refusing(ask.app.limits, wanted)
+        return refusing(wanted) or refusing_limit(ask.app.limits, wanted)
 
     def _settle_reservation(self, proposal_id: int) -> None:
         self.reserver.settle(proposal_id)
 
+    def _settle_preemption(self, proposal_id: int) -> None:
+        self.preemptor.settle(proposal_id)
+
     def _is_held(self, app: AppView) -> bool:
         """Hold an application back where as many run as may."""
-        gate = self._must_wait(app)
+        gate = app.held_at()
         if gate is not None:
             self.tree.hold(app, gate)
         return gate is not None
-
-    def _must_wait(self, app: AppView) -> Gate | None:
-        gates: tuple[Gate, ...] = app.limits
-        if app.app.state is ApplicationState.ACCEPTED:
-            gates = (*app.leaf.application_limits, *gates)
-        for gate in gates:
-            if not gate.may_start(app):
-                return gate
-        return None
 
     def _start(self, app: AppView) -> None:
         """A decision for an application that does not run yet is in flight."""
@@ -181,9 +188,13 @@ class Planner(View):
         )
 
     def is_in_flight(self, proposal_id: int) -> bool:
-        return proposal_id in self.in_flight or proposal_id in self.reserver.in_flight
+        return (
+            proposal_id in self.in_flight
+            or proposal_id in self.reserver.in_flight
+            or proposal_id in self.preemptor.in_flight
+        )
 
-    def deny(self, proposal: Proposal, reason: str, now_ns: int, *, allocate: bool) -> None:
+    def deny(self, proposal: Placing, reason: str, now_ns: int, *, allocate: bool) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
         ask = self.ask_of(proposal.application_id, proposal.key)
         if ask is not None and ask.ask.sequence == proposal.sequence:
@@ -195,14 +206,9 @@ class Planner(View):
         if self.reserver.settle(proposal_id):
             self.reserving_is_stale = True
             return
+        if self.preemptor.reject(proposal_id):
+            return
         held = self._let_go(self.in_flight.pop(proposal_id))
         if not held.ask.gone:
             self._resync(held.ask)
         self.stale_leaves[held.leaf] = None
-
-
-def _refusing(limits: tuple[LimitView, ...], wanted: Wanted) -> LimitView | None:
-    for limit in limits:
-        if not limit.room_for(wanted):
-            return limit
-    return None

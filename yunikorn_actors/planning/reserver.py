@@ -12,14 +12,16 @@ Reserving is looked at again after something changed that can matter, and when a
 
 from collections.abc import Iterator
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
 from yunikorn_actors.domain.reserving import reservations_max
 from yunikorn_actors.domain.resource import fit_in_score, fits_in
+from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Lane, QueueView
+from yunikorn_actors.planning.views import AskView, Gate, Lane
+from yunikorn_actors.planning.waiting import waiting_below, waits_for_node
 
 HOUR_NS = 3_600_000_000_000
 WAIT_NS = HOUR_NS
@@ -41,6 +43,7 @@ class Reserver:
         held = self.in_flight.pop(proposal_id, None)
         if held is None:
             return False
+        held[0].keeping -= 1
         node = self._view.nodes.views.get(held[1])
         if node is not None:
             node.keeping -= 1
@@ -49,19 +52,19 @@ class Reserver:
 
     # -- what is reserved, and could be placed now
 
-    def ready(self) -> Iterator[tuple[AskView, NodeView]]:
+    def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is kept for them, where there is room on it."""
         view = self._view
         for node_id in tuple(view.reserved_nodes):
             node = view.nodes.views[node_id]
-            for application_id, key in tuple(node.node.reservations):
-                ask = view.ask_of(application_id, key)
+            for item in tuple(node.node.reservations.values()):
+                ask = view.ask_of(item.application_id, item.key)
                 if ask is None or node_id not in self._unused(ask):
                     continue
                 if ask.is_denied(node_id, allocate=True):
                     continue
                 if node.fits(ask.shape.wanted):
-                    yield ask, node
+                    yield ask, node, item
 
     def _unused(self, ask: AskView) -> list[str]:
         """Return the reserved nodes that decisions on their way leave: each of them serves once.
@@ -75,7 +78,7 @@ class Reserver:
 
     def reserve_required(self, ask: AskView, node: NodeView) -> Reserve | None:
         """Keep the one node that will do, unless it is kept already or never could."""
-        if node.id in ask.ask.reserved or self._is_reserving(ask):
+        if node.id in ask.ask.reserved or ask.keeping:
             return None
         if not fits_in(ask.resource, node.node.capacity):
             return None
@@ -90,7 +93,7 @@ class Reserver:
         if free <= 0 or view.tree.root is None:
             return proposals
         hopeless: dict[Shape, None] = {}
-        for lane, ask in _waiting(view.tree.root):
+        for lane, ask in waiting_below(view.tree.root, waits_for_node):
             if len(proposals) >= min(free, limit):
                 break
             if lane.shape in hopeless or not self._is_of_age(ask, now_ns):
@@ -110,7 +113,7 @@ class Reserver:
             1
             for node_id in view.reserved_nodes
             if any(
-                not item.required for item in view.nodes.views[node_id].node.reservations.values()
+                item.is_ordinary for item in view.nodes.views[node_id].node.reservations.values()
             )
         )
         coming = sum(1 for ask, _ in self.in_flight.values() if not ask.shape.required_node)
@@ -125,7 +128,7 @@ class Reserver:
 
     def _may_reserve(self, lane: Lane, ask: AskView) -> bool:
         """Each repeat once, and only where every gate but the nodes lets it pass."""
-        if len(ask.ask.reserved) + self._reserving(ask) >= ask.open or lane.shape.required_node:
+        if len(ask.ask.reserved) + ask.keeping >= ask.open or lane.shape.required_node:
             return False
         wanted = lane.shape.wanted
         return lane.leaf.refusing(wanted) is None and all(
@@ -148,6 +151,7 @@ class Reserver:
         view = self._view
         proposal_id = view.next_id()
         self.in_flight[proposal_id] = (ask, node.id)
+        ask.keeping += 1
         node.keeping += 1
         view.refresh_node(node)
         spec = ask.ask.spec
@@ -159,12 +163,6 @@ class Reserver:
             node_id=node.id,
         )
 
-    def _reserving(self, ask: AskView) -> int:
-        return sum(1 for other, _ in self.in_flight.values() if other is ask)
-
-    def _is_reserving(self, ask: AskView) -> bool:
-        return self._reserving(ask) > 0
-
     # -- reservations that are given up
 
     def give_up(self, now_ns: int) -> list[Unreserve]:
@@ -173,24 +171,27 @@ class Reserver:
         for node_id in self._view.reserved_nodes:
             for item in self._view.nodes.views[node_id].node.reservations.values():
                 ask = self._view.ask_of(item.application_id, item.key)
-                if ask is None or item.required or self._has_headroom(ask):
+                if ask is None or item.required or self.gate_of(ask, item) is None:
                     continue
                 due_ns = item.made_ns + WAIT_NS
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
-                elif not self._is_reserving(ask):
+                elif not ask.keeping:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
 
-    def _has_headroom(self, ask: AskView) -> bool:
-        wanted = ask.shape.wanted
-        return ask.app.leaf.refusing(wanted) is None and all(
-            limit.room_for(wanted) for limit in ask.app.limits
-        )
+    def gate_of(self, ask: AskView, item: Reservation) -> Gate | None:
+        """Return what refuses an ask with this reservation, if anything does."""
+        wanted, leaf = ask.shape.wanted, ask.app.leaf
+        if item.claim is not None:
+            return leaf.refusing_claimed(wanted) or refusing_limit(ask.app.limits, wanted)
+        refusing = leaf.refusing_quota if item.required else leaf.refusing
+        return refusing(wanted) or refusing_limit(ask.app.limits, wanted)
 
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
         proposal_id = self._view.next_id()
         self.in_flight[proposal_id] = (ask, node_id)
+        ask.keeping += 1
         self._view.nodes.views[node_id].keeping += 1
         return Unreserve(
             proposal_id=proposal_id,
@@ -199,29 +200,3 @@ class Reserver:
             sequence=record.sequence,
             node_id=node_id,
         )
-
-
-def _waiting(queue: QueueView) -> Iterator[tuple[Lane, AskView]]:
-    """Yield every ask that waits for a node, in the order in which they would be tried."""
-    lanes = [lane for lane in queue.lanes.values() if lane.shape.waits_for_node]
-    apps = {app.app.serial: app for lane in lanes for _, app in lane.apps}
-    for app in sorted(apps.values(), key=_rank):
-        mine = [
-            (order, lane, ask)
-            for lane in lanes
-            if lane.owner == app.owner
-            for order, ask in app.piles.get(lane.shape, ())
-        ]
-        for _, lane, ask in sorted(mine, key=_order):
-            yield lane, ask
-    for child in sorted(queue.below, key=QueueView.key):
-        yield from _waiting(child)
-
-
-def _rank(app: AppView) -> tuple[object, ...]:
-    assert app.entry is not None
-    return app.entry[0]
-
-
-def _order(item: tuple[tuple[int, int, int], Lane, AskView]) -> tuple[int, int, int]:
-    return item[0]

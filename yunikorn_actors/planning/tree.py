@@ -217,12 +217,13 @@ class Tree:
             if view.parent is None:
                 view.limit = fair_max[path] = capacity
             else:
-                view.limit = spec.max
+                view.read_limit()
                 inherited = fair_max[view.parent.queue.path]
                 fair_max[path] = inherited | (spec.max or {}) if inherited else {}
             view.denominators = fair_max[path] | (spec.guaranteed or {})
             quotas = tuple(q for q in view.lineage if q.parent is not None and q.limit is not None)
             view.limits = (*quotas, view.lineage[-1])
+            view.is_entitled = any(level.queue.spec.guaranteed for level in view.lineage)
             view.application_limits = tuple(
                 level
                 for level in view.lineage

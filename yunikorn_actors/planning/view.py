@@ -29,6 +29,8 @@ class View(Amounts):
     def _on_configured(self, fact: f.PartitionConfigured) -> None:
         sort = fact.config.node_sort
         self.nodes.set_policy(sort.policy, sort.weights)
+        if self.apps:
+            self.order_is_stale = True
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         self.tree.add_queue(self.state.queues[fact.path])
@@ -79,6 +81,13 @@ class View(Amounts):
         self.nodes.refresh(view, free)
         self.tree.wake_shapes(view)
         self.reserving_is_stale = True
+        self._unsettle(view)
+
+    def _unsettle(self, view: NodeView) -> None:
+        """What is on the node changed: whoever waits for it alone looks again."""
+        self.preempting_is_stale = True
+        if view.node.reservations:
+            self.unsettled_nodes[view.id] = None
 
     def _resize_node(self, view: NodeView) -> None:
         self.refresh_node(view)
@@ -201,6 +210,7 @@ class View(Amounts):
         return self.apps[self.state.applications[application_id].serial]
 
     def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
+        self.preempting_is_stale = True
         held = self.in_flight.pop(fact.proposal_id, None)
         if held is not None and self._is_as_held(held, fact):
             ask = held.ask
@@ -235,6 +245,7 @@ class View(Amounts):
         self._charge_view(app, fact.node_id, fact.spec.resource)
         self._rekey(app)
         self.stale_leaves[app.leaf] = None
+        self._unsettle(self.nodes.views[fact.node_id])
 
     def _charge_view(self, app: AppView, node_id: str, amount: Resource) -> None:
         self.nodes.take(self.nodes.views[node_id], amount)
@@ -248,6 +259,7 @@ class View(Amounts):
         self._charge_view(app, fact.node_id, fact.resource)
         self.tree.wake_shapes(node)
         self.stale_leaves[app.leaf] = None
+        self._unsettle(node)
 
     def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
         node = self.nodes.views[fact.node_id]
@@ -258,11 +270,13 @@ class View(Amounts):
         self.stale_leaves[app.leaf] = None
         self._wake_applications(app)
         self.reserving_is_stale = self.reserving_is_stale or bool(self.reserved_nodes)
+        self._unsettle(node)
 
     def _on_reservation_made(self, fact: f.ReservationMade) -> None:
         self.reserved_nodes[fact.node_id] = None
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
+        self._measure_claims(fact.application_id)
         self.refresh_node(self.nodes.views[fact.node_id])
 
     def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
@@ -271,10 +285,31 @@ class View(Amounts):
             del self.reserved_nodes[fact.node_id]
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
+        self._measure_claims(fact.application_id)
+        ask = self.ask_of(fact.application_id, fact.key)
+        if ask is not None and ask.open and ask.app.leaf.is_entitled:
+            self._notice(ask)
         self.refresh_node(node)
+
+    def _measure_claims(self, application_id: str) -> None:
+        """What is promised to an ask bounds what the quotas leave to others."""
+        for level in self._app(application_id).leaf.limits[:-1]:
+            former = level.limit
+            level.read_limit()
+            if level.limit != former:
+                self._wake(level)
 
     def _settle_reservation(self, proposal_id: int) -> None:
         """Overridden by who makes such proposals."""
+
+    def _on_preemption_decided(self, fact: f.PreemptionDecided | f.PreemptionFailed) -> None:
+        self._settle_preemption(fact.proposal_id)
+
+    def _settle_preemption(self, proposal_id: int) -> None:
+        """Overridden by who makes such proposals."""
+
+    def _on_quota_preemption_armed(self, _: f.QuotaPreemptionArmed) -> None:
+        self.preempting_is_stale = True
 
 
 _OBSERVE: dict[type, Callable[[View, Any], None]] = {
@@ -301,4 +336,7 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.ReservationDropped: View._on_reservation_dropped,
     f.AllocationResized: View._on_allocation_resized,
     f.AllocationReleased: View._on_allocation_released,
+    f.PreemptionFailed: View._on_preemption_decided,
+    f.PreemptionDecided: View._on_preemption_decided,
+    f.QuotaPreemptionArmed: View._on_quota_preemption_armed,
 }

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge
+from yunikorn_actors.domain.resource import Resource, charge, sub_only_existing
 from yunikorn_actors.domain.share import usage_key
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
@@ -53,6 +53,10 @@ class AskView(Struct, eq=False):
     open: int = 0
     inflight: int = 0
     gone: bool = False
+    keeping: int = 0
+    """Reservations for it, made or given up, that are on their way."""
+    tried: tuple[int, int] | None = None
+    """When victims were sought in vain, and after how many changes."""
 
     def is_denied(self, node_id: str, *, allocate: bool) -> bool:
         """Whether its resource manager does not want it there; it tells using from keeping."""
@@ -110,6 +114,16 @@ class AppView:
     def age(self) -> tuple[int, int]:
         return (self.app.submitted_ns, self.app.serial)
 
+    def held_at(self) -> "Gate | None":
+        """Return where as many applications run as may, if this one would be one more."""
+        gates: tuple[Gate, ...] = self.limits
+        if self.app.state is ApplicationState.ACCEPTED:
+            gates = (*self.leaf.application_limits, *gates)
+        for gate in gates:
+            if not gate.may_start(self):
+                return gate
+        return None
+
 
 Gate = Union["QueueView", LimitView]
 """What can refuse an ask or hold an application back, and has both wait until it has room."""
@@ -128,6 +142,7 @@ class QueueView:
         "denominators",
         "entry",
         "held",
+        "is_entitled",
         "is_stateaware",
         "lanes",
         "limit",
@@ -176,12 +191,19 @@ class QueueView:
         """What the parent sees: the highest below, moved by the offset or held by the fence."""
         self.sorts_by_usage = False
         self.is_stateaware = False
+        self.is_entitled = False
+        """Something is guaranteed to it, by itself or by an ancestor."""
         self.read_properties()
 
     def read_properties(self) -> None:
         policy = self.queue.properties.application_sort_policy
         self.sorts_by_usage = policy is ApplicationSortPolicy.FAIR
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
+
+    def read_limit(self) -> None:
+        """Room that was preempted for an ask is nobody else's; the size of the cluster is not."""
+        spec, claimed = self.queue.spec, self.queue.claimed
+        self.limit = sub_only_existing(spec.max, claimed) if any(claimed.values()) else spec.max
 
     def exported_priority(self) -> int:
         """Work the priority out from what is below; without anything waiting there is none."""
@@ -272,6 +294,14 @@ class QueueView:
         """Return the first of them that has no room, if any."""
         for level in self.limits:
             if not level.room_for(wanted):
+                return level
+        return None
+
+    def refusing_claimed(self, wanted: Wanted) -> "QueueView | None":
+        """As `refusing`, for an ask whose room the quotas count as used already."""
+        nothing = tuple((kind, 0) for kind, _ in wanted)
+        for level in self.limits:
+            if not level.room_for(nothing if level.is_quota else wanted):
                 return level
         return None
 

@@ -100,9 +100,8 @@ class ViewChecker:
 
 def _unsettled(name: str, planner: Planner | None) -> list[str]:
     faults: list[str] = []
-    if planner is not None and (planner.in_flight or planner.reserver.in_flight):
-        flying = len(planner.in_flight) + len(planner.reserver.in_flight)
-        faults.append(f"{name} is at rest and {flying} proposals are unsettled")
+    if planner is not None and planner.unsettled:
+        faults.append(f"{name} is at rest and {len(planner.unsettled)} proposals are unsettled")
     if planner is not None and planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
     return faults

@@ -13,6 +13,8 @@ from msgspec import Struct
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.beneficiary import Beneficiary
+from yunikorn_actors.domain.proposals import Preempt, Proposal
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
@@ -126,6 +128,11 @@ def _released(fact: f.AllocationReleased) -> str:
     return f"{fact.application_id} {fact.key} from {fact.node_id} {fact.uuid} {fact.type.name}"
 
 
+def _preempted(fact: f.PreemptionDecided) -> str:
+    where = f" on {fact.node_id}" if fact.node_id else ""
+    return f"{len(fact.victims)} victims for {_beneficiary(fact.beneficiary)}{where}"
+
+
 _FACTS: dict[type, Callable[[Any], str]] = {
     f.PartitionConfigured: lambda fact: f"{fact.config.name}",
     f.SchedulingHeld: lambda fact: "held" if fact.held else "open",
@@ -149,6 +156,11 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.AllocationRecovered: _recovered,
     f.AllocationResized: _allocation_resized,
     f.AllocationReleased: _released,
+    f.PreemptionFailed: lambda fact: f"{fact.application_id} {fact.key} on {fact.node_id}",
+    f.PreemptionDecided: _preempted,
+    f.VictimMarked: lambda fact: (
+        f"{fact.application_id} {fact.key} on {fact.node_id} for {_beneficiary(fact.beneficiary)}"
+    ),
     f.ForeignAllocationPut: lambda fact: (
         f"{_placed(fact.key, fact.node_id)} {_amounts(fact.resource)}"
     ),
@@ -290,9 +302,20 @@ def _facts_appended(message: s.FactsAppended) -> str:
 
 
 def _proposals(message: s.ProposeAllocations) -> str:
-    return _list(
-        f"as of {message.as_of}:", (_placed(it.key, it.node_id) for it in message.proposals)
-    )
+    return _list(f"as of {message.as_of}:", map(_proposal, message.proposals))
+
+
+def _proposal(it: Proposal) -> str:
+    match it:
+        case Preempt():
+            return f"{len(it.victims)} victims for {_beneficiary(it.beneficiary)}"
+        case _:
+            return _placed(it.key, it.node_id)
+
+
+def _beneficiary(it: Beneficiary) -> str:
+    whom = f"{it.application_id} {it.key}" if it.key else it.queue
+    return f"{whom} ({it.rule.value})"
 
 
 Question = (

@@ -53,7 +53,8 @@ class QueueProperties(Struct, frozen=True, kw_only=True):
     priority_fence: bool = False
     priority_offset: int = 0
     preemption_policy: PreemptionPolicy = PreemptionPolicy.DEFAULT
-    preemption_delay_ns: int = 30 * SECOND_NS
+    preemption_delay_ns: int | None = None
+    """None: what the service says."""
     backoff_count: int = 0
     """Asks in one pass that no node holds before the application pauses; 0 is never."""
     backoff_delay_ns: int = 30 * SECOND_NS

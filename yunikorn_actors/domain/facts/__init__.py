@@ -33,6 +33,13 @@ from yunikorn_actors.domain.facts.cluster import (
     QueueStateChanged,
     SchedulingHeld,
 )
+from yunikorn_actors.domain.facts.preemption import (
+    PreemptionDecided,
+    PreemptionFailed,
+    QuotaPreemptionArmed,
+    QuotaPreemptionCleared,
+    VictimMarked,
+)
 from yunikorn_actors.domain.facts.work import (
     AllocationCommitted,
     AllocationRecovered,
@@ -73,16 +80,21 @@ __all__ = [
     "NodeResized",
     "NodeScheduleChanged",
     "PartitionConfigured",
+    "PreemptionDecided",
+    "PreemptionFailed",
     "QueueAdded",
     "QueueReconfigured",
     "QueueRemoved",
     "QueueStateChanged",
+    "QuotaPreemptionArmed",
+    "QuotaPreemptionCleared",
     "ReleaseRequested",
     "ReservationDropped",
     "ReservationMade",
     "SchedulingHeld",
     "TimerArmed",
     "TimerCancelled",
+    "VictimMarked",
 ]
 
 Fact = (
@@ -117,6 +129,11 @@ Fact = (
     | AllocationResized
     | ReleaseRequested
     | AllocationReleased
+    | PreemptionFailed
+    | PreemptionDecided
+    | VictimMarked
+    | QuotaPreemptionArmed
+    | QuotaPreemptionCleared
     | ForeignAllocationPut
     | ForeignAllocationRemoved
 )

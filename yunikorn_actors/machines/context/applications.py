@@ -7,13 +7,13 @@ from yunikorn_actors.domain.placement import PlacementFailed
 from yunikorn_actors.domain.resource import has_negative
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
+from yunikorn_actors.machines.context.endings import remove_allocation
 from yunikorn_actors.machines.context.lifecycle import (
     arm_history_expiry,
     cancel_timers,
     clean_if_empty,
 )
 from yunikorn_actors.machines.context.placing import queue_for
-from yunikorn_actors.machines.context.releases import remove_allocation
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import Rejected
 

@@ -20,6 +20,7 @@ from yunikorn_actors.domain.resource import has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.commit import place
 from yunikorn_actors.machines.context.lifecycle import advance, link_group, settle
+from yunikorn_actors.machines.context.quotas import charged_by_force
 from yunikorn_actors.machines.context.reservations import drop_of_ask
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
@@ -220,6 +221,7 @@ def _recover(
             at_ns=work.now_ns,
         ),
     )
+    charged_by_force(work, partition, app)
     if announced:
         work.new.append(
             AnnouncedAllocation(
@@ -245,6 +247,7 @@ def _place_by_rm(
         spec = replace(known.spec, resource=item.spec.resource)
         work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
     place(work, partition, app, item.spec.key, item.node_id, NO_PROPOSAL, item.uuid)
+    charged_by_force(work, partition, app)
     if not announced:
         # It came with its node: the resource manager knows.
         work.new.pop()
@@ -271,6 +274,7 @@ def _resize(
                     at_ns=work.now_ns,
                 ),
             )
+    charged_by_force(work, partition, app)
 
 
 def _take_foreign(work: Work, partition: Partition, item: AskItem) -> None:

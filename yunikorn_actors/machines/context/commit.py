@@ -18,12 +18,21 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal, Reserve, Unreserve
+from yunikorn_actors.domain.proposals import (
+    Allocate,
+    Preempt,
+    Proposal,
+    Refusal,
+    Reserve,
+    Unreserve,
+)
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, add, sub
 from yunikorn_actors.machines.context.lifecycle import advance, arm_allocation_timer
+from yunikorn_actors.machines.context.preemption import preempt
 from yunikorn_actors.machines.context.reservations import (
     displace,
+    own_claim,
     reserve,
     settle_reservations,
     unreserve,
@@ -51,8 +60,9 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = _check_node(state.nodes.get(proposal.node_id), ask, app, proposal.node_id)
     if refusal is not None:
         return refusal
+    own = own_claim(state, ask, proposal.node_id)
     for queue in app.queue.lineage[:-1] if required else app.queue.lineage:
-        if not _has_room(state, queue, resource):
+        if not _has_room(state, queue, resource, own):
             return Refusal.QUEUE_LIMIT
     return _check_limits(state, app, resource)
 
@@ -110,13 +120,20 @@ def _check_node(node: Node | None, ask: Ask, app: Application, node_id: str) -> 
     return None
 
 
-def _has_room(state: PartitionState, queue: Queue, resource: Resource) -> bool:
-    """A queue limits the types its max names; the root, whose max is the cluster, limits all."""
+def _has_room(
+    state: PartitionState, queue: Queue, resource: Resource, own: Resource | None
+) -> bool:
+    """A queue limits the types its max names; the root, whose max is the cluster, limits all.
+
+    What is promised to asks below for which others had to go is used, but for their own share.
+    """
     is_root = queue.parent is None
     limit = state.capacity if is_root else queue.spec.max
     if limit is None:
         return True
     allocated = queue.allocated
+    if not is_root and any(queue.claimed.values()):
+        allocated = sub(add(allocated, queue.claimed), own)
     for kind, quantity in resource.items():
         if quantity <= 0:
             continue
@@ -136,6 +153,8 @@ def commit(work: Work, partition: Partition, proposal: Proposal) -> Refusal | No
             return reserve(work, partition, proposal)
         case Unreserve():
             return unreserve(work, partition, proposal)
+        case Preempt():
+            return preempt(work, partition, proposal)
     state = partition.state
     refusal = check(state, proposal)
     if refusal is None:

@@ -17,6 +17,7 @@ from yunikorn_actors.domain.config import (
 )
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.machines.context.lifecycle import clean_if_empty, unlink_groups
+from yunikorn_actors.machines.context.quotas import queue_reconfigured
 from yunikorn_actors.machines.context.work import Partition, Work
 
 
@@ -39,10 +40,12 @@ def _put(work: Work, partition: Partition, path: str, spec: QueueSpec) -> None:
         work.record(partition, f.QueueAdded(path=path, spec=spec, at_ns=work.now_ns))
         return
     if queue.spec != spec:
+        old_spec = queue.spec
         work.record(
             partition,
-            f.QueueReconfigured(path=path, old_spec=queue.spec, spec=spec, at_ns=work.now_ns),
+            f.QueueReconfigured(path=path, old_spec=old_spec, spec=spec, at_ns=work.now_ns),
         )
+        queue_reconfigured(work, partition, queue, old_spec)
     if queue.state is not QueueState.ACTIVE:
         _change_state(work, partition, queue, QueueState.ACTIVE)
 

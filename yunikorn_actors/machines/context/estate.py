@@ -11,6 +11,7 @@ from yunikorn_actors.machines.context.applications import remove_application
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.nodes import remove_node
+from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.work import Partition, Uuids, Work
 from yunikorn_actors.machines.machine import (
@@ -50,6 +51,8 @@ class Estate:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
         touched = work.touched()
+        for partition in touched:
+            follow(work, partition)
         if planned is not None and planned not in touched:
             touched.append(planned)
         for partition in touched:

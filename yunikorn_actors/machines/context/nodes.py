@@ -12,8 +12,8 @@ from yunikorn_actors.domain.node import READY_ATTRIBUTE, Node
 from yunikorn_actors.domain.resource import has_negative, pruned
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
+from yunikorn_actors.machines.context.endings import remove_allocation
 from yunikorn_actors.machines.context.lifecycle import settle
-from yunikorn_actors.machines.context.releases import remove_allocation
 from yunikorn_actors.machines.context.reservations import drop_of_node
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import NodeItem, Rejected

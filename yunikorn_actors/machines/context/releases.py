@@ -12,7 +12,8 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
-from yunikorn_actors.machines.context.lifecycle import cancel_allocation_timer, settle
+from yunikorn_actors.machines.context.endings import remove_allocation
+from yunikorn_actors.machines.context.lifecycle import settle
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
@@ -55,58 +56,6 @@ def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> 
         if ask is not None and not item.uuid and ask.remaining and item.type in TAKES_THE_ASK:
             remove_ask(work, partition, app, ask, item.type)
         settle(work, partition, app)
-
-
-def remove_allocation(
-    work: Work,
-    partition: Partition,
-    app: Application,
-    allocation: Allocation,
-    type_: TerminationType,
-) -> None:
-    """Take an allocation out of all books in one step."""
-    if allocation.spec.timeout_ms > 0:
-        cancel_allocation_timer(work, partition, app, allocation.uuid)
-    work.record(
-        partition,
-        f.AllocationReleased(
-            application_id=app.id,
-            queue=app.queue.path,
-            user=app.spec.user,
-            group=app.group,
-            key=allocation.spec.key,
-            uuid=allocation.uuid,
-            node_id=allocation.node_id,
-            resource=allocation.resource,
-            type=type_,
-            at_ns=work.now_ns,
-        ),
-    )
-
-
-def request_release(
-    work: Work,
-    partition: Partition,
-    app: Application,
-    allocation: Allocation,
-    type_: TerminationType,
-    message: str,
-) -> None:
-    """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
-    if not allocation.may_be_released:
-        return
-    work.record(
-        partition,
-        f.ReleaseRequested(
-            application_id=app.id,
-            key=allocation.spec.key,
-            uuid=allocation.uuid,
-            type=type_,
-            message=message,
-            at_ns=work.now_ns,
-        ),
-    )
-    work.announce_release(partition, app.id, allocation.spec.key, allocation.uuid, type_, message)
 
 
 def _applications(partition: Partition, application_id: str) -> Iterator[Application]:

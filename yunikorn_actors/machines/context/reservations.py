@@ -12,7 +12,7 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import reservations_max
-from yunikorn_actors.domain.resource import fits_in
+from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.machines.context.work import Partition, Work
 
 
@@ -46,7 +46,7 @@ def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:
     kept = sum(
         1
         for other in state.nodes.values()
-        if any(not item.required for item in other.reservations.values())
+        if any(item.is_ordinary for item in other.reservations.values())
     )
     return Refusal.RESERVATION_LIMIT if kept >= reservations_max(state) else None
 
@@ -74,6 +74,34 @@ def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | No
         ),
     )
     return None
+
+
+def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node: Node) -> None:
+    """Keep the node for an ask for which others have to go; who only waited gives way."""
+    drop_of_node(work, partition, node, "others have to go for another ask", required_too=False)
+    if len(ask.reserved) >= ask.remaining:
+        _drop(work, partition, app, ask, _last_choice(partition, ask), "room is made elsewhere")
+    if partition.reports and ask.told is not WaitingState.RESERVED:
+        work.tell_state(ask.spec, WaitingState.RESERVED, f"room is made on node {node.id}")
+    work.record(
+        partition,
+        f.ReservationMade(
+            application_id=app.id,
+            key=ask.spec.key,
+            node_id=node.id,
+            required=False,
+            by_preemption=True,
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def _last_choice(partition: Partition, ask: Ask) -> str:
+    """One that only waits goes before one for which others have to go."""
+    key = (ask.spec.application_id, ask.spec.key)
+    nodes = partition.state.nodes
+    ordinary = (id_ for id_ in ask.reserved if nodes[id_].reservations[key].is_ordinary)
+    return next(ordinary, ask.reserved[0])
 
 
 def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
@@ -108,6 +136,16 @@ def drop_of_ask(
     """Keep at most so many reservations of an ask; the oldest go first."""
     for node_id in ask.reserved[: max(0, len(ask.reserved) - keep)]:
         _drop(work, partition, app, ask, node_id, reason)
+
+
+def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
+    """Return what was promised to the repeat that would be placed on this node."""
+    if not ask.reserved:
+        return None
+    settled = node_id if node_id in ask.reserved else ask.reserved[0]
+    if node_id not in ask.reserved and len(ask.reserved) < ask.remaining:
+        return None
+    return state.nodes[settled].reservations[ask.spec.application_id, ask.spec.key].claim
 
 
 def settle_reservations(

@@ -8,6 +8,7 @@ stays charged until the resource manager confirms.
 from yunikorn_actors.domain.application import Application, ApplicationEvent
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import withdraw_ask
+from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.lifecycle import (
     EXECUTION_TIMER,
     STATE_TIMER,
@@ -18,7 +19,6 @@ from yunikorn_actors.machines.context.lifecycle import (
     settle,
     timer_has_fired,
 )
-from yunikorn_actors.machines.context.releases import request_release
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 

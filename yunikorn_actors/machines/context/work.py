@@ -44,7 +44,10 @@ class Partition:
         self.asking: Asking | None = None
         if scheduler is None:
             self.planner = Planner(
-                self.state, reports=reports, reservation_delay_ns=settings.reservation_delay_ns
+                self.state,
+                reports=reports,
+                reservation_delay_ns=settings.reservation_delay_ns,
+                preemption_delay_ns=settings.preemption_delay_ns,
             )
             if has_predicates:
                 self.asking = Asking(

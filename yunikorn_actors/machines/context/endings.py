@@ -1,0 +1,60 @@
+"""How an allocation ends: taken out of all books, or asked back and charged until confirmed."""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.lifecycle import cancel_allocation_timer
+from yunikorn_actors.machines.context.work import Partition, Work
+
+
+def remove_allocation(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    allocation: Allocation,
+    type_: TerminationType,
+) -> None:
+    """Take an allocation out of all books in one step."""
+    if allocation.spec.timeout_ms > 0:
+        cancel_allocation_timer(work, partition, app, allocation.uuid)
+    work.record(
+        partition,
+        f.AllocationReleased(
+            application_id=app.id,
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
+            key=allocation.spec.key,
+            uuid=allocation.uuid,
+            node_id=allocation.node_id,
+            resource=allocation.resource,
+            type=type_,
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def request_release(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    allocation: Allocation,
+    type_: TerminationType,
+    message: str,
+) -> None:
+    """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
+    if not allocation.may_be_released:
+        return
+    work.record(
+        partition,
+        f.ReleaseRequested(
+            application_id=app.id,
+            key=allocation.spec.key,
+            uuid=allocation.uuid,
+            type=type_,
+            message=message,
+            at_ns=work.now_ns,
+        ),
+    )
+    work.announce_release(partition, app.id, allocation.spec.key, allocation.uuid, type_, message)

@@ -1,0 +1,248 @@
+"""Preemption: everything is checked again, then all victims are marked, or none.
+
+A victim that somebody else asked back meanwhile is refused (G12, H-23), so nothing is ever sent for
+one that was lost, and no mark has to be taken back. The resource manager hears of all victims in
+one message; each stays charged until it is confirmed, and its room is kept for the ask.
+"""
+
+from collections.abc import Callable
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Preempt, Refusal
+from yunikorn_actors.domain.resource import Resource, charge, fits_in
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.endings import request_release
+from yunikorn_actors.machines.context.reservations import keep_for
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.planning.preempt import quota, required
+from yunikorn_actors.planning.preempt.asking import (
+    Asking,
+    Victim,
+    claims_of,
+    is_usable,
+    room_on,
+)
+from yunikorn_actors.planning.preempt.usage import Usage
+
+_MESSAGES = {
+    PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",
+    PreemptionRule.REQUIRED_NODE: (
+        "preempting allocations to free up resources to run daemon set ask: {key}"
+    ),
+    PreemptionRule.QUOTA: "preempting allocations to enforce new max quota for queue : {queue}",
+}
+
+
+def check_preempt(
+    state: PartitionState, proposal: Preempt, now_ns: int, settings: Settings
+) -> Refusal | None:
+    """Say why these may not be preempted."""
+    if state.held:
+        return Refusal.RM_PAUSED
+    victims = _victims(state, proposal)
+    if victims is None:
+        return Refusal.VICTIM_GONE
+    return _CHECKS[proposal.beneficiary.rule](state, proposal, victims, now_ns, settings)
+
+
+def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
+    """Return all of them, or None when one is gone or on its way out."""
+    found: list[Allocation] = []
+    for ref in proposal.victims:
+        app = state.applications.get(ref.application_id)
+        allocation = None if app is None else app.allocations.get(ref.uuid)
+        if allocation is None or not allocation.may_be_released:
+            return None
+        found.append(allocation)
+    return tuple(found)
+
+
+def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask] | None:
+    beneficiary = proposal.beneficiary
+    app = state.applications.get(beneficiary.application_id)
+    ask = None if app is None else app.asks.get(beneficiary.key)
+    if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
+        return None
+    return app, ask
+
+
+def _check_guarantee(
+    state: PartitionState,
+    proposal: Preempt,
+    victims: tuple[Allocation, ...],
+    now_ns: int,
+    settings: Settings,
+) -> Refusal | None:
+    found = _ask_of(state, proposal)
+    if found is None or claims_of(state, found[1]) >= found[1].remaining:
+        return Refusal.ASK_GONE
+    app, ask = found
+    spec = ask.spec
+    node = state.nodes.get(proposal.node_id)
+    if node is None:
+        return Refusal.NODE_GONE
+    if not is_usable(state, node, spec):
+        return Refusal.NODE_RESERVED if node.is_schedulable else Refusal.NODE_DRAINING
+    delay_ns = app.queue.properties.preemption_delay_ns
+    if delay_ns is None:
+        delay_ns = settings.preemption_delay_ns
+    enabled = state.config is not None and state.config.preemption_enabled
+    if not enabled or not spec.allow_preempt_other or now_ns < ask.created_ns + delay_ns:
+        return Refusal.PREEMPTION_REFUSED
+    refusal = _check_victims(state, Asking(state, Usage(), app.queue, spec), victims)
+    here = (item.resource for item in victims if item.node_id == node.id)
+    room = room_on(node, node.available)
+    for resource in here:
+        charge(room, resource)
+    if refusal is None and not fits_in(spec.resource, room):
+        return Refusal.NODE_FULL
+    return refusal
+
+
+def _check_victims(
+    state: PartitionState, asking: Asking, victims: tuple[Allocation, ...]
+) -> Refusal | None:
+    if asking.is_hopeless:
+        return Refusal.PREEMPTION_REFUSED
+    for allocation in victims:
+        victim = Victim(state, allocation)
+        if not asking.may_be_victim(allocation, victim.leaf) or not asking.may_take(victim):
+            return Refusal.PREEMPTION_REFUSED
+        asking.take(victim)
+    if any(asking.lacks_quota()):
+        return Refusal.QUEUE_LIMIT
+    return Refusal.PREEMPTION_REFUSED if any(asking.lacks_guarantee()) else None
+
+
+def _check_required(
+    state: PartitionState,
+    proposal: Preempt,
+    victims: tuple[Allocation, ...],
+    _now_ns: int,
+    _settings: Settings,
+) -> Refusal | None:
+    found = _ask_of(state, proposal)
+    if found is None:
+        return Refusal.ASK_GONE
+    spec = found[1].spec
+    node = state.nodes.get(proposal.node_id)
+    if node is None:
+        return Refusal.NODE_GONE
+    if (spec.application_id, spec.key) not in node.reservations:
+        return Refusal.RESERVATION_GONE
+    allowed = spec.required_node == node.id and spec.allow_preempt_other
+    if not allowed or required.is_dying_for(node, proposal.beneficiary):
+        return Refusal.PREEMPTION_REFUSED
+    room = required.room_left_for(state, node, spec, node.available)
+    if not victims:
+        return Refusal.PREEMPTION_REFUSED if fits_in(spec.resource, room) else None
+    for allocation in victims:
+        if allocation.node_id != node.id or not required.may_be_victim(allocation, spec):
+            return Refusal.PREEMPTION_REFUSED
+        charge(room, allocation.resource)
+    return None if fits_in(spec.resource, room) else Refusal.NODE_FULL
+
+
+def _check_quota(
+    state: PartitionState,
+    proposal: Preempt,
+    victims: tuple[Allocation, ...],
+    now_ns: int,
+    _settings: Settings,
+) -> Refusal | None:
+    queue = state.queues.get(proposal.beneficiary.queue)
+    enabled = state.config is not None and state.config.quota_preemption_enabled
+    if queue is None or not enabled or state.quotas.get(queue.path, now_ns + 1) > now_ns:
+        return Refusal.PREEMPTION_REFUSED
+    usage = Usage()
+    plan = quota.plan_of(queue, usage)
+    total: Resource = {}
+    for allocation in victims:
+        leaf = state.applications[allocation.spec.application_id].queue
+        resource = allocation.resource
+        charge(total, {kind: resource.get(kind, 0) for kind in plan})
+        allowed = queue in leaf.lineage and quota.may_be_victim(allocation, plan)
+        if not allowed or not quota.keeps_guarantees(leaf, resource, plan, usage):
+            return Refusal.PREEMPTION_REFUSED
+        usage.take(leaf, resource)
+    return None if fits_in(total, plan) else Refusal.PREEMPTION_REFUSED
+
+
+_Check = Callable[[PartitionState, Preempt, tuple[Allocation, ...], int, Settings], Refusal | None]
+_CHECKS: dict[PreemptionRule, _Check] = {
+    PreemptionRule.GUARANTEE: _check_guarantee,
+    PreemptionRule.REQUIRED_NODE: _check_required,
+    PreemptionRule.QUOTA: _check_quota,
+}
+
+
+# -- what follows
+
+
+def preempt(work: Work, partition: Partition, proposal: Preempt) -> Refusal | None:
+    state = partition.state
+    refusal = check_preempt(state, proposal, work.now_ns, work.settings)
+    if refusal is not None:
+        return refusal
+    beneficiary = proposal.beneficiary
+    if beneficiary.rule is PreemptionRule.REQUIRED_NODE and not proposal.victims:
+        _tell_hopeless(work, partition, proposal)
+        return None
+    enforced = beneficiary.rule is PreemptionRule.QUOTA
+    work.record(
+        partition,
+        f.PreemptionDecided(
+            beneficiary=beneficiary,
+            node_id=proposal.node_id,
+            victims=tuple(ref.uuid for ref in proposal.victims),
+            max=state.queues[beneficiary.queue].spec.max or {} if enforced else {},
+            at_ns=work.now_ns,
+            proposal_id=proposal.proposal_id,
+        ),
+    )
+    for allocation in _victims(state, proposal) or ():
+        _mark(work, partition, allocation, beneficiary)
+    if beneficiary.rule is PreemptionRule.GUARANTEE:
+        app = state.applications[beneficiary.application_id]
+        keep_for(work, partition, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
+    return None
+
+
+def _tell_hopeless(work: Work, partition: Partition, proposal: Preempt) -> None:
+    work.record(
+        partition,
+        f.PreemptionFailed(
+            application_id=proposal.beneficiary.application_id,
+            key=proposal.beneficiary.key,
+            node_id=proposal.node_id,
+            at_ns=work.now_ns,
+            proposal_id=proposal.proposal_id,
+        ),
+    )
+
+
+def _mark(
+    work: Work, partition: Partition, allocation: Allocation, beneficiary: Beneficiary
+) -> None:
+    app = partition.state.applications[allocation.spec.application_id]
+    work.record(
+        partition,
+        f.VictimMarked(
+            application_id=app.id,
+            queue=app.queue.path,
+            key=allocation.spec.key,
+            uuid=allocation.uuid,
+            node_id=allocation.node_id,
+            resource=allocation.resource,
+            beneficiary=beneficiary,
+            at_ns=work.now_ns,
+        ),
+    )
+    message = _MESSAGES[beneficiary.rule].format(key=beneficiary.key, queue=beneficiary.queue)
+    type_ = TerminationType.PREEMPTED_BY_SCHEDULER
+    request_release(work, partition, app, allocation, type_, message)

@@ -1,0 +1,8 @@
+"""Preemption: who has to go so that others get what they are entitled to.
+
+Three reasons to take work away: a queue below its guarantee takes back what others use above
+theirs, an ask that can run on one node alone makes room there, and a queue is brought under a
+maximum that was lowered. `rules` says what is allowed and serves the planner and Context alike; the
+other modules look for victims. Everything is worked out anew for each plan, from the replica and
+what is on its way.
+"""

@@ -1,0 +1,148 @@
+"""One ask that may take from others: what it lacks, and who may be taken for it.
+
+It is counted in from the start, so what a queue lacks or may give is read off the expected usage.
+The planner looks for victims with this, and Context checks with it what the planner found.
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import FREES
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, fits_in
+from yunikorn_actors.planning.preempt.rules import (
+    Order,
+    excess,
+    fence_of,
+    guarantors,
+    guards,
+    is_reached,
+    may_give,
+    may_go,
+    order_of,
+    reach_of,
+)
+from yunikorn_actors.planning.preempt.usage import Usage
+
+Lack = tuple[Queue, str]
+
+
+class Victim:
+    """A candidate, or one that was picked."""
+
+    __slots__ = ("allocation", "leaf", "order")
+
+    def __init__(self, state: PartitionState, allocation: Allocation) -> None:
+        app = state.applications[allocation.spec.application_id]
+        self.allocation = allocation
+        self.leaf = app.queue
+        self.order: Order = order_of(allocation, app.asks[allocation.spec.key])
+
+    @property
+    def resource(self) -> Resource:
+        return self.allocation.resource
+
+
+class Asking:
+    def __init__(self, state: PartitionState, usage: Usage, leaf: Queue, spec: AskSpec) -> None:
+        self._state = state
+        self.usage = usage
+        self.leaf = leaf
+        self.wanted = spec.resource
+        self.priority = spec.priority
+        self._guarantors = guarantors(leaf, self.wanted)
+        usage.add(leaf, self.wanted)
+        self.reach = reach_of(leaf, self.priority, fence_of(leaf, self.wanted, usage))
+
+    def withdraw(self) -> None:
+        self.usage.take(self.leaf, self.wanted)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Nothing entitles it, its own guarantee is used up, or nobody is in reach."""
+        if not self._guarantors or not self.reach:
+            return True
+        own = self.leaf.spec.guaranteed
+        return bool(own and excess(own, self.usage.of(self.leaf), self.wanted))
+
+    # -- queues
+
+    def lacks_quota(self) -> Iterator[Lack]:
+        """Yield what keeps the ask out although a node has room."""
+        for level in self.leaf.lineage:
+            limit = self._state.capacity if level.parent is None else level.spec.max
+            for kind in excess(limit, self.usage.of(level), self.wanted):
+                yield level, kind
+
+    def lacks_guarantee(self) -> Iterator[Lack]:
+        """Yield what would take the asking side above its own guarantee."""
+        for level in self._guarantors:
+            for kind in excess(level.spec.guaranteed, self.usage.of(level), self.wanted):
+                yield level, kind
+
+    def lacks(self) -> tuple[Lack, ...]:
+        return (*self.lacks_quota(), *self.lacks_guarantee())
+
+    # -- victims
+
+    def may_be_victim(self, allocation: Allocation, leaf: Queue) -> bool:
+        return may_go(allocation, self.wanted) and is_reached(self.reach, leaf, allocation)
+
+    def may_take(self, victim: Victim) -> bool:
+        """Whether no queue ends below its guarantee, after all that was taken before."""
+        return all(
+            may_give(queue, self.usage.of(queue), victim.resource, self.wanted)
+            for queue in guards(self.leaf, victim.leaf)
+        )
+
+    def take(self, victim: Victim) -> None:
+        self.usage.take(victim.leaf, victim.resource)
+
+    def give_back(self, victim: Victim) -> None:
+        self.usage.add(victim.leaf, victim.resource)
+
+
+# -- nodes
+
+
+def room_on(node: Node, free: Resource) -> Resource:
+    """Return what a node has, or will have when all that was asked back there is gone."""
+    room = dict(free)
+    for allocation in node.allocations.values():
+        if allocation.releasing in FREES:
+            charge(room, allocation.resource)
+    return room
+
+
+def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
+    """Whether the node could be kept for this ask: a reservation that only waits gives way."""
+    if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
+        return False
+    return all(
+        _is_own(held, asking) or _gives_way(state, held, asking.priority)
+        for held in node.reservations.values()
+    )
+
+
+def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
+    return any(not _is_own(held, asking) for held in node.reservations.values())
+
+
+def _is_own(held: Reservation, asking: AskSpec) -> bool:
+    mine = held.application_id == asking.application_id and held.key == asking.key
+    return mine and held.claim is None
+
+
+def _gives_way(state: PartitionState, held: Reservation, priority: int) -> bool:
+    if held.required or held.claim is not None:
+        return False
+    ask = state.applications[held.application_id].asks[held.key]
+    return ask.spec.priority <= priority
+
+
+def claims_of(state: PartitionState, ask: Ask) -> int:
+    """Count the repeats for which others have to go already."""
+    key = (ask.spec.application_id, ask.spec.key)
+    return sum(1 for id_ in ask.reserved if state.nodes[id_].reservations[key].claim is not None)

@@ -1,0 +1,322 @@
+"""When to look for victims, for whom, and what is on its way.
+
+An ask of a queue with a guarantee may preempt when it has waited for the delay of its leaf; one for
+which nothing was found is looked at again when something has changed, and not sooner than after a
+pause. An ask that can run on one node alone is looked at whenever that node changes, a quota when
+its time has come. How much is tried in one plan is bounded, and only real attempts count (R-081).
+"""
+
+from collections.abc import Iterator
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.proposals import Preempt, VictimRef
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.preempt.asking import claims_of
+from yunikorn_actors.planning.preempt.quota import Enforcement
+from yunikorn_actors.planning.preempt.required import victims_on
+from yunikorn_actors.planning.preempt.scene import Flight, Scene
+from yunikorn_actors.planning.preempt.search import Search
+from yunikorn_actors.planning.reserver import NEVER_NS
+from yunikorn_actors.planning.shape import Shape
+from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.views import AskView, Lane, QueueView
+from yunikorn_actors.planning.waiting import waiting_in
+
+PAUSE_NS = 15_000_000_000
+"""Between two attempts for one ask."""
+ATTEMPTS_MAX = 256
+"""In one plan; what is left over is tried in the next."""
+
+
+class Preemptor:
+    def __init__(self, view: View, delay_ns: int) -> None:
+        self._view = view
+        self._delay_ns = delay_ns
+        self.in_flight: dict[int, Flight] = {}
+        self.due_ns = NEVER_NS
+        """When an ask or a quota comes of age."""
+        self._due: dict[QueueView, int] = {}
+        """Leaves with asks that may preempt, and when the first of them is to be looked at."""
+        self._idle: dict[QueueView, int] = {}
+        """Leaves for which nothing was found: when to look again once something has changed."""
+        self._changes = 0
+        self._attempts = 0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether there is something to look at, or to find out when to."""
+        view = self._view
+        return view.preempting_is_stale and bool(
+            self._idle or view.newly_waiting or view.unsettled_nodes or view.state.quotas
+        )
+
+    def look_everywhere(self) -> None:
+        """The cluster or the configuration changed: others may be entitled now."""
+        for leaf in self._view.tree.queues.values():
+            if leaf.lanes and leaf.is_entitled:
+                self._due[leaf] = 0
+        self.due_ns = 0
+
+    def settle(self, proposal_id: int) -> Flight | None:
+        """Take a proposal out of flight; None where it is not one of these."""
+        held = self.in_flight.pop(proposal_id, None)
+        if held is None:
+            return None
+        view = self._view
+        if held.ask is not None:
+            held.ask.keeping -= 1
+        if held.node is not None and view.nodes.views.get(held.node.id) is held.node:
+            held.node.keeping -= 1
+            view.refresh_node(held.node)
+        view.preempting_is_stale = True
+        return held
+
+    def reject(self, proposal_id: int) -> bool:
+        """Context knew better: look again as soon as the news are here."""
+        held = self.settle(proposal_id)
+        if held is not None and held.ask is not None and not held.ask.gone:
+            self._idle[held.ask.app.leaf] = 0
+        return held is not None
+
+    # -- a plan
+
+    def plan(self, now_ns: int, limit: int) -> list[Preempt]:
+        view = self._view
+        if view.preempting_is_stale:
+            view.preempting_is_stale = False
+            self._changes += 1
+            for leaf, due_ns in self._idle.items():
+                self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
+            self._idle.clear()
+        for leaf, created_ns in view.newly_waiting.items():
+            due_ns = created_ns + self._delay_of(leaf)
+            self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
+        view.newly_waiting.clear()
+        self._attempts = 0
+        scene = Scene(view)
+        for held in self.in_flight.values():
+            scene.promised(held)
+        proposals: list[Preempt] = []
+        for proposal in self._decide(scene, now_ns):
+            proposals.append(proposal)
+            if len(proposals) >= limit:
+                view.preempting_is_stale = True
+                break
+        self._measure()
+        return proposals
+
+    def _decide(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+        yield from self._for_required_nodes(now_ns)
+        yield from self._for_quotas(scene, now_ns)
+        yield from self._for_guarantees(scene, now_ns)
+
+    def _measure(self) -> None:
+        """Find out when to come back; a leaf in which nothing waits is forgotten."""
+        for leaf in [leaf for leaf in self._due if not leaf.lanes]:
+            del self._due[leaf]
+        config = self._view.state.config
+        quotas = config is not None and config.quota_preemption_enabled
+        self.due_ns = min(
+            min((due for leaf, due in self._due.items() if _has_waiting(leaf)), default=NEVER_NS),
+            min(self._view.state.quotas.values(), default=NEVER_NS) if quotas else NEVER_NS,
+        )
+
+    def _propose(
+        self,
+        rule: PreemptionRule,
+        path: str,
+        victims: tuple[Allocation, ...],
+        ask: AskView | None = None,
+        node: NodeView | None = None,
+    ) -> Preempt:
+        spec = None if ask is None else ask.ask.spec
+        beneficiary = Beneficiary(
+            rule=rule,
+            queue=path,
+            application_id="" if spec is None else spec.application_id,
+            key="" if spec is None else spec.key,
+        )
+        refs = tuple(
+            VictimRef(application_id=item.spec.application_id, uuid=item.uuid) for item in victims
+        )
+        proposal_id = self._view.next_id()
+        resource = {} if ask is None else ask.resource
+        self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource)
+        if ask is not None:
+            ask.keeping += 1
+        if node is not None:
+            node.keeping += 1
+            self._view.refresh_node(node)
+        return Preempt(
+            proposal_id=proposal_id,
+            beneficiary=beneficiary,
+            victims=refs,
+            sequence=0 if ask is None else ask.ask.sequence,
+            node_id="" if node is None else node.id,
+        )
+
+    # -- asks that can run on one node alone
+
+    def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
+        view = self._view
+        while view.unsettled_nodes:
+            node = view.nodes.views.get(next(iter(view.unsettled_nodes)))
+            view.unsettled_nodes.popitem()
+            if node is None or node.keeping:
+                continue
+            for held in tuple(node.node.reservations.values()):
+                ask = view.ask_of(held.application_id, held.key)
+                if held.required and ask is not None and not node.keeping:
+                    yield from self._make_room(ask, node, now_ns)
+
+    def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
+        wanted, leaf = ask.shape.wanted, ask.app.leaf
+        if not ask.open or node.fits(wanted) or not self._may_run(ask):
+            return
+        if leaf.refusing_quota(wanted) is not None:
+            return
+        victims = victims_on(self._view.state, node.node, ask.ask.spec, node.free)
+        if victims is None:
+            # That nobody may go is told, and not again within the pause.
+            if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
+                return
+            ask.tried = (now_ns, self._changes)
+        elif not victims:
+            return
+        rule = PreemptionRule.REQUIRED_NODE
+        yield self._propose(rule, leaf.queue.path, victims or (), ask, node)
+
+    def _may_run(self, ask: AskView) -> bool:
+        """It may preempt, and nothing but room keeps it back."""
+        app = ask.app
+        return (
+            ask.ask.spec.allow_preempt_other
+            and all(limit.room_for(ask.shape.wanted) for limit in app.limits)
+            and app.held_at() is None
+        )
+
+    # -- quotas
+
+    def _for_quotas(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+        """From the root down; never two at once on one path of the tree (R-082, R-083)."""
+        view = self._view
+        config = view.state.config
+        if config is None or not config.quota_preemption_enabled:
+            return
+        enforcement = Enforcement(view.state, scene.usage, scene.taken)
+        for path, due_ns in sorted(view.state.quotas.items()):
+            if due_ns > now_ns or self._is_enforced(path):
+                continue
+            queue = view.state.queues[path]
+            victims = enforcement.victims_of(queue)
+            for victim in victims:
+                scene.take(victim)
+            yield self._propose(PreemptionRule.QUOTA, path, victims)
+
+    def _is_enforced(self, path: str) -> bool:
+        for held in self.in_flight.values():
+            other = held.beneficiary
+            if other.rule is PreemptionRule.QUOTA and _are_on_one_path(path, other.queue):
+                return True
+        return False
+
+    # -- guarantees
+
+    def _for_guarantees(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+        config = self._view.state.config
+        root = self._view.tree.root
+        if config is None or not config.preemption_enabled or root is None:
+            self._due.clear()
+            return
+        if all(due_ns > now_ns for due_ns in self._due.values()):
+            return
+        searches: dict[tuple[QueueView, Shape, int], Search] = {}
+        for leaf in _leaves(root):
+            if self._due.get(leaf, NEVER_NS) <= now_ns:
+                self._due[leaf] = NEVER_NS
+                yield from self._for_leaf(leaf, scene, searches, now_ns)
+
+    def _for_leaf(
+        self,
+        leaf: QueueView,
+        scene: Scene,
+        searches: dict[tuple[QueueView, Shape, int], Search],
+        now_ns: int,
+    ) -> Iterator[Preempt]:
+        delay_ns = self._delay_of(leaf)
+        for lane, ask in waiting_in(leaf, _may_preempt):
+            if not self._may_run(ask) or not self._repeats_left(ask):
+                continue
+            due_ns = ask.ask.created_ns + delay_ns
+            if ask.tried is not None:
+                tried_ns, changes = ask.tried
+                due_ns = max(due_ns, tried_ns + PAUSE_NS)
+                if due_ns > now_ns and changes == self._changes:
+                    self._rest(leaf, due_ns)
+                    continue
+            if due_ns > now_ns:
+                self._due[leaf] = min(self._due[leaf], due_ns)
+                continue
+            key = (leaf, lane.shape, ask.ask.spec.priority)
+            if key not in searches:
+                searches[key] = Search(scene, leaf.queue, ask.ask.spec)
+            yield from self._try(ask, searches[key], now_ns)
+            if self._attempts >= ATTEMPTS_MAX:
+                self._due[leaf] = 0
+                self._view.preempting_is_stale = True
+                return
+
+    def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
+        """Take for as many repeats as wait, until nothing is found."""
+        view = self._view
+        leaf = ask.app.leaf
+        while self._repeats_left(ask):
+            self._attempts += not search.is_over
+            found = None if search.is_over else search.next(ask.ask.spec)
+            if found is None or not found.victims:
+                # Where a node could not be looked at, what comes of it is the change to wait for.
+                ask.tried = None if search.is_partial else (now_ns, self._changes)
+                self._rest(leaf, now_ns + (0 if search.is_partial else PAUSE_NS))
+                return
+            yield self._propose(
+                PreemptionRule.GUARANTEE,
+                leaf.queue.path,
+                found.victims,
+                ask,
+                view.nodes.views[found.node_id],
+            )
+
+    def _rest(self, leaf: QueueView, due_ns: int) -> None:
+        self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
+
+    def _delay_of(self, leaf: QueueView) -> int:
+        delay_ns = leaf.queue.properties.preemption_delay_ns
+        return self._delay_ns if delay_ns is None else delay_ns
+
+    def _repeats_left(self, ask: AskView) -> int:
+        """Each repeat causes one preemption at a time: its reservation remembers (R-077)."""
+        return max(0, ask.open - claims_of(self._view.state, ask.ask) - ask.keeping)
+
+
+def _may_preempt(lane: Lane) -> bool:
+    """Lanes that wait for room on nodes or in queues; a user's limit is nobody else's fault."""
+    if lane.is_open or lane.shape.required_node:
+        return False
+    return lane.refused_by is None or isinstance(lane.refused_by, QueueView)
+
+
+def _has_waiting(leaf: QueueView) -> bool:
+    return len(leaf.lanes) > len(leaf.open_lanes)
+
+
+def _leaves(queue: QueueView) -> Iterator[QueueView]:
+    """Yield the leaves in the order in which they are served."""
+    if not queue.below:
+        yield queue
+    for child in sorted(queue.below, key=QueueView.key):
+        yield from _leaves(child)
+
+
+def _are_on_one_path(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")

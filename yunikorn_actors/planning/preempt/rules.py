@@ -1,0 +1,168 @@
+"""What preemption may do: pure functions of queues, allocations and expected usage.
+
+By guarantee: an ask looks for victims below its fence, never in its own leaf; a victim is not more
+important than the ask, seen from where their paths meet; no queue that gives ends below what it is
+guaranteed, and the queue that takes never ends above.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.config import PreemptionPolicy
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, match_any
+from yunikorn_actors.planning.preempt.usage import Usage
+
+Reach = dict[str, int | None]
+"""Path of a leaf to the highest priority that may be a victim there; None is any."""
+
+
+def is_entitled(queue: Queue) -> bool:
+    """Whether anything is guaranteed to it, by itself or by an ancestor."""
+    return any(level.spec.guaranteed for level in queue.lineage)
+
+
+# -- the asking side
+
+
+def guarantors(leaf: Queue, wanted: Resource) -> tuple[Queue, ...]:
+    """Return the queues whose guarantees bound what may be taken for an ask of this leaf.
+
+    Its own guarantee alone where it has one; else those of all its ancestors. None of them may name
+    a type that is wanted: then nothing entitles the ask.
+    """
+    queues = (leaf,) if leaf.spec.guaranteed else leaf.lineage
+    named = tuple(queue for queue in queues if queue.spec.guaranteed)
+    entitled = any(
+        wanted.get(kind, 0) > 0 for queue in named for kind in queue.spec.guaranteed or {}
+    )
+    return named if entitled else ()
+
+
+def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[str, ...]:
+    """Name the types wanted of which more is used than the limit, if it speaks of them, allows."""
+    if not limit:
+        return ()
+    return tuple(
+        kind
+        for kind, quantity in wanted.items()
+        if quantity > 0 and kind in limit and used.get(kind, 0) > limit[kind]
+    )
+
+
+def fence_of(leaf: Queue, wanted: Resource, usage: Usage) -> Queue:
+    """Return the first queue that fences its asks in, or has to lose something itself.
+
+    The usage is that with the ask.
+    """
+    for level in leaf.lineage:
+        if level.properties.preemption_policy is PreemptionPolicy.FENCE:
+            return level
+        if level.parent is not None and excess(level.spec.max, usage.of(level), wanted):
+            return level
+    return leaf.lineage[-1]
+
+
+def reach_of(leaf: Queue, priority: int, fence: Queue) -> Reach:
+    """Return the leaves in which an ask may look for victims."""
+    reach: Reach = {}
+    if leaf is fence:
+        return reach
+    for child, level in pairwise(leaf.lineage):
+        priority = _outside(child, priority)
+        for sibling in level.children.values():
+            if sibling is not child:
+                reach.update(_inside(sibling, priority))
+        if level is fence:
+            break
+    return reach
+
+
+def _outside(queue: Queue, priority: int) -> int:
+    """Return how important something in the queue is to those beside it."""
+    offset = queue.properties.priority_offset
+    return offset if queue.properties.priority_fence else priority + offset
+
+
+def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | None]]:
+    """Yield the leaves below, each with what is not too important there."""
+    properties = queue.properties
+    if priority is not None and properties.priority_fence:
+        if properties.priority_offset > priority:
+            return
+        priority = None
+    elif priority is not None:
+        priority -= properties.priority_offset
+    if not queue.is_leaf:
+        for child in queue.children.values():
+            yield from _inside(child, priority)
+    elif properties.preemption_policy is not PreemptionPolicy.DISABLED:
+        yield queue.path, priority
+
+
+# -- the giving side
+
+
+def may_go(allocation: Allocation, wanted: Resource) -> bool:
+    """Whether it could make room at all: not bound to its node, and not on its way out (G12)."""
+    return (
+        allocation.may_be_released
+        and not allocation.spec.required_node
+        and match_any(allocation.resource, wanted)
+    )
+
+
+def is_reached(reach: Reach, leaf: Queue, allocation: Allocation) -> bool:
+    if leaf.path not in reach:
+        return False
+    limit = reach[leaf.path]
+    return limit is None or allocation.spec.priority <= limit
+
+
+def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:
+    """Return the queues whose guarantees protect work of the giving leaf from the asking one.
+
+    Those on its own branch; where there are none and the asking leaf has no guarantee by itself
+    either, both share that of a common ancestor, and nothing within it may be taken.
+    """
+    common = frozenset(queue.path for queue in asking.lineage)
+    guaranteed = [queue for queue in giving.lineage if queue.spec.guaranteed]
+    own = tuple(queue for queue in guaranteed if queue.path not in common)
+    return own or (() if asking.spec.guaranteed else tuple(guaranteed[:1]))
+
+
+def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:
+    """Whether a queue is above its guarantee, and stays at it without the victim.
+
+    It must be above in a type that is wanted, if it has a guarantee for any; a type of which it
+    uses less than guaranteed already stands in nobody's way then.
+    """
+    guaranteed = queue.spec.guaranteed or {}
+    named = [kind for kind in guaranteed if victim.get(kind, 0) > 0]
+    if not named:
+        return True
+    wanted_too = [kind for kind in named if wanted.get(kind, 0) > 0] or named
+    if not any(used.get(kind, 0) > guaranteed[kind] for kind in wanted_too):
+        return False
+    return not any(
+        used.get(kind, 0) >= guaranteed[kind] > used.get(kind, 0) - victim[kind] for kind in named
+    )
+
+
+# -- order
+
+Order = tuple[bool, bool, int, int, int, str]
+
+
+def order_of(allocation: Allocation, ask: Ask) -> Order:
+    """Who goes first: opted-out work last of all, originators before it, the newest first."""
+    spec = allocation.spec
+    return (
+        not spec.allow_preempt_self,
+        spec.originator,
+        -ask.created_ns,
+        -ask.sequence,
+        -allocation.allocated_ns,
+        allocation.uuid,
+    )

@@ -1,0 +1,232 @@
+"""Victims for an ask of a queue below its guarantee.
+
+Node by node the fewest in order are picked that make room there; nodes are compared by whom they
+cost (opted-out work and originators last, then by number). Where a quota is what lacks, more may
+have to go elsewhere. What one ask gets is counted before the next one looks, so the solutions of
+nodes stay on a heap and only the one on top is worked out again.
+"""
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from yunikorn_actors.domain.allocation import Allocation, AskSpec
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge
+from yunikorn_actors.planning.preempt.asking import (
+    Asking,
+    Lack,
+    Victim,
+    is_kept_for_another,
+    is_usable,
+)
+from yunikorn_actors.planning.preempt.rules import Order
+from yunikorn_actors.planning.preempt.scene import Scene
+from yunikorn_actors.planning.preempt.usage import Usage
+
+Score = tuple[bool, bool, int, str]
+
+
+class Found(NamedTuple):
+    node_id: str
+    victims: tuple[Allocation, ...]
+    """Empty where room is on its way already: then the ask has only to wait."""
+
+
+class Search:
+    """For all asks of one leaf that are alike, within one plan."""
+
+    def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec) -> None:
+        self._scene = scene
+        self._state: PartitionState = scene.state
+        self._usage: Usage = scene.usage
+        self._leaf = leaf
+        self._candidates: dict[str, list[Victim]] = {}
+        self._heap: list[tuple[Score, str]] | None = None
+        self.is_over = False
+        """Nothing was found, and nothing will be found within this plan."""
+        self._asking: Asking
+        self._spec = spec
+
+    @property
+    def is_partial(self) -> bool:
+        return self._scene.is_partial
+
+    def next(self, spec: AskSpec) -> Found | None:
+        """Find victims for one more ask; what it gets is taken from then on."""
+        self._spec = spec
+        self._asking = Asking(self._state, self._usage, self._leaf, spec)
+        found = None if self._asking.is_hopeless else self._find()
+        if found is None:
+            self.is_over = True
+            self._asking.withdraw()
+        return found
+
+    def _find(self) -> Found | None:
+        best = self._best()
+        if best is None:
+            return None
+        node_id, victims = best
+        for victim in victims:
+            self._asking.take(victim)
+        more = self._more(node_id, victims)
+        if more is None:
+            for victim in victims:
+                self._asking.give_back(victim)
+            return None
+        self._keep(node_id, victims, more)
+        return Found(node_id, tuple(victim.allocation for victim in (*victims, *more)))
+
+    def _keep(self, node_id: str, victims: list[Victim], more: list[Victim]) -> None:
+        node = self._state.nodes[node_id]
+        for victim in (*victims, *more):
+            self._scene.take(victim.allocation)
+        if victims or more:
+            self._scene.keep(node)
+        else:
+            self._scene.promise(node, self._asking.wanted)
+        for changed in dict.fromkeys(victim.allocation.node_id for victim in more):
+            self._offer(changed)
+
+    # -- nodes
+
+    def _best(self) -> tuple[str, list[Victim]] | None:
+        """Pop the node that costs least; a solution that has become worse goes back."""
+        if self._heap is None:
+            self._heap = []
+            for node_id in self._state.nodes:
+                self._offer(node_id)
+        while self._heap:
+            score, node_id = heappop(self._heap)
+            victims = self._solve(node_id)
+            if victims is None:
+                continue
+            now = _score(node_id, victims)
+            if now <= score:
+                return node_id, victims
+            heappush(self._heap, (now, node_id))
+        return None
+
+    def _offer(self, node_id: str) -> None:
+        victims = self._solve(node_id)
+        if victims is not None and self._heap is not None:
+            heappush(self._heap, (_score(node_id, victims), node_id))
+
+    def _solve(self, node_id: str) -> list[Victim] | None:
+        """Return the fewest victims in order that make room on one node."""
+        node = self._state.nodes[node_id]
+        room = self._scene.room_on(node)
+        if room is None or not is_usable(self._state, node, self._spec):
+            return None
+        short = {
+            kind: quantity - room.get(kind, 0)
+            for kind, quantity in self._asking.wanted.items()
+            if quantity > 0 and quantity > room.get(kind, 0)
+        }
+        picked: list[Victim] = []
+        for victim in self._candidates_on(node_id) if short else ():
+            if _helps(victim.resource, short) and self._asking.may_take(victim):
+                self._asking.take(victim)
+                picked.append(victim)
+                _reduce(short, victim.resource)
+                if not _is_short(short):
+                    break
+        for victim in picked:
+            self._asking.give_back(victim)
+        if _is_short(short) or (not picked and is_kept_for_another(node, self._spec)):
+            return None
+        return _without_needless(picked, short)
+
+    def _candidates_on(self, node_id: str) -> list[Victim]:
+        found = self._candidates.get(node_id)
+        if found is None:
+            state, asking = self._state, self._asking
+            found = [
+                Victim(state, allocation)
+                for allocation in state.nodes[node_id].allocations.values()
+                if asking.may_be_victim(
+                    allocation, state.applications[allocation.spec.application_id].queue
+                )
+            ]
+            found.sort(key=_in_order)
+            self._candidates[node_id] = found
+        taken = self._scene.taken
+        return [victim for victim in found if victim.allocation.uuid not in taken]
+
+    # -- queues
+
+    def _more(self, node_id: str, victims: list[Victim]) -> list[Victim] | None:
+        """Pick whoever else has to go so that the quotas let the ask in; None if they cannot."""
+        lacks = self._asking.lacks()
+        more: list[Victim] = []
+        if not lacks:
+            return more
+        for victim in self._everywhere(node_id):
+            if victim in victims or not _relieves(victim, lacks):
+                continue
+            if self._asking.may_take(victim):
+                self._asking.take(victim)
+                more.append(victim)
+                lacks = self._asking.lacks()
+                if not lacks:
+                    return self._spare(more)
+        for victim in more:
+            self._asking.give_back(victim)
+        return None
+
+    def _everywhere(self, preferred: str) -> list[Victim]:
+        found = [v for node_id in self._state.nodes for v in self._candidates_on(node_id)]
+        found.sort(key=lambda v: (v.order[:2], v.allocation.node_id != preferred, v.order[2:]))
+        return found
+
+    def _spare(self, more: list[Victim]) -> list[Victim]:
+        """Let those go free that turned out to be needless, the last in order first."""
+        kept = list(more)
+        for victim in reversed(more):
+            self._asking.give_back(victim)
+            if self._asking.lacks():
+                self._asking.take(victim)
+            else:
+                kept.remove(victim)
+        return kept
+
+
+def _in_order(victim: Victim) -> Order:
+    return victim.order
+
+
+def _score(node_id: str, victims: list[Victim]) -> Score:
+    opted_out = any(victim.order[0] for victim in victims)
+    originator = any(victim.order[1] for victim in victims)
+    return (opted_out, originator, len(victims), node_id)
+
+
+def _helps(resource: Resource, short: Resource) -> bool:
+    return any(quantity > 0 and resource.get(kind, 0) > 0 for kind, quantity in short.items())
+
+
+def _is_short(short: Resource) -> bool:
+    return any(quantity > 0 for quantity in short.values())
+
+
+def _reduce(short: Resource, resource: Resource) -> None:
+    for kind in short:
+        short[kind] -= resource.get(kind, 0)
+
+
+def _without_needless(picked: list[Victim], short: Resource) -> list[Victim]:
+    """Leave out whom a bigger one that came later made needless."""
+    kept = list(picked)
+    for victim in reversed(picked):
+        charge(short, {kind: victim.resource.get(kind, 0) for kind in short})
+        if _is_short(short):
+            _reduce(short, victim.resource)
+        else:
+            kept.remove(victim)
+    return kept
+
+
+def _relieves(victim: Victim, lacks: tuple[Lack, ...]) -> bool:
+    return any(
+        queue in victim.leaf.lineage and victim.resource.get(kind, 0) > 0 for queue, kind in lacks
+    )

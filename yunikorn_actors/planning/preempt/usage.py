@@ -1,0 +1,34 @@
+"""What queues will use when everything that was decided has happened.
+
+What was asked back counts as gone and what was promised counts as used, so two asks never count on
+the same room, and no queue is taken below its guarantee by two decisions of which each alone would
+do no harm.
+"""
+
+from collections.abc import Callable
+
+from yunikorn_actors.domain.preempting import expected
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+
+
+class Usage:
+    """The expected usage of queues, and trial changes to it."""
+
+    def __init__(self, of: Callable[[Queue], Resource] = expected) -> None:
+        self._of = of
+        self._used: dict[str, Resource] = {}
+
+    def of(self, queue: Queue) -> Resource:
+        used = self._used.get(queue.path)
+        if used is None:
+            used = self._used[queue.path] = self._of(queue)
+        return used
+
+    def add(self, leaf: Queue, amount: Resource) -> None:
+        for level in leaf.lineage:
+            charge(self.of(level), amount)
+
+    def take(self, leaf: Queue, amount: Resource) -> None:
+        for level in leaf.lineage:
+            discharge(self.of(level), amount)

@@ -1,0 +1,41 @@
+"""Asks that wait, in the order in which they would be tried."""
+
+from collections.abc import Callable, Iterator
+
+from yunikorn_actors.planning.views import AppView, AskView, Lane, QueueView
+
+
+def waiting_below(
+    queue: QueueView, counts: Callable[[Lane], bool]
+) -> Iterator[tuple[Lane, AskView]]:
+    """Yield the asks of all lanes that count, of this queue and below."""
+    yield from waiting_in(queue, counts)
+    for child in sorted(queue.below, key=QueueView.key):
+        yield from waiting_below(child, counts)
+
+
+def waiting_in(leaf: QueueView, counts: Callable[[Lane], bool]) -> Iterator[tuple[Lane, AskView]]:
+    lanes = [lane for lane in leaf.lanes.values() if counts(lane)]
+    apps = {app.app.serial: app for lane in lanes for _, app in lane.apps}
+    for app in sorted(apps.values(), key=_rank):
+        mine = [
+            (order, lane, ask)
+            for lane in lanes
+            if lane.owner == app.owner
+            for order, ask in app.piles.get(lane.shape, ())
+        ]
+        for _, lane, ask in sorted(mine, key=_order):
+            yield lane, ask
+
+
+def waits_for_node(lane: Lane) -> bool:
+    return lane.shape.waits_for_node
+
+
+def _rank(app: AppView) -> tuple[object, ...]:
+    assert app.entry is not None
+    return app.entry[0]
+
+
+def _order(item: tuple[tuple[int, int, int], Lane, AskView]) -> tuple[int, int, int]:
+    return item[0]
