@@ -34,9 +34,9 @@ Decision = tuple[str, str, str]
 
 
 class Written:
-    def __init__(self, *leaves: str) -> None:
+    def __init__(self, *leaves: str, reservation_delay_ns: int = _NEVER_NS) -> None:
         self.state = PartitionState("[rm-1]default")
-        self.planner = Planner(self.state, reservation_delay_ns=_NEVER_NS)
+        self.planner = Planner(self.state, reservation_delay_ns=reservation_delay_ns)
         self.now_ns = 0
         self._number = 0
         self.queue("root", leaf=False)

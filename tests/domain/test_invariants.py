@@ -98,6 +98,7 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ("G08", "which does not have it", lambda s: s.nodes["n2"].foreign.clear()),
     ("G08", "foreign allocation f is on node n9", lambda s: s.foreign.update(f=_at(s, "n9"))),
     ("G09", "is on node n1 and on node n2", _put_on_second_node),
+    ("G02", "9 nodes are said to take work", lambda s: setattr(s, "schedulable_count", 9)),
     ("G09", "3 allocations are counted", lambda s: setattr(s, "allocation_count", 3)),
     ("G18", "reserved for several", lambda s: _reserve(s, "other")),
     ("G18", "is reserved for waits, which", lambda s: setattr(_ask(s), "reserved", ())),

@@ -146,4 +146,4 @@ def test_shapes_that_nobody_asks_for_are_forgotten(topology: TopologyName) -> No
     assert len(lab.planner.tree.shapes) == len(keys)
     lab.withdraw(*keys, app="app-1")
     lab.settle()
-    assert (lab.planner.tree.shapes, lab.planner.tree._waiting_shapes) == ({}, {})
+    assert (lab.planner.tree.shapes, lab.planner.tree.waiting_shapes) == ({}, {})

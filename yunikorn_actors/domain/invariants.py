@@ -58,6 +58,9 @@ def _capacity(state: PartitionState) -> Iterator[str]:
     yield from _differ("capacity of the partition", state.capacity, truth)
     if not all(state.capacity.values()):
         yield f"capacity keeps a type of zero: {describe(state.capacity)}"
+    schedulable = sum(node.is_schedulable for node in state.nodes.values())
+    if state.schedulable_count != schedulable:
+        yield f"{state.schedulable_count} nodes are said to take work, {schedulable} do"
 
 
 def _pending(app: Application) -> Iterator[Resource]:

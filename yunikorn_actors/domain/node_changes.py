@@ -21,6 +21,7 @@ def node_added(state: "PartitionState", fact: f.NodeAdded) -> None:
         ready=fact.ready,
     )
     state.nodes[fact.node_id] = node
+    state.schedulable_count += node.is_schedulable
     charge(state.capacity, node.capacity)
 
 
@@ -37,12 +38,15 @@ def node_attributes_replaced(state: "PartitionState", fact: f.NodeAttributesRepl
 
 def node_schedule_changed(state: "PartitionState", fact: f.NodeScheduleChanged) -> None:
     node = state.nodes[fact.node_id]
+    state.schedulable_count -= node.is_schedulable
     node.drained = fact.drained
     node.ready = fact.ready
+    state.schedulable_count += node.is_schedulable
 
 
 def node_removed(state: "PartitionState", fact: f.NodeRemoved) -> None:
     node = state.nodes.pop(fact.node_id)
+    state.schedulable_count -= node.is_schedulable
     for key in node.foreign:
         del state.foreign[key]
     _drop_capacity(state, node.capacity)

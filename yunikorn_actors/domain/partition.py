@@ -57,6 +57,8 @@ class PartitionState:
         self.foreign: dict[str, ForeignAllocation] = {}
         self.quotas: dict[str, int] = {}
         """Queues whose maximum is to be enforced, and when."""
+        self.schedulable_count = 0
+        """Nodes that take work."""
         self.allocation_count = 0
         self.reservation_count = 0
         self.refused_node_actions = 0

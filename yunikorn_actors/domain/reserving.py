@@ -7,6 +7,5 @@ RESERVED_NODES_MIN = 2
 
 def reservations_max(state: PartitionState) -> int:
     """Two nodes, or a share of the schedulable ones, whichever is more."""
-    schedulable = sum(1 for node in state.nodes.values() if node.is_schedulable)
     percent = state.root.properties.reservation_max_nodes_percent
-    return max(RESERVED_NODES_MIN, schedulable * percent // 100)
+    return max(RESERVED_NODES_MIN, state.schedulable_count * percent // 100)

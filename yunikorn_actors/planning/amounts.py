@@ -33,6 +33,8 @@ class Amounts:
         """Leaves whose amounts changed since: their rank is worked out once, before planning."""
 
         self.reserved_nodes: dict[str, None] = {}
+        self.node_changes = 0
+        """How often a node changed its size, or whom it is open for."""
         self.serving: dict[tuple[AskView, str], None] = {}
         """Reservations, by ask and node, that a decision on its way makes use of."""
         self.reserving_is_stale = False
@@ -105,6 +107,9 @@ class Amounts:
             discharge(level.used, amount)
         if leaf.sorts_by_usage:
             self._charge_app(app, amount, discharge)
+        if self.tree.waiting_shapes:
+            # What waits for a node alone may have headroom again, and keep one.
+            self.reserving_is_stale = True
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
             self._wake(gate)
@@ -132,6 +137,7 @@ class Amounts:
         for level in ask.app.leaf.lineage:
             level.waiting += total
         if not was_open:
+            ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
             self.tree.add_ask(ask)
             if ask.app.leaf.is_entitled:
                 self._notice(ask)

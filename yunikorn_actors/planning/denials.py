@@ -6,7 +6,7 @@ while, at growing distances: what a predicate looks at may change without anybod
 """
 
 from yunikorn_actors.planning.reserver import NEVER_NS
-from yunikorn_actors.planning.shape import Denial, Shape, own_key
+from yunikorn_actors.planning.shape import NEVER, Denial, Shape, own_key
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AskView
 
@@ -56,5 +56,6 @@ class Denials:
     def _lift(self, ask: AskView) -> None:
         """One that is in flight altogether stays by itself: it will hardly be back."""
         ask.shape.denial = None
+        ask.shape.hopeless_at = NEVER
         if ask.open:
             self._view.reshape(ask, self._view.tree.shape_of(ask.ask.spec))

@@ -71,6 +71,8 @@ class NodeIndex:
         self._last: list[Entry] = []
         self._ceilings: list[Resource] = []
         self._floors: dict[Shape, Entry] = {}
+        self.changed: dict[NodeView, None] = {}
+        """Nodes whose amounts or place changed since somebody last made a list of all."""
 
     def set_policy(self, policy: str, weights: dict[str, float]) -> None:
         """Take another order; every node finds its new place."""
@@ -80,6 +82,7 @@ class NodeIndex:
         self._runs, self._last, self._ceilings = [], [], []
         self._floors.clear()
         for view in ordered:
+            self.changed[view] = None
             self._measure(view)
             self._place(view, (self._score(view), view.id, view))
 
@@ -90,6 +93,7 @@ class NodeIndex:
     def discard(self, view: NodeView) -> None:
         del self.views[view.id]
         self._displace(view)
+        self.changed.pop(view, None)
         # A node of the same name may come back: entries of two lives must never be compared.
         self._floors = {s: entry for s, entry in self._floors.items() if entry[2] is not view}
 
@@ -97,6 +101,7 @@ class NodeIndex:
         """The node itself changed: size, attributes, or whether it takes work."""
         self._displace(view)
         view.free = free
+        self.changed[view] = None
         self._measure(view)
         if view.is_open:
             self._place(view, (self._score(view), view.id, view))
@@ -105,6 +110,7 @@ class NodeIndex:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) - quantity
+        self.changed[view] = None
         if view.entry is not None:
             self._move(view)
 
@@ -112,6 +118,7 @@ class NodeIndex:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) + quantity
+        self.changed[view] = None
         if view.entry is not None:
             self._move(view)
 

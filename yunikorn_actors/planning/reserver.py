@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
 from yunikorn_actors.domain.reserving import reservations_max
-from yunikorn_actors.domain.resource import fit_in_score, fits_in
+from yunikorn_actors.domain.resource import fits_in
+from yunikorn_actors.planning.best_nodes import BestNodes
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AskView, Gate, Lane
-from yunikorn_actors.planning.waiting import waiting_below, waits_for_node
+from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane
+from yunikorn_actors.planning.waiting import waiting_below
 
 HOUR_NS = 3_600_000_000_000
 WAIT_NS = HOUR_NS
@@ -33,6 +34,7 @@ class Reserver:
     def __init__(self, view: View, delay_ns: int) -> None:
         self._view = view
         self._delay_ns = delay_ns
+        self.best_nodes = BestNodes(view.nodes)
         self.due_ns = NEVER_NS
         """When something that waits comes of age."""
         self.in_flight: dict[int, tuple[AskView, str]] = {}
@@ -88,24 +90,50 @@ class Reserver:
         """Keep nodes for asks of age, in their order, as many as may be kept."""
         view = self._view
         self.due_ns = NEVER_NS
-        free = reservations_max(view.state) - self._kept()
+        free = min(limit, reservations_max(view.state) - self._kept())
+        lanes = self._lanes(now_ns) if free > 0 else {}
         proposals: list[Reserve] = []
-        if free <= 0 or view.tree.root is None:
+        if not lanes or view.tree.root is None:
             return proposals
-        hopeless: dict[Shape, None] = {}
-        for lane, ask in waiting_below(view.tree.root, waits_for_node):
-            if len(proposals) >= min(free, limit):
-                break
-            if lane.shape in hopeless or not self._is_of_age(ask, now_ns):
+        for lane, ask in waiting_below(view.tree.root, lanes.__contains__):
+            if len(proposals) >= free:
+                return proposals
+            if lane.shape.hopeless_at == view.node_changes or not self._is_of_age(ask, now_ns):
                 continue
-            if not self._may_reserve(lane, ask):
+            if len(ask.ask.reserved) + ask.keeping >= ask.open:
                 continue
-            node = self._best_node(ask)
+            node = self.best_nodes.find(ask.shape)
             if node is None:
-                hopeless[lane.shape] = None
+                lane.shape.hopeless_at = view.node_changes
             else:
                 proposals.append(self._reserve(ask, node))
+        self._note_ages(lanes)
         return proposals
+
+    def _lanes(self, now_ns: int) -> dict[Lane, None]:
+        """Find where an ask may be of age, and every gate but the nodes lets it pass."""
+        found: dict[Lane, None] = {}
+        for shape in self._view.tree.waiting_shapes:
+            if shape.required_node or shape.hopeless_at == self._view.node_changes:
+                continue
+            due_ns = shape.oldest_ns + self._delay_ns
+            if due_ns >= now_ns:
+                self.due_ns = min(self.due_ns, due_ns + 1)
+                continue
+            for lane in shape.lanes:
+                if self._has_headroom(lane.apps[0][1], shape):
+                    found[lane] = None
+        return found
+
+    def _note_ages(self, lanes: dict[Lane, None]) -> None:
+        """Everything has been looked at: note how old these shapes really are."""
+        ages = {lane.shape: NEVER_NS for lane in lanes}
+        for app in self._view.apps.values():
+            for shape, pile in app.piles.items():
+                if shape in ages:
+                    ages[shape] = min(ages[shape], *(ask.ask.created_ns for _, ask in pile))
+        for shape, oldest_ns in ages.items():
+            shape.oldest_ns = oldest_ns
 
     def _kept(self) -> int:
         view = self._view
@@ -125,27 +153,6 @@ class Reserver:
             return True
         self.due_ns = min(self.due_ns, due_ns + 1)
         return False
-
-    def _may_reserve(self, lane: Lane, ask: AskView) -> bool:
-        """Each repeat once, and only where every gate but the nodes lets it pass."""
-        if len(ask.ask.reserved) + ask.keeping >= ask.open or lane.shape.required_node:
-            return False
-        wanted = lane.shape.wanted
-        return lane.leaf.refusing(wanted) is None and all(
-            limit.room_for(wanted) for limit in ask.app.limits
-        )
-
-    def _best_node(self, ask: AskView) -> NodeView | None:
-        """Take the node with the least left over; the first in order among equals."""
-        best, best_score = None, 0.0
-        for node in self._view.nodes.in_order():
-            if ask.is_denied(node.id, allocate=False):
-                continue
-            if fits_in(ask.resource, node.node.capacity):
-                score = fit_in_score(ask.resource, node.free)
-                if best is None or score < best_score:
-                    best, best_score = node, score
-        return best
 
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
         view = self._view
@@ -187,6 +194,10 @@ class Reserver:
             return leaf.refusing_claimed(wanted) or refusing_limit(ask.app.limits, wanted)
         refusing = leaf.refusing_quota if item.required else leaf.refusing
         return refusing(wanted) or refusing_limit(ask.app.limits, wanted)
+
+    def _has_headroom(self, app: AppView, shape: Shape) -> bool:
+        refusing = app.leaf.refusing(shape.wanted) or refusing_limit(app.limits, shape.wanted)
+        return refusing is None
 
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
         proposal_id = self._view.next_id()

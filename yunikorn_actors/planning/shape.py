@@ -7,10 +7,12 @@ one to which its resource manager has refused nodes.
 from typing import TYPE_CHECKING
 
 from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.resource import INT64_MAX
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import Lane
 
+NEVER = -1
 Wanted = tuple[tuple[str, int], ...]
 ShapeKey = tuple[Wanted, str, str, str]
 """Amounts, and for an ask by itself its required node, its application and its key."""
@@ -31,7 +33,17 @@ class Denial:
 
 
 class Shape:
-    __slots__ = ("denial", "key", "lanes", "required_node", "total", "waits_for_node", "wanted")
+    __slots__ = (
+        "denial",
+        "hopeless_at",
+        "key",
+        "lanes",
+        "oldest_ns",
+        "required_node",
+        "total",
+        "waits_for_node",
+        "wanted",
+    )
 
     def __init__(self, key: ShapeKey, denial: Denial | None = None) -> None:
         self.key = key
@@ -43,6 +55,10 @@ class Shape:
         for _, quantity in amounts:
             self.total += quantity
         self.lanes: dict[Lane, None] = {}
+        self.hopeless_at = NEVER
+        """After this many changes of nodes none could hold it, were it empty."""
+        self.oldest_ns = INT64_MAX
+        """No ask of this shape is older than that, those of held applications included."""
         self.waits_for_node = False
         """No node has room for it; the first that gains enough says so."""
 

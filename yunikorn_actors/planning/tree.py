@@ -31,7 +31,8 @@ class Tree:
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
         self.shapes: dict[ShapeKey, Shape] = {}
-        self._waiting_shapes: dict[Shape, None] = {}
+        self.waiting_shapes: dict[Shape, None] = {}
+        """Shapes that no node has room for."""
 
     def add_queue(self, queue: Queue) -> None:
         parent = None if queue.parent is None else self.queues[queue.parent.path]
@@ -102,7 +103,7 @@ class Tree:
 
     def _forget(self, shape: Shape) -> None:
         """Nobody asks for it; an application held back that still does has nodes tried again."""
-        self._waiting_shapes.pop(shape, None)
+        self.waiting_shapes.pop(shape, None)
         shape.waits_for_node = False
         if self.shapes.get(shape.key) is shape:
             del self.shapes[shape.key]
@@ -191,14 +192,14 @@ class Tree:
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""
         shape.waits_for_node = True
-        self._waiting_shapes[shape] = None
+        self.waiting_shapes[shape] = None
         for lane in shape.lanes:
             self.close_lane(lane)
 
     def wake_shapes(self, node: NodeView) -> None:
         """The node may have more room than before."""
-        for shape in [s for s in self._waiting_shapes if node.serves(s)]:
-            del self._waiting_shapes[shape]
+        for shape in [s for s in self.waiting_shapes if node.serves(s)]:
+            del self.waiting_shapes[shape]
             shape.waits_for_node = False
             if not shape.lanes:
                 self._forget(shape)

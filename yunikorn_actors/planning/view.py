@@ -80,6 +80,7 @@ class View(Amounts):
                 discharge(free, held.resource)
         self.nodes.refresh(view, free)
         self.tree.wake_shapes(view)
+        self.node_changes += 1
         self.reserving_is_stale = True
         self._unsettle(view)
 

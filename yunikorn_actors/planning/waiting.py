@@ -28,10 +28,6 @@ def waiting_in(leaf: QueueView, counts: Callable[[Lane], bool]) -> Iterator[tupl
             yield lane, ask
 
 
-def waits_for_node(lane: Lane) -> bool:
-    return lane.shape.waits_for_node
-
-
 def _rank(app: AppView) -> tuple[object, ...]:
     assert app.entry is not None
     return app.entry[0]

@@ -1,0 +1,88 @@
+"""Which node is kept for whom."""
+
+import pytest
+from written import APP, Written
+
+from yunikorn_actors.domain.proposals import Reserve
+
+AGE_NS = 1_000
+
+
+def reserving(**nodes: dict[str, int]) -> Written:
+    """An application with nodes on which so much is free of 10 each."""
+    written = Written(reservation_delay_ns=AGE_NS)
+    for name, free in nodes.items():
+        occupied = {kind: 10 - size for kind, size in free.items()}
+        written.node(name, occupied, vcore=10, memory=10)
+    written.add(APP)
+    return written
+
+
+def kept(written: Written, later_ns: int = 2 * AGE_NS) -> list[tuple[str, str]]:
+    proposals = written.planner.plan(99, written.now_ns + later_ns)
+    return [(p.key, p.node_id) for p in proposals if isinstance(p, Reserve)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "best"),
+    [
+        ({"n1": {"vcore": 1, "memory": 10}, "n2": {"vcore": 3, "memory": 0}}, "n2"),
+        ({"n1": {"vcore": 3, "memory": 10}, "n2": {"vcore": 1, "memory": 0}}, "n2"),
+        ({"n1": {"vcore": 3, "memory": 1}, "n2": {"vcore": 1, "memory": 1}}, "n1"),
+        ({"n1": {"vcore": 0, "memory": 5}, "n2": {"vcore": 0, "memory": 0}}, "n2"),
+        ({"n2": {"vcore": 0, "memory": 0}, "n1": {"vcore": 0, "memory": 0}}, "n1"),
+    ],
+)
+def test_the_node_with_the_least_left_over_is_kept(
+    nodes: dict[str, dict[str, int]], best: str
+) -> None:
+    """What the ask does not take of what is free counts, not what is missing."""
+    written = reserving(**nodes)
+    written.ask("a", vcore=4)
+    assert [("a", best)] == kept(written)
+
+
+def test_nodes_that_changed_are_graded_anew() -> None:
+    """A list of all nodes serves for many questions, and never answers with an old one."""
+    written = reserving(**{f"n{number}": {"vcore": 1, "memory": number} for number in range(1, 9)})
+    written.ask("a", vcore=4, memory=1)
+    assert [("a", "n1")] == kept(written)
+    written.planner.reject(next(iter(written.planner.reserver.in_flight)))
+    written.resize_node("n1", {"vcore": 9, "memory": 0}, vcore=10, memory=10)
+    assert [("a", "n2")] == kept(written)
+    written.planner.reject(next(iter(written.planner.reserver.in_flight)))
+    written.resize_node("n7", {"vcore": 9, "memory": 9}, vcore=10, memory=10)
+    assert [("a", "n7")] == kept(written)
+
+
+def test_what_no_node_could_ever_hold_is_asked_again_when_a_node_changes() -> None:
+    written = reserving(n1={"vcore": 1, "memory": 10})
+    written.ask("a", vcore=40)
+    assert [] == kept(written)
+    assert [] == kept(written)
+    written.node("n2", {"vcore": 40}, vcore=40)
+    assert [("a", "n2")] == kept(written)
+
+
+def test_the_young_wait_until_they_are_of_age() -> None:
+    """However old those of the same size were that have gone."""
+    written = reserving(n1={"vcore": 1, "memory": 10})
+    written.ask("old", vcore=4, created_ns=1)
+    written.withdraw("old")
+    written.ask("young", vcore=4)
+    assert [] == kept(written, later_ns=0)
+    due_ns = written.planner.reserver.due_ns
+    assert due_ns == written.planner.ask_of(APP, "young").ask.created_ns + AGE_NS + 1
+    assert [("young", "n1")] == kept(written)
+
+
+def test_headroom_that_comes_back() -> None:
+    written = reserving(n1={"vcore": 1, "memory": 10}, n2={"vcore": 4, "memory": 10})
+    written.reconfigure("root.default", max={"vcore": 6})
+    written.ask("a", vcore=5)
+    assert [] == [proposal.key for proposal in written.plan()]
+    written.ask("other", vcore=3)
+    uuid = written.allocate("other", "n2")
+    assert [] == kept(written)
+    written.release(uuid)
+    assert [("a", "n2")] == kept(written)
