@@ -1,5 +1,7 @@
 """Listeners that tell whether what a test is about took place."""
 
+from collections import Counter
+
 from support import facts_of
 
 from yunikorn_actors.domain import facts as f
@@ -20,3 +22,19 @@ class Cleaner:
             facts = facts_of(simulator, delivery)
             self.removed += sum(1 for fact in facts if isinstance(fact, f.QueueRemoved))
             self.stale += not facts
+
+
+class Kept:
+    """Counts reservations: made, dropped, and refused because something came before them."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.dropped: Counter[str] = Counter()
+        """By reason."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT:
+            for fact in facts_of(simulator, delivery):
+                self.made += isinstance(fact, f.ReservationMade)
+                if isinstance(fact, f.ReservationDropped):
+                    self.dropped[fact.reason] += 1

@@ -1,0 +1,145 @@
+"""R-068 to R-073, R-075, R-076: who keeps which node, and who gives way."""
+
+from support import APP, CONFIG, Lab, limited
+from watching import Kept
+
+from yunikorn_actors import si
+
+SEEDS = 60
+OLD = {si.TAG_CREATION_TIME: "1"}
+
+
+def on(node: str) -> dict[str, str]:
+    return {si.TAG_REQUIRED_NODE: node}
+
+
+def full(seed: int, config: str = CONFIG, **nodes: int) -> tuple[Lab, Kept]:
+    """Nodes that are full but for one cpu each, with `fills-NODE` on them, and an empty small one.
+
+    So the cluster has room for a large ask, and no node of it has.
+    """
+    kept = Kept()
+    lab = Lab(seed=seed, config=config, checkers=(kept,))
+    lab.submit(APP, "other")
+    lab.nodes(**nodes, spare=3)
+    for name, vcore in nodes.items():
+        lab.ask(f"fills-{name}", vcore=vcore - 1, app="other", tags=on(name))
+    lab.settle()
+    return lab, kept
+
+
+def test_r068_nodes_whose_names_begin_alike() -> None:
+    """What is kept is node-1; node-10 is as open as before, and the reverse."""
+    for seed in range(1, SEEDS + 1):
+        for large, other in (("node-1", "node-10"), ("node-10", "node-1")):
+            kept = Kept()
+            lab = Lab(seed=seed, checkers=(kept,))
+            lab.submit(APP, "other")
+            lab.nodes(**{large: 6, other: 5})
+            lab.ask("fills", vcore=5, app="other", tags=on(large))
+            lab.settle()
+            lab.ask("large", vcore=6, tags=OLD)
+            lab.settle()
+            assert kept.made == 1
+            assert [node.id for node in lab.state.nodes.values() if node.reservations] == [large]
+            lab.ask("one", "two")
+            lab.settle()
+            assert set(lab.running()) >= {"one", "two"}
+            assert not lab.state.nodes[other].reservations
+
+
+def test_r069_room_appears_while_the_reservation_is_on_its_way() -> None:
+    """Placed in the usual pass or in the reserved one: the reservation goes with it."""
+    reserved = never = 0
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, n1=4)
+        lab.ask("daemon", vcore=4, tags=on("n1"))
+        lab.release("fills-n1", app="other")
+        lab.settle()
+        assert (lab.running(), lab.state.reservation_count) == (["daemon"], 0)
+        reserved += kept.made
+        never += not kept.made
+    assert reserved > 0 < never, "vacuous: the room always came before, or always after"
+
+
+def test_r070_reserved_here_and_placed_there() -> None:
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, n1=4)
+        lab.ask("large", vcore=4, tags=OLD)
+        lab.settle()
+        assert lab.state.reservation_count == 1
+        lab.nodes(n2=4)
+        lab.release("fills-n1", app="other")
+        lab.settle()
+        assert lab.running() == ["large"]
+        assert lab.state.reservation_count == 0
+        charged = [n.id for n in lab.state.nodes.values() if n.allocated.get("vcore")]
+        assert [node for _, node in lab.rm.told("new")[1:]] == charged
+        assert kept.made == kept.dropped.total() == 1
+        assert lab.leftovers() == {}
+
+
+def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
+    displaced = 0
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, n1=4)
+        lab.ask("large", vcore=4, tags=OLD)
+        lab.settle()
+        lab.ask("daemon-1", "daemon-2", vcore=2, tags=on("n1"))
+        lab.settle()
+        held = lab.state.nodes["n1"].reservations
+        assert sorted(key for _, key in held) == ["daemon-1", "daemon-2"]
+        displaced += kept.dropped["a required-node ask needs the node"]
+        lab.release("fills-n1", app="other")
+        lab.settle()
+        assert lab.running() == ["daemon-1", "daemon-2"]
+    assert displaced == SEEDS
+
+
+def test_r073_asks_that_cannot_run_never_keep_every_node() -> None:
+    """However many wait: two nodes are kept, and what is small goes on."""
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, **{f"n{number}": 4 for number in range(1, 7)})
+        lab.ask(*[f"large-{number}" for number in range(9)], vcore=4, tags=OLD)
+        lab.settle()
+        assert lab.state.reservation_count == 2
+        lab.ask(*[f"small-{number}" for number in range(4)], app="other")
+        lab.settle()
+        assert sum(key.startswith("small") for key in lab.running()) == 4
+        assert kept.made >= 2
+
+
+def test_r075_no_node_is_touched_without_headroom() -> None:
+    """A reserved ask whose queue is full waits, although its node has room."""
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, limited(8), n1=8)
+        lab.ask("large", vcore=8, tags=OLD)
+        lab.nodes(n2=8)
+        lab.settle()
+        assert "large" in lab.waiting()
+        lab.ask("more", vcore=1, app="other")
+        lab.release("fills-n1", app="other")
+        lab.settle()
+        assert sorted(lab.running() + lab.waiting()) == ["large", "more"]
+        assert lab.state.root.allocated["vcore"] <= 8
+        assert lab.leftovers() == {}
+        assert kept.made == kept.dropped.total()
+
+
+def test_r076_a_reservation_starts_no_application_too_many() -> None:
+    """The user may run one application; his second has a node kept, and waits for the first."""
+    limit = "limits: [{limit: one, users: [bob], maxapplications: 1}], "
+    config = CONFIG.replace("{name: root, ", f"{{name: root, {limit}")
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, config, n1=4)
+        lab.ask("daemon", vcore=4, tags=on("n1"))
+        lab.ask("fits", app="other")
+        lab.settle()
+        assert lab.running() == ["fills-n1", "fits"]
+        lab.release("fills-n1", app="other")
+        lab.settle()
+        assert lab.running() == ["fits"]
+        lab.release("fits", app="other")
+        lab.settle()
+        assert (lab.running(), lab.state.reservation_count) == (["daemon"], 0)
+        assert kept.made <= 1
