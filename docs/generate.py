@@ -41,7 +41,7 @@ shown until its history expires.
 ABOUT_QUEUES = """\
 A queue that the configuration no longer describes is `Draining`: what is in it goes on, nothing new
 comes in, and it goes some seconds after it became empty ([settings](settings.md)). One that is
-described again is `Active` again. Nothing sets `Stopped` yet.
+described again is `Active` again.
 """
 
 INBOXES: dict[str, Iterable[type]] = {

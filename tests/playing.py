@@ -13,7 +13,7 @@ from typing import Any
 
 from moves import CONFIGS, Move
 from msgspec.structs import replace
-from support import Races
+from support import AFTER_HISTORY_NS, Races
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import short_partition_name
@@ -280,7 +280,7 @@ class Player:
         self.simulator.advance(AFTER_PAUSES_NS)
         timers = [name for _, name in self.simulator._timers if not name.startswith("history/")]
         assert [] == timers, f"timers of nothing: {timers}"
-        self.simulator.advance(Settings().history_ns + SECOND)
+        self.simulator.advance(AFTER_HISTORY_NS)
 
     def _confirm_all(self, rm: str) -> None:
         for pick in range(len(self._voices[rm].to_confirm)):

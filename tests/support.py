@@ -46,6 +46,10 @@ def limited(vcore: int) -> str:
     return f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', queues: [{leaf}]}}]}}]"
 
 
+AFTER_HISTORY_NS = Settings().history_ns + Settings().event_push_ns + SECOND
+"""By then nobody remembers who has ended, and the last records of it have been pushed."""
+
+
 class Recorder(si.ResourceManagerCallback):
     """Remembers everything it is told, and keeps the list of what it believes to be running."""
 
@@ -309,7 +313,7 @@ class Lab:
         self.settle()
         self.remove(*self.state.applications)
         self.settle()
-        self.simulator.advance(Settings().history_ns + SECOND)
+        self.simulator.advance(AFTER_HISTORY_NS)
         state = self.state
         left: dict[str, Any] = {
             "finished": state.finished,

@@ -264,6 +264,7 @@ class Written:
                 key=key,
                 node_id=node,
                 required=required,
+                resource=self.state.applications[app].asks[key].spec.resource,
                 at_ns=self.now_ns,
             )
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import APP, CONFIG, QUEUE, RM, Lab, Recorder, report
+from support import AFTER_HISTORY_NS, APP, CONFIG, QUEUE, RM, Lab, Recorder, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -176,8 +176,10 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.APP_RUNNING: (LIFE, (APPLICATION, APP, SET, "")),
     Detail.APP_COMPLETING: (LIFE, (APPLICATION, APP, SET, "")),
     Detail.APP_COMPLETED: (LIFE, (APPLICATION, APP, SET, "")),
+    Detail.APP_EXPIRED: (LIFE, (APPLICATION, APP, SET, "")),
     Detail.APP_FAILING: (TIME, (APPLICATION, "app-2", SET, "")),
     Detail.APP_FAILED: (TIME, (APPLICATION, "app-2", SET, "")),
+    Detail.NODE_RESERVATION: ((CONFIG, _reservation), (NODE, "n1", ADD, "c")),
     Detail.NODE_DECOMISSION: (NODES, (NODE, "n1", REMOVE, "")),
     Detail.NODE_READY: (NODES, (NODE, "n1", SET, "")),
     Detail.NODE_SCHEDULABLE: (LIFE, (NODE, "n1", SET, "")),
@@ -205,12 +207,10 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
 
 TO_COME: dict[Detail, tuple[str, Story | None]] = {
     Detail.APP_RESUMING: ("gang scheduling: soft timeout of placeholders", None),
-    Detail.APP_EXPIRED: ("the end of an application's history", (CONFIG, _a_life)),
     Detail.APP_CANNOTRUN_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
     Detail.APP_RUNNABLE_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
     Detail.APP_CANNOTRUN_QUOTA: ("limits bound running applications", None),
     Detail.APP_RUNNABLE_QUOTA: ("limits bound running applications", None),
-    Detail.NODE_RESERVATION: ("reservations", (CONFIG, _reservation)),
     Detail.ALLOC_REPLACED: ("gang scheduling: swaps", None),
 }  # fmt: skip
 
@@ -314,3 +314,61 @@ def test_amounts_are_told() -> None:
     for detail in (Detail.APP_REQUEST, Detail.APP_ALLOC, Detail.NODE_ALLOC, Detail.ALLOC_CANCEL):
         assert {"vcore": 2} == told[detail]
     assert {} == told[Detail.APP_RUNNING]
+
+
+def _told_of(lab: Lab, kind: EventType) -> list[tuple[Any, ...]]:
+    return [
+        (it.object_id, it.event_change_type.name, it.event_change_detail.name, it.reference_id)
+        + ((it.resource.amounts(),) if it.resource is not None else ())
+        for it in lab.simulator.events().records
+        if it.type is kind
+    ]
+
+
+def test_an_action_that_makes_no_sense_is_told() -> None:
+    lab = _lab(CONFIG, "proposing")
+    lab.node("ghost", si.ActionFromRM.DRAIN_NODE)
+    lab.settle()
+    (record,) = [r for r in lab.simulator.events().records if r.object_id == "ghost"]
+    assert (NODE, Detail.DETAILS_NONE) == (record.type, record.event_change_detail)
+    assert "Node action DRAIN_NODE refused: unknown node" == record.message
+
+
+def test_a_new_size_is_told_as_usage() -> None:
+    """Both ways: what grows is added, what shrinks is taken away."""
+    lab = _lab(LIMITED, "proposing")
+    lab.report(report("a", "n1", resource_per_alloc=si.Resource.of({"vcore": 4, "memory": 1})))
+    lab.settle()
+    before = len(_told_of(lab, OWNER))
+    lab.report(report("a", "n1", resource_per_alloc=si.Resource.of({"vcore": 1, "memory": 5})))
+    lab.settle()
+    expected = [
+        (owner, change, f"UG_{kind}_RESOURCE", path, amounts)
+        for change, amounts in (("ADD", {"memory": 4}), ("REMOVE", {"vcore": 3}))
+        for owner, kind in (("bob", "USER"), ("team", "GROUP"))
+        for path in ("root", QUEUE)
+    ]
+    assert expected == _told_of(lab, OWNER)[before:]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_end_of_a_history_is_told(topology: TopologyName) -> None:
+    lab = _lab(CONFIG, topology)
+    _a_life(lab)
+    lab.simulator.advance(AFTER_HISTORY_NS)
+    assert (APP, "Expired") == lab.rm.told("state")[-1]
+    assert {} == lab.state.finished
+
+
+def test_the_end_of_a_former_life_is_not_told_of_the_next() -> None:
+    """The resource manager knows an application by its id alone."""
+    lab = _lab(CONFIG, "proposing")
+    _a_life(lab)
+    lab.submit(APP)
+    lab.ask("b")
+    lab.simulator.advance(AFTER_HISTORY_NS)
+    assert ["b"] == lab.running()
+    assert "Expired" not in [state for _, state in lab.rm.told("state")]
+    assert Detail.APP_EXPIRED in [
+        record.event_change_detail for record in lab.simulator.events().records
+    ]

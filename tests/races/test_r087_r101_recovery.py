@@ -11,6 +11,7 @@ from support import APP, RM, Lab, Recorder, ask, report
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.topology import TOPOLOGIES
 
 OLD = {si.TAG_CREATION_TIME: "1700000000"}
 OLDER = {si.TAG_CREATION_TIME: "1600000000"}
@@ -109,3 +110,24 @@ def test_r101_the_oldest_part_gives_the_place() -> None:
     """It came last, so the order is worked out again."""
     assert "two" == _first_served(has_older_work=False)
     assert "one" == _first_served(has_older_work=True)
+
+
+def test_r088_work_that_comes_with_its_node_and_waits_as_an_ask() -> None:
+    """The resource manager asked again before it said what runs: it is not told what it told."""
+    for topology in TOPOLOGIES:
+        lab = Lab(topology=topology)
+        lab.submit(APP)
+        lab.ask("driver")
+        lab.settle()
+        lab.rm.heard.clear()
+        info = si.NodeInfo(
+            node_id="n1",
+            action=si.ActionFromRM.CREATE,
+            schedulable_resource=si.Resource.of({"vcore": 10}),
+            existing_allocations=(report("driver", "", uuid="old-1"),),
+        )
+        lab.simulator.update_node(si.NodeRequest(rm_id=RM, nodes=(info,)))
+        lab.settle()
+        assert [("node", "n1", "accepted"), ("state", APP, "Running")] == lab.rm.heard
+        assert ["old-1"] == list(lab.state.nodes["n1"].allocations)
+        assert [] == lab.waiting()

@@ -4,8 +4,7 @@ The two tables are the state machine: what is not in them is not a transition. A
 policy is `stateaware` lets an application take two steps from Accepted to Running, by way of
 Starting; its table holds only the rows that differ.
 
-`serial` tells one life of an application id from the next (an id may be submitted again), and
-`generation` tells one stay in a state from the next; timers carry both.
+`serial` tells one life of an application id from the next, as an id may be submitted again.
 """
 
 from enum import StrEnum
@@ -129,7 +128,6 @@ class Application:
         "allocated_books",
         "allocations",
         "asks",
-        "generation",
         "group",
         "group_usages",
         "pending",
@@ -164,7 +162,6 @@ class Application:
         """The group in which it counts, decided once."""
         self.group_usages: tuple[Usage, ...] = ()
         self.state = ApplicationState.NEW
-        self.generation = 0
         self.submitted_ns = now_ns
         self.started_ns = 0
         self.state_log: list[tuple[int, ApplicationState]] = [(now_ns, ApplicationState.NEW)]

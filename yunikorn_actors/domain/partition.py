@@ -21,7 +21,9 @@ from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     FINISHED,
     LEAVES_USER_COUNT,
+    TRANSITIONS,
     Application,
+    ApplicationEvent,
     ApplicationState,
     FinishedApplication,
     Timer,
@@ -121,15 +123,17 @@ class PartitionState:
             spec=fact.spec,
             serial=fact.serial,
             queue="",
-            state=ApplicationState.REJECTED,
+            state=REJECTED,
             message=fact.reason,
-            state_log=[(fact.at_ns, ApplicationState.REJECTED)],
+            state_log=[(fact.at_ns, REJECTED)],
         )
 
     def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
         app = self.applications.get(fact.application_id)
         if app is None or app.serial != fact.serial:
-            self.finished[fact.serial].state = fact.state
+            finished = self.finished[fact.serial]
+            finished.state = fact.state
+            finished.state_log.append((fact.at_ns, fact.state))
             return
         counted, counts = app.state in COUNTS_AS_RUNNING, fact.state in COUNTS_AS_RUNNING
         if counted is not counts:
@@ -140,7 +144,6 @@ class PartitionState:
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns
         app.state = fact.state
-        app.generation += 1
         app.state_log.append((fact.at_ns, fact.state))
         if fact.state in LEAVES_USER_COUNT:
             for usage in (*app.usages, *app.group_usages):
@@ -185,6 +188,8 @@ class PartitionState:
     def _on_timer_cancelled(self, fact: f.TimerCancelled) -> None:
         self.applications[fact.application_id].timers.pop(fact.kind, None)
 
+
+REJECTED = TRANSITIONS[ApplicationState.NEW, ApplicationEvent.REJECT]
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: PartitionState._on_configured,

@@ -18,7 +18,6 @@ ROOT = "root"
 class QueueState(StrEnum):
     ACTIVE = "Active"
     DRAINING = "Draining"
-    STOPPED = "Stopped"
 
 
 class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -44,6 +44,17 @@ def _amount_of(fact: Any) -> Resource:  # noqa: ANN401
     return amount
 
 
+def _changed(change: ChangeType, fact: Any) -> Resource:  # noqa: ANN401
+    """Return the amount that usage grows or shrinks by; a new size may do both."""
+    if type(fact) is not f.AllocationResized:
+        return _amount_of(fact)
+    before, after = fact.old_resource, fact.resource
+    if change is _REMOVE:
+        before, after = after, before
+    grown = {kind: quantity - before.get(kind, 0) for kind, quantity in after.items()}
+    return {kind: quantity for kind, quantity in grown.items() if quantity > 0}
+
+
 def _app_alloc(fact: Any) -> EventRecord:  # noqa: ANN401
     return event_record(
         _APP,
@@ -114,7 +125,7 @@ def _user_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # no
         change,
         _D.UG_USER_RESOURCE,
         reference=path,
-        resource=_amount_of(fact),
+        resource=_changed(change, fact),
     )
 
 
@@ -127,7 +138,7 @@ def _group_usage(change: ChangeType, level: int, fact: Any) -> EventRecord:  # n
         change,
         _D.UG_GROUP_RESOURCE,
         reference=path,
-        resource=_amount_of(fact),
+        resource=_changed(change, fact),
     )
 
 
@@ -172,6 +183,17 @@ def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
 
 def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
     return _with_group(fact, _RELEASED_BY_DEPTH, _REMOVE)
+
+
+def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:
+    """Only usage changes: no allocation came or went."""
+    depth = _depth(fact)
+    builders: tuple[Builder, ...] = ()
+    for change in (_ADD, _REMOVE):
+        if _changed(change, fact):
+            groups = _GROUP_LEVELS[change][: depth + 1] if fact.group else ()
+            builders = (*builders, *_USER_LEVELS[change][: depth + 1], *groups)
+    return builders
 
 
 def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Builder, ...]:  # noqa: ANN401

@@ -15,9 +15,14 @@ from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines import preemption_records
-from yunikorn_actors.machines.allocation_records import of_commitment, of_recovery, of_release
+from yunikorn_actors.machines.allocation_records import (
+    of_commitment,
+    of_recovery,
+    of_release,
+    of_resize,
+)
 from yunikorn_actors.machines.event_record import Builder, event_record
-from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
@@ -184,6 +189,23 @@ def _node_removed(fact: f.NodeRemoved) -> EventRecord:
     )
 
 
+def _node_action_refused(fact: f.NodeActionRefused) -> EventRecord:
+    message = f"Node action {ActionFromRM(fact.action).name} refused: {fact.reason}"
+    return event_record(_NODE, fact.node_id, fact, _NONE, _D.DETAILS_NONE, message=message)
+
+
+def _reservation(change: ChangeType, fact: f.ReservationMade | f.ReservationDropped) -> EventRecord:
+    return event_record(
+        _NODE,
+        fact.node_id,
+        fact,
+        change,
+        _D.NODE_RESERVATION,
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
 def _foreign_put(fact: f.ForeignAllocationPut) -> EventRecord:
     return event_record(
         _NODE,
@@ -314,6 +336,9 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.ApplicationRemoved: (_app_gone, _queue_app_gone),
     f.NodeAdded: (_node_added, _node_schedulable),
     f.NodeRemoved: (_node_removed,),
+    f.NodeActionRefused: (_node_action_refused,),
+    f.ReservationMade: (partial(_reservation, _ADD),),
+    f.ReservationDropped: (partial(_reservation, _REMOVE),),
     f.ForeignAllocationPut: (_foreign_put,),
     f.ForeignAllocationRemoved: (_foreign_removed,),
     f.QueueRemoved: (_queue_removed,),
@@ -324,6 +349,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.AllocationCommitted: of_commitment,
     f.AllocationRecovered: of_recovery,
     f.AllocationReleased: of_release,
+    f.AllocationResized: of_resize,
     f.ApplicationStateChanged: _of_state_change,
     f.NodeResized: _of_resize,
     f.NodeScheduleChanged: _of_schedule_change,

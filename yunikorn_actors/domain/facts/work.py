@@ -75,6 +75,8 @@ class ReservationMade(Base, frozen=True, kw_only=True):
     key: str
     node_id: str
     required: bool
+    resource: Resource
+    """Of the repeat that the node is kept for."""
     by_preemption: bool = False
     """Others have to go for it: the room counts as used from now on."""
     at_ns: int
@@ -86,6 +88,7 @@ class ReservationDropped(Base, frozen=True, kw_only=True):
     key: str
     node_id: str
     reason: str
+    resource: Resource
     at_ns: int
     proposal_id: int = NO_PROPOSAL
 

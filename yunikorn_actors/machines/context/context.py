@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.applications import (
@@ -14,6 +13,7 @@ from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.estate import Estate
+from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node
 from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
@@ -61,7 +61,9 @@ class Context:
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,
             "scheduling_errors": self._estate.scheduling_errors,
-            "failed_nodes": sorted(self._estate.failed_nodes),
+            "failed_nodes": [
+                f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._estate.failed_nodes)
+            ],
         }
 
     # -- resource managers
@@ -312,8 +314,7 @@ class Context:
         if partition is None or message.serial not in partition.state.finished:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
-        fact = f.ApplicationForgotten(serial=message.serial, at_ns=now_ns)
-        work.record(partition, fact)
+        expire(work, partition, partition.state.finished[message.serial])
         return self._estate.finish(work)
 
     def _on_queue_cleaning_due(self, message: s.QueueCleaningDue, now_ns: int) -> list[Effect]:

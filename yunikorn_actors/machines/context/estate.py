@@ -39,8 +39,8 @@ class Estate:
         """Messages of a former life of a partition."""
         self.scheduling_errors = 0
         """Asks that named an application that is not there."""
-        self.failed_nodes: dict[str, None] = {}
-        """Nodes that were refused and have not been registered since."""
+        self.failed_nodes: dict[tuple[str, str], None] = {}
+        """Nodes of each resource manager that were refused and have not been registered since."""
         self._topology = topology
         self._epoch = 0
 
@@ -68,10 +68,14 @@ class Estate:
     def _count(self, work: Work) -> None:
         self.scheduling_errors += work.unknown_applications
         for rejected in work.rejected_nodes:
-            if not any(rejected.id in p.state.nodes for p in self.partitions.values()):
-                self.failed_nodes[rejected.id] = None
+            if not self._has_node(work.rm_id, rejected.id):
+                self.failed_nodes[work.rm_id, rejected.id] = None
         for accepted in work.accepted_nodes:
-            self.failed_nodes.pop(accepted, None)
+            self.failed_nodes.pop((work.rm_id, accepted), None)
+
+    def _has_node(self, rm_id: str, node_id: str) -> bool:
+        own = (partition for partition in self.partitions.values() if partition.rm_id == rm_id)
+        return any(node_id in partition.state.nodes for partition in own)
 
     def current(self, name: str, epoch: int) -> Partition | None:
         partition = self.partitions.get(name)
@@ -115,6 +119,8 @@ class Estate:
             work = self.work(rm_id, now_ns)
             self._empty(work, self.partitions[name])
             effects.extend([*work.silent_effects(), *self._close(name)])
+        for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
+            del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
         return [*effects, Send(to=EVENT_PUBLISHER, message=gone)]
 

@@ -12,6 +12,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationEvent,
     ApplicationState,
+    FinishedApplication,
     next_state,
 )
 from yunikorn_actors.domain.limits import group_of, is_limited
@@ -47,7 +48,6 @@ def advance(
         cancel_timers(work, partition, app)
     else:
         _cancel_timer(work, partition, app, STATE_TIMER)
-    runs_first = state in COUNTS_AS_RUNNING and not app.started_ns
     work.record(
         partition,
         f.ApplicationStateChanged(
@@ -60,15 +60,23 @@ def advance(
             at_ns=work.now_ns,
         ),
     )
-    work.announce_state(app, state, message or event.value)
+    work.announce_state(app.id, state, message or event.value)
     delay_ns = _state_timeout(work, state)
     if delay_ns is not None:
         _arm_timer(work, partition, app, STATE_TIMER, delay_ns)
-    if runs_first and app.spec.timeout_ms > 0 and not app.spec.placeholder_ask:
-        _arm_timer(work, partition, app, EXECUTION_TIMER, app.spec.timeout_ms * _NS_PER_MS)
+    if state in COUNTS_AS_RUNNING:
+        _limit_execution(work, partition, app)
     if state in FINISHED:
         arm_history_expiry(work, partition, app.serial)
         clean_if_empty(work, partition, app.queue)
+
+
+def _limit_execution(work: Work, partition: Partition, app: Application) -> None:
+    """The time runs from the first run on; an application that comes back may have used it up."""
+    limited = app.spec.timeout_ms > 0 and not app.spec.placeholder_ask
+    if limited and EXECUTION_TIMER not in app.timers:
+        left_ns = app.started_ns + app.spec.timeout_ms * _NS_PER_MS - work.now_ns
+        _arm_timer(work, partition, app, EXECUTION_TIMER, max(0, left_ns))
 
 
 def link_group(work: Work, partition: Partition, app: Application) -> None:
@@ -160,6 +168,28 @@ def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
             ),
         )
     )
+
+
+def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None:
+    """The history of an application is over; of a former life nobody is told, it names another."""
+    id_ = ended.spec.application_id
+    expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
+    assert expired is not None
+    work.record(
+        partition,
+        f.ApplicationStateChanged(
+            application_id=id_,
+            serial=ended.serial,
+            queue=ended.queue,
+            state=expired,
+            event=ApplicationEvent.EXPIRE,
+            message="",
+            at_ns=work.now_ns,
+        ),
+    )
+    work.record(partition, f.ApplicationForgotten(serial=ended.serial, at_ns=work.now_ns))
+    if id_ not in partition.state.applications:
+        work.announce_state(id_, expired, ApplicationEvent.EXPIRE.value)
 
 
 def clean_if_empty(work: Work, partition: Partition, queue: Queue) -> None:

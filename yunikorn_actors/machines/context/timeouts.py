@@ -5,7 +5,7 @@ runs from its first run, the limit of an ask from each of its allocations; what 
 stays charged until the resource manager confirms.
 """
 
-from yunikorn_actors.domain.application import Application, ApplicationEvent
+from yunikorn_actors.domain.application import Application, ApplicationEvent, ApplicationState
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import withdraw_ask
 from yunikorn_actors.machines.context.endings import request_release
@@ -40,6 +40,9 @@ def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> 
 
 
 def _expire_application(work: Work, partition: Partition, app: Application) -> None:
+    """One that is completing is left to complete: it has nothing, and if it asks again it ends."""
+    if app.state is ApplicationState.COMPLETING:
+        return
     for ask in tuple(app.asks.values()):
         if ask.remaining:
             withdraw_ask(work, partition, app, ask, TerminationType.TIMEOUT, APPLICATION_EXPIRED)

@@ -7,7 +7,7 @@ work item by item and the resource manager still gets at most one message of eac
 """
 
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
-from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import TerminationType
@@ -153,10 +153,10 @@ class Work:
             )
         )
 
-    def announce_state(self, app: Application, state: ApplicationState, message: str) -> None:
+    def announce_state(self, application_id: str, state: ApplicationState, message: str) -> None:
         self.updated.append(
             rm.ApplicationUpdate(
-                application_id=app.id, state=state, at_ns=self.now_ns, message=message
+                application_id=application_id, state=state, at_ns=self.now_ns, message=message
             )
         )
 
