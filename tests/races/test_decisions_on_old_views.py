@@ -150,7 +150,7 @@ def test_the_resource_manager_places_it_elsewhere() -> None:
     assert lost > 0, "vacuous: no report met a proposal"
 
 
-def test_two_asks_for_the_last_room_of_a_queue() -> None:
+def test_r107_h27_two_asks_for_the_last_room_of_a_queue() -> None:
     """An allocation that the resource manager placed takes the room that was proposed."""
     lost = 0
     for lab in labs(SEEDS, config=limited(3)):
