@@ -33,15 +33,19 @@ def _config(leaves: str, *, settings: str = "", name: str = "default", root: str
 
 
 _LEAVES = (
-    "{name: default}, {name: limited, resources: {max: {vcore: 6m, memory: 40}}}, "
-    "{name: fair, properties: {application.sort.policy: fair}}, "
+    "{name: default}, {name: limited, resources: {max: {vcore: 6m, memory: 40}, "
+    "guaranteed: {vcore: 5m}}, properties: {preemption.delay: 1ms}}, "
+    "{name: fair, resources: {guaranteed: {vcore: 6m}}, "
+    "properties: {application.sort.policy: fair, preemption.delay: 1ms}}, "
     "{name: aware, properties: {application.sort.policy: stateaware}}, "
     "{name: busy, maxapplications: 2, queues: [{name: one, maxapplications: 1}, {name: two, maxapplications: 2}]}"
 )
 _TIGHT = (
-    "{name: default, properties: {priority.offset: '5'}}, "
+    "{name: default, properties: {priority.offset: '5', quota.preemption.delay: 1s}, "
+    "resources: {max: {vcore: 5m}}}, "
     "{name: limited, resources: {max: {vcore: 2m}, guaranteed: {vcore: 1m}}}, "
-    "{name: aware}, {name: busy, queues: [{name: one, maxapplications: 3}]}"
+    "{name: fair, resources: {guaranteed: {vcore: 9m}}, properties: {preemption.delay: 1ms}}, "
+    "{name: aware, properties: {preemption.policy: disabled}}, {name: busy, queues: [{name: one, maxapplications: 3}]}"
 )
 _LIMITED = (
     "{name: default, limits: ["
@@ -68,7 +72,12 @@ def _text(*partitions: str) -> str:
 
 CONFIGS = (
     _text(_config(_LEAVES)),
-    _text(_config(_TIGHT, settings="nodesortpolicy: {type: binpacking},")),
+    _text(
+        _config(
+            _TIGHT,
+            settings="nodesortpolicy: {type: binpacking}, preemption: {quotapreemptionenabled: true},",
+        )
+    ),
     _text(_config(_LEAVES), _config("{name: default}", name="other")),
     _text(_config(_TEMPLATE, settings=_RULES)),
     _text(_config(_GROWN)),
@@ -168,6 +177,7 @@ _app_tags = st.sampled_from(
     )
 )
 _uuids = st.sampled_from(("", "", "", "core-3", "core-40", "core-x", "old-1", "old-2"))
+_BOTH = ((False, True), (True, True), (True, False))
 _users = st.sampled_from(("bob", "bob", "alice", "", "not a name"))
 
 
@@ -187,6 +197,13 @@ _asks = st.builds(
     tags=_ask_tags,
     task_group_name=st.sampled_from(("", "", "", "team")),
     placeholder=st.sampled_from((False, False, True)),
+    preemption_policy=st.sampled_from(
+        (
+            None,
+            None,
+            *(si.PreemptionPolicy(allow_preempt_self=x, allow_preempt_other=y) for x, y in _BOTH),
+        )
+    ),
 )
 _reports = st.builds(
     si.Allocation,
@@ -250,7 +267,7 @@ _ask_releases = st.builds(
 # -- moves
 
 _seconds = st.sampled_from((0.001, 0.9, 2.5, 5, 9.99, 10, 29.9, 31, 61, 299, 301, 3600, 260_000))
-_small_node = si.Resource.of({"vcore": 8, "memory": 80})
+_small_node = si.Resource.of({"vcore": 5, "memory": 80})
 _plain_node = st.builds(
     si.NodeInfo,
     node_id=_nodes,
@@ -268,6 +285,7 @@ _plain_ask = st.builds(
     allocation_key=_keys,
     application_id=st.sampled_from(APPS),
     resource_ask=st.sampled_from((1, 2, 3)).map(lambda vcore: si.Resource.of({"vcore": vcore})),
+    preemption_policy=st.sampled_from((None, si.PreemptionPolicy(allow_preempt_other=True))),
     execution_timeout_milli_seconds=_timeouts,
 )
 

@@ -14,6 +14,7 @@ from typing import Any
 from moves import CONFIGS, Move
 from msgspec.structs import replace
 from support import AFTER_HISTORY_NS, Races
+from watching import Kept
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import short_partition_name
@@ -90,10 +91,11 @@ class Player:
         self._settles = settles
         """Whether each request is settled before the next."""
         self.races = Races()
+        self.kept = Kept()
         self.simulator = Simulator(
             Topology(topology, settings=Settings(), instance="core"),
             chooser=chooser_of(seed),
-            checkers=(*default_checkers(), self.races),
+            checkers=(*default_checkers(), self.races, self.kept),
         )
         self.seen: Counter[str] = Counter()
         self._voices: dict[str, Voice] = {}
@@ -106,6 +108,12 @@ class Player:
 
     def dump(self) -> dict[str, Any]:
         return self.simulator.state_dump()
+
+    def preempted(self) -> int:
+        """Count what was asked back for the sake of something else."""
+        wanted = si.TerminationType.PREEMPTED_BY_SCHEDULER
+        asked_back = (gone for voice in self._voices.values() for gone in voice.to_confirm.values())
+        return sum(gone.termination_type is wanted for gone in asked_back)
 
     def announced(self) -> int:
         return sum(len(voice.heard) for voice in self._voices.values())

@@ -28,7 +28,7 @@ BROKEN_ON_PURPOSE = {"Scheduling errors", "Failed nodes"}
 
 EXPECTED = {
     *("InvalidRequest", "ConfigError", "Refused", "UnknownResourceManager"),
-    *("lost proposal", "stale timer", "confirmed"),
+    *("lost proposal", "stale timer", "confirmed", "reserved", "given up", "preempted"),
 }
 """Without these the runs were too tame to show anything."""
 
@@ -63,6 +63,8 @@ def test_everything_comes_to_an_end() -> None:
         seen.update(player.seen)
         seen.update({"lost proposal": player.races.refusals.total()})
         seen.update({"stale timer": player.races.stale_timers})
+        seen.update({"reserved": player.kept.made, "given up": player.kept.dropped.total()})
+        seen.update({"preempted": player.preempted()})
 
     play()
     missing = sorted(EXPECTED - {what for what, times in seen.items() if times})
