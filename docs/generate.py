@@ -211,7 +211,7 @@ def facts() -> str:
         NOTE,
         ABOUT_FACTS,
     ]
-    kinds = ("cluster", "applications", "work")
+    kinds = ("cluster", "applications", "work", "gangs")
     sources = [PACKAGE / "domain" / "facts" / f"{kind}.py" for kind in kinds]
     for described in (found for source in sources for found in classes_of(source)):
         if "Base" in described.bases:

@@ -324,9 +324,57 @@ class Written:
                 node_id=known.node_id,
                 resource=known.resource,
                 type=TerminationType.STOPPED_BY_RM,
+                placeholder=known.spec.placeholder,
                 at_ns=self.now_ns,
             )
         )
+
+    def ask_back(self, uuid: str, app: str = APP) -> None:
+        self.record(self._asked_back(uuid, app, TerminationType.TIMEOUT))
+
+    def _asked_back(self, uuid: str, app: str, type_: TerminationType) -> f.ReleaseRequested:
+        return f.ReleaseRequested(
+            application_id=app,
+            key=self.application(app).allocations[uuid].spec.key,
+            uuid=uuid,
+            type=type_,
+            message="",
+            at_ns=self.now_ns,
+        )
+
+    # -- gangs
+
+    def admit(self, app: str) -> None:
+        owner = self.application(app)
+        self.record(
+            f.GangAdmitted(
+                application_id=app,
+                serial=owner.serial,
+                queue=owner.queue.path,
+                claim=owner.spec.placeholder_ask,
+                at_ns=self.now_ns,
+            )
+        )
+
+    def park(self, key: str, placeholder: str, node: str, app: str = APP) -> str:
+        """Begin the swap of a placeholder, named by its key; return its UUID."""
+        owner = self.application(app)
+        (uuid,) = owner.asks[placeholder].uuids
+        spec = owner.asks[key].spec
+        self.record(
+            self._asked_back(uuid, app, TerminationType.PLACEHOLDER_REPLACED),
+            f.AskParked(
+                application_id=app,
+                key=key,
+                resource=spec.resource,
+                placeholder=uuid,
+                task_group=spec.task_group,
+                node_id=node,
+                crosses=owner.allocations[uuid].node_id != node,
+                at_ns=self.now_ns,
+            ),
+        )
+        return uuid
 
 
 _ASK_FIELDS = frozenset(AskSpec.__struct_fields__)

@@ -60,11 +60,14 @@ def test_stateaware_differs_in_one_row(state: ApplicationState, event: Applicati
 
 
 def test_groups_of_states() -> None:
-    """A finished application takes nothing, schedules nothing and counts nowhere."""
+    """A finished application takes nothing, schedules nothing and counts nowhere.
+
+    One that is being resumed takes asks and schedules them when it is Accepted again.
+    """
     assert SCHEDULABLE.isdisjoint(TAKES_NO_ASKS)
     assert FINISHED < TAKES_NO_ASKS
     assert COUNTS_AS_RUNNING < SCHEDULABLE
-    assert set(S) - SCHEDULABLE - TAKES_NO_ASKS == {S.NEW}
+    assert set(S) - SCHEDULABLE - TAKES_NO_ASKS == {S.NEW, S.RESUMING}
 
 
 def test_no_way_leads_back_from_the_end() -> None:

@@ -7,17 +7,18 @@ import pytest
 from msgspec.structs import replace
 from written import APP, LEAF, Written
 
-from yunikorn_actors.domain.allocation import Ask, ForeignAllocation
+from yunikorn_actors.domain.allocation import Allocation, Ask, ForeignAllocation
 from yunikorn_actors.domain.application import ApplicationState, Timer
 from yunikorn_actors.domain.invariants import CHECKS, violations
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.swap import TaskGroup
 
 Corrupt: TypeAlias = Callable[[PartitionState], object]
 
 
 @pytest.fixture
-def state() -> PartitionState:
+def written() -> Written:
     """Two nodes, a foreign allocation, and an application with an ask and one of each kind."""
     written = Written("root.default", "root.other")
     written.node("n1", vcore=10, occupied={"vcore": 1})
@@ -31,6 +32,11 @@ def state() -> PartitionState:
     written.allocate("held", "n2")
     written.reserve("waits", "n2")
     written.move(APP, ApplicationState.RUNNING)
+    return written
+
+
+@pytest.fixture
+def state(written: Written) -> PartitionState:
     return written.state
 
 
@@ -147,5 +153,55 @@ def test_a_corruption_is_named(
     assert any(line.startswith(f"{id_}: ") and words in line for line in found), found
 
 
+@pytest.fixture
+def swapping(written: Written) -> PartitionState:
+    """The held placeholder stands on n2 and is being swapped for room on n1."""
+    written.ask("member", vcore=2, task_group="g")
+    written.park("member", "held", "n1")
+    return written.state
+
+
+def _swap(state: PartitionState, **changes: object) -> None:
+    app = state.applications[APP]
+    ((uuid, swap),) = app.swaps.items()
+    app.swaps[uuid] = replace(swap, **changes)
+
+
+def _placeholder(state: PartitionState) -> Allocation:
+    return state.applications[APP].allocations[_uuid(state, "held")]
+
+
+def _group(state: PartitionState) -> TaskGroup:
+    return state.applications[APP].task_groups["g"]
+
+
+GANG_CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
+    ("G10", "no released placeholder", lambda s: setattr(_placeholder(s), "releasing", None)),
+    ("G10", "of another task group", lambda s: _swap(s, key="real")),
+    ("G10", "that is smaller", lambda s: setattr(_placeholder(s), "resource", {"vcore": 1})),
+    ("G10", "its placeholder is on n2", lambda s: _swap(s, node_id="n2")),
+    ("G10", "which does not know it", lambda s: s.nodes["n1"].incoming.clear()),
+    ("G10", "has 1 repeats parked", lambda s: s.applications[APP].swaps.clear()),
+    ("G10", "which is in no swap", lambda s: s.applications[APP].swaps.clear()),
+    ("G17", "its groups count {'g': 2}", lambda s: setattr(_group(s), "count", 2)),
+    ("G17", "its groups count {}", lambda s: setattr(_group(s), "timed_out", 1)),
+    ("G17", "counts 1 waiting", lambda s: setattr(s.applications[APP], "waiting_placeholders", 1)),
+]
+
+
+def test_a_sound_swap_has_nothing_to_say(swapping: PartitionState) -> None:
+    assert [] == violations(swapping)
+
+
+@pytest.mark.parametrize(("id_", "words", "corrupt"), GANG_CORRUPTIONS)
+def test_a_corrupt_swap_is_named(
+    id_: str, words: str, corrupt: Corrupt, swapping: PartitionState
+) -> None:
+    corrupt(swapping)
+    found = violations(swapping)
+    assert any(line.startswith(f"{id_}: ") and words in line for line in found), found
+
+
 def test_each_invariant_is_shown_to_fire() -> None:
-    assert {id_ for id_, _ in CHECKS} == {id_ for id_, _, _ in CORRUPTIONS}
+    shown = (*CORRUPTIONS, *GANG_CORRUPTIONS)
+    assert {id_ for id_, _ in CHECKS} == {id_ for id_, _, _ in shown}

@@ -76,11 +76,22 @@ def _limit_user(written: Written) -> None:
     written.reconfigure(LEAF, limits=(limit,))
 
 
+def _fail(written: Written) -> None:
+    written.ask_back(written.recover("r", "n1", vcore=1))
+    written.move(APP, ApplicationState.FAILING)
+
+
+def _wait_for_placeholders(written: Written) -> None:
+    written.ask("ph", vcore=1, placeholder=True, task_group="g")
+
+
 OF_OTHER_KINDS = {
-    Refusal.RESERVATION_LIMIT,
-    Refusal.RESERVATION_GONE,
     Refusal.VICTIM_GONE,
     Refusal.PREEMPTION_REFUSED,
+    Refusal.RESERVATION_LIMIT,
+    Refusal.RESERVATION_GONE,
+    Refusal.ASK_PARKED,
+    Refusal.PLACEHOLDER_GONE,
 }
 """Those answer proposals of other kinds."""
 
@@ -89,7 +100,8 @@ CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
     ("withdrawn ask", Refusal.ASK_GONE, lambda w: w.withdraw("a")),
     ("allocated meanwhile", Refusal.ASK_GONE, lambda w: w.allocate("a", "n1")),
     ("asked again under its key", Refusal.ASK_GONE, _asked_again),
-    ("failing", Refusal.APP_STATE, lambda w: w.move(APP, ApplicationState.FAILING)),
+    ("failing", Refusal.APP_STATE, _fail),
+    ("its gang is pending", Refusal.GANG_HELD, _wait_for_placeholders),
     ("limit of the leaf", Refusal.APP_LIMIT, _run_another),
     ("limit of an ancestor", Refusal.APP_LIMIT, _run_another_below_root),
     ("another one starts", Refusal.STATEAWARE_BUSY, _start_another),

@@ -96,6 +96,7 @@ def test_an_application_that_may_be_scheduled_again() -> None:
     written = _waiting()
     written.node("n1", vcore=10)
     written.ask("a", vcore=3)
+    written.ask_back(written.recover("r", "n1", vcore=1))
     written.move(APP, ApplicationState.FAILING)
     assert [] == written.decide()
     written.move(APP, ApplicationState.RUNNING)

@@ -57,8 +57,20 @@ class Ask(Struct, kw_only=True, gc=False):
     """Repeats that have been allocated, whether or not they still live."""
     uuids: tuple[str, ...] = ()
     told: WaitingState = WaitingState.UNTOLD
+    parked: int = 0
+    """Repeats whose swap is in flight: neither waiting nor allocated."""
     reserved: tuple[str, ...] = ()
     """Nodes that are kept for it, at most one for each repeat that waits."""
+
+    @property
+    def is_open(self) -> bool:
+        """Something of it can be taken back: it waits, or is parked."""
+        return bool(self.remaining or self.parked)
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it waits, is parked or lives."""
+        return not (self.remaining or self.parked or self.uuids)
 
     def order(self) -> tuple[int, int, int]:
         """Priority first, then age; arrival decides between equals."""

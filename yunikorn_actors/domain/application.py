@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.swap import Swap, TaskGroup
 from yunikorn_actors.domain.user import Usage
 
 
@@ -71,9 +72,10 @@ TRANSITIONS: dict[tuple[ApplicationState, ApplicationEvent], ApplicationState] =
 STATEAWARE_TRANSITIONS = {(_S.ACCEPTED, _E.RUN): _S.STARTING}
 
 COUNTS_AS_RUNNING = frozenset({_S.STARTING, _S.RUNNING})
-SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING, _S.RESUMING})
+SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING})
 FINISHED = frozenset({_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED})
 TAKES_NO_ASKS = FINISHED | {_S.FAILING}
+GANG_IS_OVER = frozenset({_S.RESUMING, _S.FAILING})
 LEAVES_USER_COUNT = frozenset({_S.COMPLETING, _S.FAILING}) | FINISHED
 
 
@@ -98,8 +100,19 @@ class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     timeout_ms: int = 0
     placeholder_ask: Resource = field(default_factory=dict)
     gang_style: str = ""
+    created_ns: int | None = None
+    """From the creation time tag, where it was created before this life of the core."""
     unresolved: str = ""
     """Why nobody can say who the user is; such an application is rejected."""
+
+    @property
+    def is_gang(self) -> bool:
+        return any(self.placeholder_ask.values())
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether a gang that stays incomplete fails; otherwise it goes on as a plain one."""
+        return self.gang_style.lower() == "hard"
 
 
 class Timer(Struct, frozen=True, kw_only=True):
@@ -130,8 +143,10 @@ class Application:
         "asks",
         "group",
         "group_usages",
+        "is_admitted",
         "pending",
         "pending_books",
+        "placed",
         "placeholder_books",
         "placeholders",
         "queue",
@@ -141,8 +156,11 @@ class Application:
         "state",
         "state_log",
         "submitted_ns",
+        "swaps",
+        "task_groups",
         "timers",
         "usages",
+        "waiting_placeholders",
     )
 
     def __init__(
@@ -177,6 +195,15 @@ class Application:
             self.pending,
             *(level.pending for level in queue.lineage),
         )
+        self.task_groups: dict[str, TaskGroup] = {}
+        self.swaps: dict[str, Swap] = {}
+        """Swaps in flight, by the UUID of their placeholder."""
+        self.waiting_placeholders = 0
+        """Repeats of placeholder asks that wait; real asks wait for them."""
+        self.is_admitted = False
+        """There was room for the whole gang, so its placeholders may be placed."""
+        self.placed: Resource = {}
+        """All placeholders that were placed since the gang came, whatever became of them."""
         self.gather_books()
 
     def gather_books(self) -> None:
@@ -197,9 +224,9 @@ class Application:
     def id(self) -> str:
         return self.spec.application_id
 
-    def is_idle(self) -> bool:
-        """Nothing waits and nothing is allocated, placeholders included."""
-        return not self.allocations and not any(ask.remaining for ask in self.asks.values())
+    @property
+    def has_placeholders(self) -> bool:
+        return any(self.placeholders.values())
 
     def waiting_asks(self) -> list[Ask]:
         """Return the asks that wait, in the order in which they are tried."""

@@ -15,10 +15,18 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, deep_equals, describe, pruned
+from yunikorn_actors.domain.resource import (
+    Resource,
+    charge,
+    deep_equals,
+    describe,
+    discharge,
+    pruned,
+)
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.domain.user import Usage
 
@@ -44,7 +52,10 @@ def _differ(name: str, book: Resource, truth: Resource) -> Iterator[str]:
 
 def _node_arithmetic(state: PartitionState) -> Iterator[str]:
     for node in state.nodes.values():
-        parts = (item.resource for item in node.allocations.values())
+        parts = (
+            *(item.resource for item in node.allocations.values()),
+            *(item.resource for item in node.incoming.values()),
+        )
         yield from _differ(f"allocated of node {node.id}", node.allocated, _total(parts))
         foreign = _total(item.resource for item in node.foreign.values())
         charge(foreign, node.occupied_reported)
@@ -115,6 +126,9 @@ def _conservation(state: PartitionState) -> Iterator[str]:
     if "root" not in state.queues:
         return
     nodes = _total(node.allocated for node in state.nodes.values())
+    for node in state.nodes.values():
+        for item in node.incoming.values():
+            discharge(nodes, item.resource)
     yield from _differ("allocated of root, compared with the nodes", state.root.allocated, nodes)
 
 
@@ -209,6 +223,7 @@ def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
                 yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
 
 
+_UNCONFIRMED = frozenset({ApplicationState.FAILING, ApplicationState.RESUMING})
 _TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})
 
 
@@ -217,13 +232,26 @@ def _life_cycle(state: PartitionState) -> Iterator[str]:
         if app.state in FINISHED:
             yield f"{app.id} is {app.state.value} and still among the active ones"
         if app.state is ApplicationState.COMPLETING and (
-            any(app.pending.values()) or any(app.allocated.values())
+            any(app.pending.values()) or any(app.allocated.values()) or app.swaps
         ):
             yield f"{app.id} is Completing and has work"
         if app.state is ApplicationState.NEW and (app.asks or app.allocations):
             yield f"{app.id} is New and has work"
-        if (app.state in _TIMED) is not ("state" in app.timers):
+        if not _timers_are_right(app):
             yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
+        if app.state in _UNCONFIRMED and not any(
+            item.releasing is not None for item in app.allocations.values()
+        ):
+            yield f"{app.id} is {app.state.value} and waits for no confirmation"
+
+
+def _timers_are_right(app: Application) -> bool:
+    """Completing has no timer any more once its leftover placeholders were asked back."""
+    if "placeholder" in app.timers and not app.has_placeholders:
+        return False
+    if app.state is ApplicationState.COMPLETING and app.has_placeholders:
+        return True
+    return (app.state in _TIMED) is ("state" in app.timers)
 
 
 def _usage(state: PartitionState) -> Iterator[str]:
@@ -271,6 +299,8 @@ CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
     ("G07", _references),
     ("G08", _registered_nodes),
     ("G09", _single_place),
+    ("G10", links),
+    ("G17", placeholders),
     ("G18", _reservations),
     ("G19", _preempting),
     ("G20", _running),

@@ -6,6 +6,7 @@ node, and nothing is evicted for it. A node is schedulable when it is neither dr
 
 from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation, Reservation
 from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
+from yunikorn_actors.domain.swap import Incoming
 
 READY_ATTRIBUTE = "ready"
 
@@ -20,6 +21,7 @@ class Node:
         "drained",
         "foreign",
         "id",
+        "incoming",
         "occupied",
         "occupied_reported",
         "ready",
@@ -44,6 +46,8 @@ class Node:
         self.allocations: dict[str, Allocation] = {}
         self.reservations: dict[tuple[str, str], Reservation] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
+        self.incoming: dict[str, Incoming] = {}
+        """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
         self.set_sizes(capacity, occupied)
 
     @property

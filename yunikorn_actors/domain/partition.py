@@ -13,13 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain import node_changes, preemption_changes, work_changes
+from yunikorn_actors.domain import (
+    gang_changes,
+    node_changes,
+    preemption_changes,
+    work_changes,
+)
 from yunikorn_actors.domain.allocation import (
     ForeignAllocation,
 )
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     FINISHED,
+    GANG_IS_OVER,
     LEAVES_USER_COUNT,
     TRANSITIONS,
     Application,
@@ -61,6 +67,8 @@ class PartitionState:
         """Queues whose maximum is to be enforced, and when."""
         self.schedulable_count = 0
         """Nodes that take work."""
+        self.admitted: dict[int, str] = {}
+        """Serial to id of the admitted gangs of which something is still to come."""
         self.allocation_count = 0
         self.reservation_count = 0
         self.refused_node_actions = 0
@@ -144,6 +152,8 @@ class PartitionState:
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns
         app.state = fact.state
+        if fact.state in GANG_IS_OVER:
+            gang_changes.dissolve_gang(self, app)
         app.state_log.append((fact.at_ns, fact.state))
         if fact.state in LEAVES_USER_COUNT:
             for usage in (*app.usages, *app.group_usages):
@@ -172,6 +182,7 @@ class PartitionState:
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""
         forget_allocating(app)
+        gang_changes.forget_gang(self, app)
         del self.applications[app.id]
         del app.queue.applications[app.serial]
         detach(self.users, app.spec.user, app)
@@ -218,6 +229,11 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AskReported: work_changes.ask_reported,
     f.AllocationCommitted: work_changes.allocation_committed,
     f.AllocationRecovered: work_changes.allocation_recovered,
+    f.GangAdmitted: gang_changes.gang_admitted,
+    f.AskParked: gang_changes.ask_parked,
+    f.PlaceholderCancelled: gang_changes.placeholder_cancelled,
+    f.AskUnparked: gang_changes.ask_unparked,
+    f.SwapCompleted: work_changes.swap_completed,
     f.ReservationMade: work_changes.reservation_made,
     f.ReservationDropped: work_changes.reservation_dropped,
     f.AllocationResized: work_changes.allocation_resized,

@@ -13,9 +13,11 @@ from yunikorn_actors.domain.beneficiary import Beneficiary
 
 class Refusal(StrEnum):
     ASK_GONE = "ASK_GONE"
+    ASK_PARKED = "ASK_PARKED"
     APP_STATE = "APP_STATE"
     APP_LIMIT = "APP_LIMIT"
     STATEAWARE_BUSY = "STATEAWARE_BUSY"
+    GANG_HELD = "GANG_HELD"
     NODE_GONE = "NODE_GONE"
     NODE_DRAINING = "NODE_DRAINING"
     NODE_FULL = "NODE_FULL"
@@ -24,6 +26,7 @@ class Refusal(StrEnum):
     RESERVATION_GONE = "RESERVATION_GONE"
     USER_LIMIT = "USER_LIMIT"
     QUEUE_LIMIT = "QUEUE_LIMIT"
+    PLACEHOLDER_GONE = "PLACEHOLDER_GONE"
     RM_PAUSED = "RM_PAUSED"
     VICTIM_GONE = "VICTIM_GONE"
     PREEMPTION_REFUSED = "PREEMPTION_REFUSED"
@@ -82,6 +85,37 @@ class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     node_id: str = ""
 
 
-Placing = Allocate | Reserve
+class AdmitGang(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Let the placeholders of a gang be placed: the queue path has room for all of it."""
+
+    proposal_id: int
+    application_id: str
+    serial: int
+
+
+class Replace(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Let a real ask take the place of a placeholder, on its node or on another."""
+
+    proposal_id: int
+    application_id: str
+    key: str
+    sequence: int
+    placeholder: str
+    node_id: str
+    crosses: bool
+    """It leaves the placeholder's node, and takes room there that nobody holds yet."""
+
+
+class CancelPlaceholder(Struct, frozen=True, kw_only=True, tag=True, gc=False):
+    """Give up a placeholder that is too small for the member that came."""
+
+    proposal_id: int
+    application_id: str
+    key: str
+    sequence: int
+    placeholder: str
+
+
+Placing = Allocate | Reserve | Replace
 """What the predicates of a resource manager are asked about."""
-Proposal = Placing | Unreserve | Preempt
+Proposal = Placing | Unreserve | AdmitGang | CancelPlaceholder | Preempt

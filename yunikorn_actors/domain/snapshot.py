@@ -76,6 +76,7 @@ def _node(node: Node) -> dict[str, Any]:
         "ready": node.ready,
         "attributes": dict(sorted(node.attributes.items())),
         "allocations": sorted(node.allocations),
+        "incoming": sorted(node.incoming),
         "reservations": [list(key) for key in sorted(node.reservations)],
     }
 
@@ -110,7 +111,16 @@ def _application(app: Application) -> dict[str, Any]:
         "allocations": [_allocation(item) for _, item in sorted(app.allocations.items())],
         "timers": {kind: timer.due_ns for kind, timer in sorted(app.timers.items())},
         "reservations": sum(len(ask.reserved) for ask in app.asks.values()),
-        "task_groups": {},
+        "task_groups": {
+            name: {"count": group.count, "replaced": group.replaced, "timed_out": group.timed_out}
+            for name, group in sorted(app.task_groups.items())
+        },
+        "admitted": app.is_admitted,
+        "placed": _amounts(app.placed),
+        "swaps": [
+            {"placeholder": uuid, "key": swap.key, "node": swap.node_id, "crosses": swap.crosses}
+            for uuid, swap in sorted(app.swaps.items())
+        ],
     }
 
 

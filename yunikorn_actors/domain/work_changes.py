@@ -6,8 +6,10 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.books import books_of, forget_allocating, strike, waiting, write
+from yunikorn_actors.domain.gang_changes import forget_complete_gang, let_out, resize_incoming
 from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
 from yunikorn_actors.domain.resource import charge, discharge
+from yunikorn_actors.domain.swap import TaskGroup
 
 if TYPE_CHECKING:
     from yunikorn_actors.domain.partition import PartitionState
@@ -23,24 +25,46 @@ def ask_added(state: "PartitionState", fact: f.AskAdded) -> None:
         sequence=fact.sequence,
         remaining=spec.max_allocations,
     )
-    write(app.pending_books, waiting(spec, spec.max_allocations))
+    _wait(app, spec, spec.max_allocations)
+    _count(app, spec, spec.max_allocations)
+
+
+def _count(app: Application, spec: AskSpec, placeholders: int) -> None:
+    """A task group expects so many placeholders more, or fewer (G17)."""
+    if spec.placeholder:
+        app.task_groups.setdefault(spec.task_group, TaskGroup()).count += placeholders
+
+
+def _wait(app: Application, spec: AskSpec, repeats: int) -> None:
+    """So many repeats more wait, or fewer."""
+    if repeats >= 0:
+        write(app.pending_books, waiting(spec, repeats))
+    else:
+        strike(app.pending_books, waiting(spec, -repeats))
+    if spec.placeholder:
+        app.waiting_placeholders += repeats
 
 
 def ask_replaced(state: "PartitionState", fact: f.AskReplaced) -> None:
     app = state.applications[fact.spec.application_id]
     ask = app.asks[fact.spec.key]
-    strike(app.pending_books, waiting(ask.spec, ask.remaining))
+    _wait(app, ask.spec, -ask.remaining)
+    _count(app, ask.spec, -ask.remaining)
+    resize_incoming(state, app, fact.spec)
     ask.spec = fact.spec
-    ask.remaining = fact.spec.max_allocations - ask.taken
-    write(app.pending_books, waiting(ask.spec, ask.remaining))
+    ask.remaining = fact.spec.max_allocations - ask.taken - ask.parked
+    _wait(app, ask.spec, ask.remaining)
+    _count(app, ask.spec, ask.remaining)
 
 
 def ask_removed(state: "PartitionState", fact: f.AskRemoved) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
-    strike(app.pending_books, waiting(ask.spec, ask.remaining))
+    _wait(app, ask.spec, -ask.remaining)
+    if ask.spec.placeholder:
+        app.task_groups[ask.spec.task_group].timed_out += ask.remaining
     ask.remaining = 0
-    if not ask.uuids:
+    if ask.is_over:
         del app.asks[fact.key]
 
 
@@ -57,7 +81,9 @@ def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -
     for kind, quantity in ask.spec.resource.items():
         for book in app.pending_books:
             book[kind] -= quantity
-    _place(state, app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
+    if ask.spec.placeholder:
+        app.waiting_placeholders -= 1
+    put_on(state, app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
 
 
 def allocation_recovered(state: "PartitionState", fact: f.AllocationRecovered) -> None:
@@ -69,10 +95,11 @@ def allocation_recovered(state: "PartitionState", fact: f.AllocationRecovered) -
         ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
         app.asks[spec.key] = ask
     ask.taken += 1
-    _place(state, app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
+    _count(app, spec, 1)
+    put_on(state, app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
 
 
-def _place(
+def put_on(
     state: "PartitionState",
     app: Application,
     ask: Ask,
@@ -88,7 +115,12 @@ def _place(
     ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
     app.allocations[uuid] = allocation
     state.allocation_count += 1
-    write(app.placeholder_books if spec.placeholder else app.allocated_books, resource)
+    if spec.placeholder:
+        write(app.placeholder_books, resource)
+        charge(app.placed, resource)
+        forget_complete_gang(state, app)
+    else:
+        write(app.allocated_books, resource)
     node = state.nodes[node_id]
     node.allocations[uuid] = allocation
     allocated, available = node.allocated, node.available
@@ -155,17 +187,39 @@ def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None
 
 def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
     app = state.applications[fact.application_id]
-    allocation = app.allocations.pop(fact.uuid)
+    allocation = take_off(state, app, fact.uuid)
+    if allocation.spec.placeholder:
+        app.task_groups[allocation.spec.task_group].timed_out += 1
+    if not app.allocations:
+        forget_allocating(app)
+
+
+def take_off(state: "PartitionState", app: Application, uuid: str) -> Allocation:
+    """Take an allocation out of all books; the ask goes with the last of it."""
+    allocation = app.allocations.pop(uuid)
     state.allocation_count -= 1
     strike(books_of(app, allocation), allocation.resource)
     strike(leaving_books(app, allocation), allocation.resource)
     node = state.nodes[allocation.node_id]
-    del node.allocations[fact.uuid]
+    del node.allocations[uuid]
     discharge(node.allocated, allocation.resource)
     charge(node.available, allocation.resource)
-    if not app.allocations:
-        forget_allocating(app)
     ask = app.asks[allocation.spec.key]
-    ask.uuids = tuple(uuid for uuid in ask.uuids if uuid != fact.uuid)
-    if not ask.uuids and not ask.remaining:
+    ask.uuids = tuple(other for other in ask.uuids if other != uuid)
+    if ask.is_over:
         del app.asks[allocation.spec.key]
+    return allocation
+
+
+def swap_completed(state: "PartitionState", fact: f.SwapCompleted) -> None:
+    """One step for application, queue, node and user: nothing is ever in between (R-004)."""
+    app = state.applications[fact.application_id]
+    swap = app.swaps.pop(fact.placeholder)
+    ask = app.asks[swap.key]
+    if swap.crosses:
+        let_out(state.nodes[swap.node_id], fact.placeholder)
+    ask.parked -= 1
+    ask.taken += 1
+    put_on(state, app, ask, ask.spec, fact.uuid, swap.node_id, fact.at_ns)
+    placeholder = take_off(state, app, fact.placeholder)
+    app.task_groups[placeholder.spec.task_group].replaced += 1

@@ -9,7 +9,7 @@ its proposal.
 
 from typing import Any
 
-from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
+from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal, Replace, Reserve
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
@@ -59,7 +59,7 @@ class Asking:
 
     def _is_asked_about(self, proposal: Placing) -> bool:
         """Keeping its one node for an ask that can run nowhere else needs nobody's consent."""
-        if isinstance(proposal, Allocate):
+        if not isinstance(proposal, Reserve):
             return True
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
         return ask is not None and not ask.shape.required_node
@@ -80,4 +80,7 @@ class Asking:
 
 
 def _is_allocation(proposal: Placing) -> bool:
+    """Whether it takes room now: a swap in place takes over what its placeholder holds."""
+    if isinstance(proposal, Replace):
+        return proposal.crosses
     return isinstance(proposal, Allocate)

@@ -22,6 +22,7 @@ from yunikorn_actors.machines.allocation_records import (
     of_resize,
 )
 from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.gang_records import of_swap, too_small
 from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
@@ -344,12 +345,14 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.QueueRemoved: (_queue_removed,),
     f.VictimMarked: (preemption_records.victim,),
     f.PreemptionFailed: (preemption_records.no_victim,),
+    f.PlaceholderCancelled: (too_small,),
 }
 _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.AllocationCommitted: of_commitment,
     f.AllocationRecovered: of_recovery,
     f.AllocationReleased: of_release,
     f.AllocationResized: of_resize,
+    f.SwapCompleted: of_swap,
     f.ApplicationStateChanged: _of_state_change,
     f.NodeResized: _of_resize,
     f.NodeScheduleChanged: _of_schedule_change,

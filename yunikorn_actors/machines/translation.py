@@ -4,6 +4,8 @@ Towards the core partition names become full names and amounts plain resources; 
 manager names are its own again and every value is a copy, so that nobody can reach into the core.
 """
 
+from collections.abc import Mapping
+
 from yunikorn_actors import si
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import ApplicationSpec
@@ -30,8 +32,8 @@ def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tup
     return tags.get(si.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
 
 
-def _creation_ns(tags: dict[str, str]) -> int | None:
-    text = tags.get(si.TAG_CREATION_TIME, "")
+def _creation_ns(tags: Mapping[str, str], name: str = si.TAG_CREATION_TIME) -> int | None:
+    text = tags.get(name, "")
     if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
         return int(text) * _NS_PER_S
     return None
@@ -39,6 +41,7 @@ def _creation_ns(tags: dict[str, str]) -> int | None:
 
 def ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
     tags = ask.tags
+    is_placeholder = ask.placeholder and bool(ask.task_group_name)
     may_be_victim, may_preempt = _preemption(ask.preemption_policy, tags)
     spec = AskSpec(
         application_id=ask.application_id,
@@ -48,8 +51,8 @@ def ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
         priority=ask.priority,
         task_group=ask.task_group_name,
         # Without a task group there is nothing to hold a place for.
-        placeholder=ask.placeholder and bool(ask.task_group_name),
-        originator=ask.originator,
+        placeholder=is_placeholder,
+        originator=ask.originator and not is_placeholder,
         required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
@@ -64,6 +67,7 @@ def reported_item(
     rm_id: str, item: si.Allocation, *, later_form: bool, partition: str | None = None
 ) -> rm.AskItem:
     tags = item.allocation_tags
+    is_placeholder = item.placeholder and bool(item.task_group_name)
     may_be_victim, may_preempt = _preemption(item.preemption_policy, tags)
     spec = AskSpec(
         application_id=item.application_id,
@@ -71,8 +75,8 @@ def reported_item(
         resource=_amounts(item.resource_per_alloc),
         priority=item.priority,
         task_group=item.task_group_name,
-        placeholder=item.placeholder and bool(item.task_group_name),
-        originator=item.originator,
+        placeholder=is_placeholder,
+        originator=item.originator and not is_placeholder,
         required_node=tags.get(si.TAG_REQUIRED_NODE, ""),
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
@@ -121,6 +125,7 @@ def new_application(
         timeout_ms=item.execution_timeout_milli_seconds,
         placeholder_ask=_amounts(item.placeholder_ask),
         gang_style=item.gang_scheduling_style,
+        created_ns=_creation_ns(item.tags, si.APP_TAG_CREATION_TIME),
         unresolved=unresolved,
     )
     return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)

@@ -3,14 +3,17 @@
 Nothing else holds amounts, and `in_flight` is empty when everything has been settled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.gangs import Gangs
 from yunikorn_actors.planning.limits import LimitViews
-from yunikorn_actors.planning.nodes import NodeIndex
+from yunikorn_actors.planning.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.tree import Tree
 from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
 
@@ -23,6 +26,7 @@ class Amounts:
         self.findings = Findings(wanted=reports)
         self.nodes = NodeIndex()
         self.tree = Tree()
+        self.gangs = Gangs()
         self._limits = LimitViews(state)
         self.apps: dict[int, AppView] = {}
         self.in_flight: dict[int, InFlight] = {}
@@ -46,6 +50,15 @@ class Amounts:
         self.unsettled_nodes: dict[str, None] = {}
         """Nodes kept for asks that can run nowhere else, that have changed."""
 
+    def coming_to(self, node: NodeView) -> Iterator[Resource]:
+        """Yield what decisions on their way take of a node."""
+        for held in self.in_flight.values():
+            if held.node is node:
+                yield held.resource
+        for swap in self.gangs.swaps.values():
+            if swap.node is node:
+                yield swap.resource
+
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id
@@ -56,6 +69,7 @@ class Amounts:
 
     def _started(self, app: AppView) -> None:
         app.starting -= 1
+        self.gangs.room_has_changed = True
         if not app.starting:
             self._counts_itself(app)
 
@@ -72,15 +86,31 @@ class Amounts:
         self._settle_limits(held)
         if held.ask.app.starting:
             self._started(held.ask.app)
-        self._give_back(held.ask.app, held.leaf, held.resource)
-        if self.nodes.views.get(held.node.id) is held.node:
-            self.nodes.give_back(held.node, held.resource)
-            self.tree.wake_shapes(held.node)
+        spec = held.ask.ask.spec
+        self._give_back(held.ask.app, held.leaf, held.resource, is_placeholder=spec.placeholder)
+        self.free_node(held.node, held.resource)
         return held
 
     def _settle_reserved(self, held: InFlight) -> None:
         if self.serving:
             self.serving.pop((held.ask, held.node.id), None)
+
+    def free_node(self, node: NodeView, amount: Resource) -> None:
+        """Something leaves a node, unless the node itself has gone, or come back as another."""
+        if self.nodes.views.get(node.id) is node:
+            self.nodes.give_back(node, amount)
+            self.wake_for_node(node)
+
+    def wake_for_node(self, node: NodeView) -> None:
+        """The node may have more room than before."""
+        self.tree.wake_shapes(node)
+        self.gangs.wake()
+
+    def unsettle(self, view: NodeView) -> None:
+        """What is on the node changed: whoever waits for it alone looks again."""
+        self.preempting_is_stale = True
+        if view.node.reservations:
+            self.unsettled_nodes[view.id] = None
 
     def _settle_limits(self, held: InFlight) -> None:
         for limit in held.limits:
@@ -93,19 +123,24 @@ class Amounts:
         if gate.held:
             self.tree.wake_held(gate)
 
-    def _use(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+    def _use(
+        self, app: AppView, leaf: QueueView, amount: Resource, *, is_placeholder: bool
+    ) -> None:
         entries = amount.items()
         for level in leaf.lineage:
             used = level.used
             for kind, quantity in entries:
                 used[kind] = used.get(kind, 0) + quantity
-        if leaf.sorts_by_usage:
+        if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, charge)
 
-    def _give_back(self, app: AppView, leaf: QueueView, amount: Resource) -> None:
+    def _give_back(
+        self, app: AppView, leaf: QueueView, amount: Resource, *, is_placeholder: bool
+    ) -> None:
+        self.gangs.room_has_changed = True
         for level in leaf.lineage:
             discharge(level.used, amount)
-        if leaf.sorts_by_usage:
+        if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
         if self.tree.waiting_shapes:
             # What waits for a node alone may have headroom again, and keep one.
@@ -122,13 +157,32 @@ class Amounts:
         write(app.used, amount)
         self.tree.enter(app)
 
-    def _resync(self, ask: AskView) -> None:
-        """Let as many repeats take part as wait and are not in flight."""
-        repeats = max(0, ask.ask.remaining - ask.inflight) - ask.open
+    def resync(self, ask: AskView) -> None:
+        """Let as many repeats take part as wait, are not in flight, and no gang holds back."""
+        wanted = max(0, ask.ask.remaining - ask.inflight)
+        if wanted and ask.app.app.task_groups and self._is_barred(ask):
+            wanted = 0
+        repeats = wanted - ask.open
         if repeats > 0:
             self._open(ask, repeats)
         elif repeats < 0:
             self._shut(ask, -repeats)
+
+    def _is_barred(self, ask: AskView) -> bool:
+        spec, app = ask.ask.spec, ask.app
+        if spec.placeholder:
+            return not app.is_admitting and is_held(app.app)
+        if not waits_for_placeholder(app.app, spec):
+            return False
+        self.gangs.look(app)
+        return True
+
+    def follow_gang(self, app: AppView) -> None:
+        """What a gang holds back may have changed: its asks take part as they should."""
+        if self.gangs.follow(app):
+            for ask in tuple(app.asks.values()):
+                self.resync(ask)
+            self.stale_leaves[app.leaf] = None
 
     def _open(self, ask: AskView, repeats: int) -> None:
         was_open = ask.open > 0
@@ -160,3 +214,35 @@ class Amounts:
             level.waiting -= total
         if not ask.open:
             self.tree.drop_ask(ask)
+
+    # -- asks and applications
+
+    def watch(self, app: AppView, ask: Ask) -> AskView:
+        shape = self.tree.shape_of(ask.spec)
+        watched = AskView(app, ask, shape, ask.spec.resource, ask.order())
+        app.asks[ask.spec.key] = watched
+        self.resync(watched)
+        self.stale_leaves[app.leaf] = None
+        return watched
+
+    def unwatch(self, view: AskView) -> None:
+        if view.open:
+            self._shut(view, view.open)
+        view.gone = True
+        del view.app.asks[view.ask.spec.key]
+
+    def rekey_app(self, view: AppView) -> None:
+        """Its age or what it runs has changed, and so may who is next to start."""
+        self.tree.rekey_app(view)
+        if view.held_by is not None:
+            self.tree.let_go(view)
+            self.tree.enter(view)
+        self.wake_applications(view)
+
+    def wake_applications(self, view: AppView) -> None:
+        self.gangs.room_has_changed = True
+        for level in view.leaf.application_limits:
+            self.tree.wake_held(level)
+        for limit in view.limits:
+            if limit.members:
+                self._wake(limit)

@@ -43,10 +43,12 @@ class Denials:
         self._of.clear()
         self.due_ns = NEVER_NS
         self._view.reserving_is_stale = True
+        self._view.gangs.wake()
 
     def lift_due(self, now_ns: int) -> None:
         """Ask again what has rested for long enough."""
         self.due_ns = NEVER_NS
+        self._view.gangs.wake()
         for ask, denial in self._of.items():
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS

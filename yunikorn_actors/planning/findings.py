@@ -1,7 +1,7 @@
 """What a plan found out about asks that wait, where anybody wants to know."""
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.planning.views import AskView, Lane
+from yunikorn_actors.planning.views import AppView, AskView, Lane
 
 Finding = tuple[Ask, WaitingState, str]
 NO_NODE = "request is waiting for cluster resources become available"
@@ -24,6 +24,22 @@ class Findings:
                 for _, ask in app.piles[lane.shape]:
                     self.note(ask, lane)
 
+    def note_gang(self, app: AppView, reason: str) -> None:
+        """The gang is held: none of its placeholders is tried."""
+        if self._wanted:
+            for ask in app.asks.values():
+                if ask.ask.spec.placeholder:
+                    self._tell(ask.ask, WaitingState.SKIPPED, reason)
+
+    def note_stuck(self, ask: AskView) -> None:
+        """It may not run where its placeholder stands, and no other node has room."""
+        if self._wanted:
+            self._tell(ask.ask, WaitingState.FAILED, NO_NODE)
+
+    def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
+        if ask.told is not state:
+            self._found.append((ask, state, reason))
+
     def note(self, ask: AskView, lane: Lane) -> None:
         """Free size of the cluster is no quota: an ask that only this holds back has failed."""
         if not self._wanted:
@@ -33,5 +49,4 @@ class Findings:
             state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
         else:
             state, reason = WaitingState.FAILED, NO_NODE
-        if ask.ask.told is not state:
-            self._found.append((ask.ask, state, reason))
+        self._tell(ask.ask, state, reason)

@@ -160,6 +160,13 @@ class NodeIndex:
                         return view
         return None
 
+    def first_other(self, shape: Shape, node_id: str) -> NodeView | None:
+        """Return the first node with room, leaving one out."""
+        for view in self.in_order():
+            if view.id != node_id and view.serves(shape):
+                return view
+        return None
+
     def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:
         run = self._runs[number]
         for position in range(start, len(run)):

@@ -42,6 +42,7 @@ class Planner(View):
         if self.state.held:
             return False
         stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
+        stale = stale or self.gangs.has_work
         return stale or (root is not None and root.has_work)
 
     @property
@@ -52,7 +53,14 @@ class Planner(View):
     @property
     def unsettled(self) -> list[int]:
         """Proposals that Context has not answered yet."""
-        return sorted([*self.in_flight, *self.reserver.in_flight, *self.preemptor.in_flight])
+        return sorted(
+            [
+                *self.in_flight,
+                *self.reserver.in_flight,
+                *self.preemptor.in_flight,
+                *self.gangs.in_flight,
+            ]
+        )
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached.
@@ -66,8 +74,11 @@ class Planner(View):
         if self.denials.due_ns <= now_ns:
             self.denials.lift_due(now_ns)
         self._bring_up_to_date()
+        self._place_first(proposals, limit)
         if self.reserved_nodes:
             self._place_reserved(proposals, limit)
+        proposals.extend(self.gangs.swap(self, limit - len(proposals)))
+        proposals.extend(self.gangs.admit(self, limit - len(proposals)))
         while len(proposals) < limit and self._next(proposals):
             pass
         if len(proposals) < limit and (self.preemptor.is_stale or self.preemptor.due_ns <= now_ns):
@@ -82,6 +93,7 @@ class Planner(View):
         if self.order_is_stale:
             self.tree.measure(self.state.capacity)
             self.preemptor.look_everywhere()
+            self.gangs.room_has_changed = True
             self.order_is_stale = False
         for leaf in self.stale_leaves:
             self.tree.rekey(leaf)
@@ -89,6 +101,15 @@ class Planner(View):
 
     def _is_time_to_reserve(self, now_ns: int) -> bool:
         return self.reserving_is_stale or self.reserver.due_ns <= now_ns
+
+    def _place_first(self, proposals: list[Proposal], limit: int) -> None:
+        """Try the asks whose placeholder is gone at last: nobody else gets what that freed."""
+        for ask in self.gangs.first_tries():
+            if len(proposals) >= limit or self._gate(ask) or ask.app.held_at():
+                continue
+            node = self.nodes.first_fit(ask.shape)
+            if node is not None:
+                proposals.append(self._decide(ask, ask.app.leaf, node))
 
     def _place_reserved(self, proposals: list[Proposal], limit: int) -> None:
         for ask, node, item in self.reserver.ready():
@@ -175,7 +196,7 @@ class Planner(View):
         for limit in ask.app.limits:
             limit.take(ask.app, resource)
         self.nodes.take(node, resource)
-        self._use(ask.app, leaf, resource)
+        self._use(ask.app, leaf, resource, is_placeholder=record.spec.placeholder)
         self._shut(ask, 1)
         self.tree.rekey(leaf)
         spec = record.spec
@@ -192,6 +213,7 @@ class Planner(View):
             proposal_id in self.in_flight
             or proposal_id in self.reserver.in_flight
             or proposal_id in self.preemptor.in_flight
+            or self.gangs.is_in_flight(proposal_id)
         )
 
     def deny(self, proposal: Placing, reason: str, now_ns: int, *, allocate: bool) -> None:
@@ -206,9 +228,9 @@ class Planner(View):
         if self.reserver.settle(proposal_id):
             self.reserving_is_stale = True
             return
-        if self.preemptor.reject(proposal_id):
+        if self.preemptor.reject(proposal_id) or self.gangs.reject(self, proposal_id):
             return
         held = self._let_go(self.in_flight.pop(proposal_id))
         if not held.ask.gone:
-            self._resync(held.ask)
+            self.resync(held.ask)
         self.stale_leaves[held.leaf] = None

@@ -9,17 +9,16 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.resource import Resource, discharge
-from yunikorn_actors.planning.amounts import Amounts
+from yunikorn_actors.planning.gang_view import GangView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.views import AppView, AskView, InFlight, used_by
 
 
-class View(Amounts):
+class View(GangView):
     def observe(self, fact: f.Fact) -> None:
         """Bring the view up to date with a fact that the state has just applied."""
         handler = _OBSERVE.get(type(fact))
@@ -46,6 +45,7 @@ class View(Amounts):
         for app in apps:
             app.used = used_by(app, self.in_flight)
             self._assign_limits(app)
+            self.follow_gang(app)
         self.order_is_stale = True
         self.reserving_is_stale = True
 
@@ -75,20 +75,13 @@ class View(Amounts):
     def refresh_node(self, view: NodeView) -> None:
         """The node itself changed: its size, whether it takes work, or whom it is kept for."""
         free = dict(view.node.available)
-        for held in self.in_flight.values():
-            if held.node is view:
-                discharge(free, held.resource)
+        for amount in self.coming_to(view):
+            discharge(free, amount)
         self.nodes.refresh(view, free)
-        self.tree.wake_shapes(view)
+        self.wake_for_node(view)
         self.node_changes += 1
         self.reserving_is_stale = True
-        self._unsettle(view)
-
-    def _unsettle(self, view: NodeView) -> None:
-        """What is on the node changed: whoever waits for it alone looks again."""
-        self.preempting_is_stale = True
-        if view.node.reservations:
-            self.unsettled_nodes[view.id] = None
+        self.unsettle(view)
 
     def _resize_node(self, view: NodeView) -> None:
         self.refresh_node(view)
@@ -120,6 +113,7 @@ class View(Amounts):
 
     def _forget(self, view: AppView) -> None:
         del self.apps[view.app.serial], view.leaf.members[view.app.serial]
+        self.gangs.forget(view)
         for limit in view.limits:
             self._limits.part(limit)
 
@@ -136,58 +130,35 @@ class View(Amounts):
             self.tree.leave(view)
         if fact.state in FINISHED:
             self._forget(view)
-        self._wake_applications(view)
+        elif view.app.task_groups:
+            self.follow_gang(view)
+        self.wake_applications(view)
 
     def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
         view = self.apps[fact.serial]
         self.tree.let_go(view)
         self.tree.leave(view)
         self._forget(view)
-        self._wake_applications(view)
-
-    def _rekey(self, view: AppView) -> None:
-        """Its age or what it runs has changed, and so may who is next to start."""
-        self.tree.rekey_app(view)
-        if view.held_by is not None:
-            self.tree.let_go(view)
-            self.tree.enter(view)
-        self._wake_applications(view)
-
-    def _wake_applications(self, view: AppView) -> None:
-        for level in view.leaf.application_limits:
-            self.tree.wake_held(level)
-        for limit in view.limits:
-            if limit.members:
-                self._wake(limit)
+        self.wake_applications(view)
 
     def _on_ask_added(self, fact: f.AskAdded) -> None:
         app = self.state.applications[fact.spec.application_id]
         view = self.apps[app.serial]
         if view.submitted_ns != app.submitted_ns:
             view.submitted_ns = app.submitted_ns
-            self._rekey(view)
+            self.rekey_app(view)
         ask = app.asks[fact.spec.key]
-        self._watch(view, ask)
-
-    def _watch(self, app: AppView, ask: Ask) -> None:
-        shape = self.tree.shape_of(ask.spec)
-        watched = AskView(app, ask, shape, ask.spec.resource, ask.order())
-        app.asks[ask.spec.key] = watched
-        self._resync(watched)
-        self.stale_leaves[app.leaf] = None
-
-    def _unwatch(self, view: AskView) -> None:
-        if view.open:
-            self._shut(view, view.open)
-        view.gone = True
-        del view.app.asks[view.ask.spec.key]
+        self.watch(view, ask)
+        if fact.spec.placeholder:
+            self.follow_gang(view)
 
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         """What is in flight of the old size keeps its amounts until it is settled."""
-        app = self._app(fact.spec.application_id)
+        app = self.app_of(fact.spec.application_id)
         view = app.asks.get(fact.spec.key)
         if view is None:
-            self._watch(app, app.app.asks[fact.spec.key])
+            self.watch(app, app.app.asks[fact.spec.key])
+            self.follow_gang(app)
             return
         self.reshape(view, self.tree.shape_of(fact.spec))
 
@@ -196,19 +167,22 @@ class View(Amounts):
         if view.open:
             self._shut(view, view.open)
         view.resize(shape)
-        self._resync(view)
+        self.resync(view)
+        if view.app.app.task_groups:
+            self.follow_gang(view.app)
         self.stale_leaves[view.app.leaf] = None
 
     def _on_ask_removed(self, fact: f.AskRemoved) -> None:
-        view = self._app(fact.application_id).asks.get(fact.key)
+        app = self.app_of(fact.application_id)
+        view = app.asks.get(fact.key)
         if view is not None:
-            self._unwatch(view)
-            self.stale_leaves[view.app.leaf] = None
-            if not view.app.piles:
-                self._wake_applications(view.app)
-
-    def _app(self, application_id: str) -> AppView:
-        return self.apps[self.state.applications[application_id].serial]
+            self.unwatch(view)
+            self.stale_leaves[app.leaf] = None
+            if not app.piles:
+                self.wake_applications(app)
+        if app.app.task_groups:
+            self.follow_gang(app)
+            self.gangs.room_has_changed = True
 
     def _on_allocation_committed(self, fact: f.AllocationCommitted) -> None:
         self.preempting_is_stale = True
@@ -223,7 +197,9 @@ class View(Amounts):
         else:
             ask = self._commit_of_another(fact, held)
         if not ask.ask.remaining and not ask.inflight:
-            self._unwatch(ask)
+            self.unwatch(ask)
+        if ask.ask.spec.placeholder:
+            self.placeholder_came(ask.app, fact.uuid)
 
     def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:
         """The ask may have been resized, and its node replaced by another of the same id."""
@@ -233,45 +209,56 @@ class View(Amounts):
         """Placed by the resource manager, or with a size that the proposal did not know."""
         if held is not None:
             self._let_go(held)
-        app = self._app(fact.application_id)
+        app = self.app_of(fact.application_id)
         ask = app.asks[fact.key]
-        self._charge_view(app, fact.node_id, fact.resource)
-        self._resync(ask)
-        self._rekey(app)
+        is_placeholder = ask.ask.spec.placeholder
+        self._charge_view(app, fact.node_id, fact.resource, is_placeholder=is_placeholder)
+        self.resync(ask)
+        self.rekey_app(app)
         self.stale_leaves[app.leaf] = None
         return ask
 
     def _on_allocation_recovered(self, fact: f.AllocationRecovered) -> None:
-        app = self._app(fact.spec.application_id)
-        self._charge_view(app, fact.node_id, fact.spec.resource)
-        self._rekey(app)
+        app = self.app_of(fact.spec.application_id)
+        spec = fact.spec
+        self._charge_view(app, fact.node_id, spec.resource, is_placeholder=spec.placeholder)
+        self.rekey_app(app)
         self.stale_leaves[app.leaf] = None
-        self._unsettle(self.nodes.views[fact.node_id])
+        self.unsettle(self.nodes.views[fact.node_id])
+        if fact.spec.placeholder:
+            self.placeholder_came(app, fact.uuid)
 
-    def _charge_view(self, app: AppView, node_id: str, amount: Resource) -> None:
+    def _charge_view(
+        self, app: AppView, node_id: str, amount: Resource, *, is_placeholder: bool
+    ) -> None:
         self.nodes.take(self.nodes.views[node_id], amount)
-        self._use(app, app.leaf, amount)
+        self._use(app, app.leaf, amount, is_placeholder=is_placeholder)
 
     def _on_allocation_resized(self, fact: f.AllocationResized) -> None:
-        app = self._app(fact.application_id)
+        app = self.app_of(fact.application_id)
         node = self.nodes.views[fact.node_id]
         self.nodes.give_back(node, fact.old_resource)
-        self._give_back(app, app.leaf, fact.old_resource)
-        self._charge_view(app, fact.node_id, fact.resource)
-        self.tree.wake_shapes(node)
+        is_placeholder = app.app.allocations[fact.uuid].spec.placeholder
+        self._give_back(app, app.leaf, fact.old_resource, is_placeholder=is_placeholder)
+        self._charge_view(app, fact.node_id, fact.resource, is_placeholder=is_placeholder)
+        if is_placeholder:
+            self.gangs.look(app)
+        self.wake_for_node(node)
         self.stale_leaves[app.leaf] = None
-        self._unsettle(node)
+        self.unsettle(node)
 
     def _on_allocation_released(self, fact: f.AllocationReleased) -> None:
         node = self.nodes.views[fact.node_id]
-        app = self._app(fact.application_id)
+        app = self.app_of(fact.application_id)
         self.nodes.give_back(node, fact.resource)
-        self._give_back(app, app.leaf, fact.resource)
-        self.tree.wake_shapes(node)
+        self._give_back(app, app.leaf, fact.resource, is_placeholder=fact.placeholder)
+        self.wake_for_node(node)
         self.stale_leaves[app.leaf] = None
-        self._wake_applications(app)
+        self.wake_applications(app)
+        if fact.placeholder:
+            self.placeholder_went(app, fact.uuid)
         self.reserving_is_stale = self.reserving_is_stale or bool(self.reserved_nodes)
-        self._unsettle(node)
+        self.unsettle(node)
 
     def _on_reservation_made(self, fact: f.ReservationMade) -> None:
         self.reserved_nodes[fact.node_id] = None
@@ -294,7 +281,7 @@ class View(Amounts):
 
     def _measure_claims(self, application_id: str) -> None:
         """What is promised to an ask bounds what the quotas leave to others."""
-        for level in self._app(application_id).leaf.limits[:-1]:
+        for level in self.app_of(application_id).leaf.limits[:-1]:
             former = level.limit
             level.read_limit()
             if level.limit != former:
@@ -333,6 +320,11 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.AskRemoved: View._on_ask_removed,
     f.AllocationCommitted: View._on_allocation_committed,
     f.AllocationRecovered: View._on_allocation_recovered,
+    f.GangAdmitted: View.on_gang_admitted,
+    f.ReleaseRequested: View.on_release_requested,
+    f.AskParked: View.on_ask_parked,
+    f.AskUnparked: View.on_ask_unparked,
+    f.SwapCompleted: View.on_swap_completed,
     f.ReservationMade: View._on_reservation_made,
     f.ReservationDropped: View._on_reservation_dropped,
     f.AllocationResized: View._on_allocation_resized,

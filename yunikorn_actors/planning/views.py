@@ -10,7 +10,7 @@ from typing import Union
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
@@ -77,8 +77,11 @@ class AppView:
     __slots__ = (
         "app",
         "asks",
+        "bars",
         "entry",
         "held_by",
+        "held_gang",
+        "is_admitting",
         "leaf",
         "limits",
         "owner",
@@ -86,6 +89,7 @@ class AppView:
         "priority",
         "starting",
         "submitted_ns",
+        "usable",
         "used",
     )
 
@@ -105,10 +109,25 @@ class AppView:
         self.priority = NO_PRIORITY
         self.entry: AppEntry | None = None
         """Its place in the lanes; None while nothing of it may be tried."""
+        self.bars: tuple[bool, bool, tuple[str, ...]] = (False, False, ())
+        """What its gang holds back: placeholders, real asks, members of these groups."""
+        self.held_gang: tuple[tuple[int, int], AppView] | None = None
+        """Its place among the gangs that wait for admission."""
+        self.is_admitting = False
+        """Its admission is in flight, and counts already."""
+        self.usable: dict[str, dict[str, Allocation]] = {}
+        """Placeholders that may be swapped, by task group and UUID."""
 
     @property
     def is_schedulable(self) -> bool:
         return self.app.state in SCHEDULABLE
+
+    @property
+    def wants_to_start(self) -> bool:
+        """Something of it waits, and not for the admission of its gang: that holds up nobody."""
+        if self.held_gang is not None:
+            return False
+        return any(self.app.pending.values())
 
     @property
     def age(self) -> tuple[int, int]:
@@ -286,7 +305,7 @@ class QueueView:
             state = other.app.state
             if state is ApplicationState.STARTING or other.starting:
                 return False
-            if state is ApplicationState.ACCEPTED and other.piles and other.age < app.age:
+            if state is ApplicationState.ACCEPTED and other.age < app.age and other.wants_to_start:
                 return False
         return True
 
@@ -341,7 +360,7 @@ def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
     """Return what an application uses: what is allocated, and what is on its way."""
     used = dict(app.app.allocated)
     for held in in_flight.values():
-        if held.ask.app is app:
+        if held.ask.app is app and not held.ask.ask.spec.placeholder:
             charge(used, held.resource)
     return used
 

@@ -47,6 +47,8 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._removed_apps: dict[tuple[str, str], None] = {}
         self._known: dict[str, None] = {}
         """Allocations that were announced or reported: by UUID, or by key if it has none."""
+        self._running: dict[str, str] = {}
+        """UUID of what was announced last under a key, as long as it runs."""
         self._last_release: dict[str, si.AllocationRelease] = {}
         self._outstanding: dict[str, si.AllocationRelease] = {}
 
@@ -69,6 +71,10 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
     def has_removed(self, partition: str, application_id: str) -> bool:
         """Whether it removed the application and has not submitted it anew."""
         return (partition, application_id) in self._removed_apps
+
+    def uuid_of(self, key: str) -> str:
+        """Name what runs under a key; empty when nothing was announced."""
+        return self._running.get(key, "")
 
     # -- what it says
 
@@ -135,6 +141,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
             self._new_keys.append(item.allocation_key)
             self._new_by_app[item.application_id] += 1
             self._log.append(f"new {item.allocation_key}")
+            self._running[item.allocation_key] = item.uuid
         self._know(response.new)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
@@ -172,6 +179,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
 
     def _note_release(self, item: si.AllocationRelease) -> None:
         key, type_ = item.allocation_key, item.termination_type
+        self._running.pop(key, None)
         if item.uuid not in self._known and key not in self._known:
             self._note_released_ask(key, type_)
             return

@@ -7,6 +7,8 @@ a difference too, unless the step expects it; whatever else is raised is left to
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from yunikorn_actors import si
 from yunikorn_actors.errors import ConfigError, InvalidRequest, Refused, UnknownResourceManager
 from yunikorn_actors.gateway import Gateway
@@ -48,11 +50,18 @@ class Stage:
         return differences
 
     def _perform(self, written: w.WrittenStep) -> Differences:
-        name, step = written.name, written.step
+        name, step = written.name, self._named(written.step)
         request = request_of(step, self._rm_id(step))
         if request is not None:
             return _attempt(name, None, lambda: self._send(request))
         return _PERFORM[type(step)](self, name, step)
+
+    def _named(self, step: w.Step) -> w.Step:
+        """A report of what runs already names it, so that it is not taken for another repeat."""
+        if not isinstance(step, w.Bind) or step.uuid:
+            return step
+        manager = self._managers.get(self._rm_id(step))
+        return step if manager is None else replace(step, uuid=manager.uuid_of(step.key))
 
     # -- steps
 

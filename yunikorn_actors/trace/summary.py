@@ -14,7 +14,13 @@ from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.beneficiary import Beneficiary
-from yunikorn_actors.domain.proposals import Preempt, Proposal
+from yunikorn_actors.domain.proposals import (
+    AdmitGang,
+    CancelPlaceholder,
+    Preempt,
+    Proposal,
+    Replace,
+)
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
@@ -152,6 +158,11 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.AskReplaced: lambda fact: _ask(fact.spec),
     f.AskReported: lambda fact: f"{fact.application_id} {fact.key} {fact.state.value}",
     f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
+    f.GangAdmitted: lambda fact: f"{fact.application_id} claims {_amounts(fact.claim)}",
+    f.AskParked: lambda fact: f"{fact.key} for {fact.placeholder} on {fact.node_id}",
+    f.AskUnparked: lambda fact: f"{fact.key} no longer for {fact.placeholder}: {fact.reason}",
+    f.PlaceholderCancelled: lambda fact: f"{fact.placeholder} for {fact.key}",
+    f.SwapCompleted: lambda fact: f"{fact.uuid} for {fact.placeholder} on {fact.node_id}",
     f.AllocationCommitted: _committed,
     f.AllocationRecovered: _recovered,
     f.AllocationResized: _allocation_resized,
@@ -307,6 +318,12 @@ def _proposals(message: s.ProposeAllocations) -> str:
 
 def _proposal(it: Proposal) -> str:
     match it:
+        case AdmitGang():
+            return f"the gang of {it.application_id}"
+        case Replace():
+            return f"{it.key} for {it.placeholder} on {it.node_id}"
+        case CancelPlaceholder():
+            return f"no {it.placeholder} for {it.key}"
         case Preempt():
             return f"{len(it.victims)} victims for {_beneficiary(it.beneficiary)}"
         case _:

@@ -33,6 +33,13 @@ from yunikorn_actors.domain.facts.cluster import (
     QueueStateChanged,
     SchedulingHeld,
 )
+from yunikorn_actors.domain.facts.gangs import (
+    AskParked,
+    AskUnparked,
+    GangAdmitted,
+    PlaceholderCancelled,
+    SwapCompleted,
+)
 from yunikorn_actors.domain.facts.preemption import (
     PreemptionDecided,
     PreemptionFailed,
@@ -66,13 +73,16 @@ __all__ = [
     "ApplicationRemoved",
     "ApplicationStateChanged",
     "AskAdded",
+    "AskParked",
     "AskRemoved",
     "AskReplaced",
     "AskReported",
+    "AskUnparked",
     "Base",
     "Fact",
     "ForeignAllocationPut",
     "ForeignAllocationRemoved",
+    "GangAdmitted",
     "NodeActionRefused",
     "NodeAdded",
     "NodeAttributesReplaced",
@@ -80,6 +90,7 @@ __all__ = [
     "NodeResized",
     "NodeScheduleChanged",
     "PartitionConfigured",
+    "PlaceholderCancelled",
     "PreemptionDecided",
     "PreemptionFailed",
     "QueueAdded",
@@ -92,6 +103,7 @@ __all__ = [
     "ReservationDropped",
     "ReservationMade",
     "SchedulingHeld",
+    "SwapCompleted",
     "TimerArmed",
     "TimerCancelled",
     "VictimMarked",
@@ -124,6 +136,11 @@ Fact = (
     | AskReported
     | AllocationCommitted
     | AllocationRecovered
+    | GangAdmitted
+    | AskParked
+    | AskUnparked
+    | PlaceholderCancelled
+    | SwapCompleted
     | ReservationMade
     | ReservationDropped
     | AllocationResized

@@ -115,6 +115,7 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     type: TerminationType
     message: str
     at_ns: int
+    proposal_id: int = NO_PROPOSAL
 
 
 class AllocationReleased(Base, frozen=True, kw_only=True):
@@ -130,3 +131,4 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     type: TerminationType
     at_ns: int
     group: str = ""
+    placeholder: bool = False

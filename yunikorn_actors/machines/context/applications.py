@@ -8,6 +8,7 @@ from yunikorn_actors.domain.resource import has_negative
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import remove_allocation
+from yunikorn_actors.machines.context.gangs import gang_refusal
 from yunikorn_actors.machines.context.lifecycle import (
     arm_history_expiry,
     cancel_timers,
@@ -29,6 +30,11 @@ def add_application(work: Work, partition: Partition, spec: ApplicationSpec) -> 
     except PlacementFailed as failure:
         reason = f"failed to place application {spec.application_id}: {failure}"
         reject_application(work, partition, spec, reason)
+        return
+    reason = gang_refusal(queue, spec)
+    if reason is not None:
+        reject_application(work, partition, spec, reason)
+        clean_if_empty(work, partition, queue)
         return
     fact = f.ApplicationAdded(
         spec=spec, queue=queue.path, serial=partition.next_serial(), at_ns=work.now_ns
@@ -53,7 +59,7 @@ def remove_application(work: Work, partition: Partition, application_id: str) ->
     if app is None:
         return
     for ask in tuple(app.asks.values()):
-        if ask.remaining:
+        if ask.is_open:
             remove_ask(work, partition, app, ask, TerminationType.STOPPED_BY_RM)
     for allocation in tuple(app.allocations.values()):
         remove_allocation(work, partition, app, allocation, TerminationType.STOPPED_BY_RM)

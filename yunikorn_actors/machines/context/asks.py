@@ -15,11 +15,25 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationState,
 )
+from yunikorn_actors.domain.gang import refuses_gangs
 from yunikorn_actors.domain.ids import NO_PROPOSAL
-from yunikorn_actors.domain.resource import has_negative, is_zero
+from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.commit import place
-from yunikorn_actors.machines.context.lifecycle import advance, link_group, settle
+from yunikorn_actors.machines.context.gangs import (
+    still_suits,
+    swaps_of,
+    unpark,
+    unpark_ask,
+    unsupported_sort,
+)
+from yunikorn_actors.machines.context.lifecycle import (
+    advance,
+    link_group,
+    placeholder_placed,
+    settle,
+    work_started,
+)
 from yunikorn_actors.machines.context.quotas import charged_by_force
 from yunikorn_actors.machines.context.reservations import drop_of_ask
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -62,6 +76,7 @@ def remove_ask(
     work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType
 ) -> None:
     """Drop what still waits of an ask; the resource manager asked for it and hears nothing."""
+    unpark_ask(work, partition, app, ask, "the ask is gone")
     drop_of_ask(work, partition, app, ask, "the ask is gone")
     work.record(
         partition,
@@ -116,16 +131,25 @@ def _refusal(partition: Partition, item: AskItem) -> str | None:
         return f"{UNKNOWN_APPLICATION} {spec.application_id}"
     if item.node_id and item.node_id not in partition.state.nodes:
         return f"failed to find node {item.node_id}"
+    reason = _refused_amounts(spec)
+    if reason is not None:
+        return reason
+    if spec.placeholder and not item.node_id and not app.spec.is_gang and refuses_gangs(app.queue):
+        return unsupported_sort(app.queue, app.id)
+    if item.uuid and not item.node_id:
+        return "an ask has no UUID: only a running allocation, which names its node, may bring one"
+    if item.uuid and _belongs_to_another(partition, app, item):
+        return f"UUID {item.uuid} belongs to another allocation"
+    return None
+
+
+def _refused_amounts(spec: AskSpec) -> str | None:
     if has_negative(spec.resource):
         return "allocation contains negative resources"
     if is_zero(spec.resource):
         return "allocation contains no resources"
     if spec.max_allocations <= 0:
         return f"maxAllocations must be at least 1, not {spec.max_allocations}"
-    if item.uuid and not item.node_id:
-        return "an ask has no UUID: only a running allocation, which names its node, may bring one"
-    if item.uuid and _belongs_to_another(partition, app, item):
-        return f"UUID {item.uuid} belongs to another allocation"
     return None
 
 
@@ -144,7 +168,7 @@ def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec)
     known = app.asks.get(spec.key)
     if known is None:
         _add_ask(work, partition, app, spec)
-    elif known.remaining or spec.max_allocations > known.taken:
+    elif known.is_open or spec.max_allocations > known.taken:
         _replace_ask(work, partition, app, known, spec)
     elif spec.later_form:
         _resize(work, partition, app, known.uuids, spec)
@@ -172,7 +196,9 @@ def _replace_ask(
     taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
-    if spec == known.spec and known.remaining == spec.max_allocations - taken:
+    _unpark_what_no_longer_suits(work, partition, app, known, spec)
+    wanted = spec.max_allocations - taken - known.parked
+    if spec == known.spec and known.remaining == wanted:
         return
     if spec.max_allocations == taken:
         remove_ask(work, partition, app, known, TerminationType.STOPPED_BY_RM)
@@ -182,6 +208,17 @@ def _replace_ask(
     work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
 
 
+def _unpark_what_no_longer_suits(
+    work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
+) -> None:
+    """A parked repeat stays parked with its new size, if its placeholder still holds that."""
+    for swap in swaps_of(app, known):
+        if not still_suits(partition.state, app, swap, spec):
+            unpark(work, partition, app, swap, "the ask was sent again and does not fit there")
+    keep = spec.max_allocations - known.taken
+    unpark_ask(work, partition, app, known, "the ask was sent again with fewer repeats", keep)
+
+
 def _take_report(
     work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
 ) -> None:
@@ -189,7 +226,10 @@ def _take_report(
     known = app.asks.get(item.spec.key)
     if item.uuid in app.allocations:
         _resize(work, partition, app, (item.uuid,), item.spec)
-    elif known is not None and known.remaining:
+    elif known is not None and known.is_open:
+        if not known.remaining:
+            # It runs where the resource manager says, not where its swap would end (H-31).
+            unpark(work, partition, app, swaps_of(app, known)[0], "it runs already")
         _place_by_rm(work, partition, app, known, item, announced=announced)
     elif known is None or item.uuid:
         _recover(work, partition, app, item, announced=announced)
@@ -228,8 +268,10 @@ def _recover(
                 partition=partition.name, uuid=uuid, spec=spec, node_id=item.node_id
             )
         )
-    if not spec.placeholder:
-        advance(work, partition, app, ApplicationEvent.RUN)
+    if spec.placeholder:
+        placeholder_placed(work, partition, app, recovered=True)
+    else:
+        work_started(work, partition, app)
 
 
 def _place_by_rm(
@@ -258,6 +300,9 @@ def _resize(
 ) -> None:
     for uuid in uuids:
         allocation: Allocation = app.allocations[uuid]
+        swap = app.swaps.get(uuid)
+        if swap is not None and not fits_in(app.asks[swap.key].spec.resource, spec.resource):
+            unpark(work, partition, app, swap, "its placeholder has become smaller")
         if allocation.resource != spec.resource:
             work.record(
                 partition,

@@ -11,24 +11,32 @@ from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
-    ApplicationEvent,
     ApplicationState,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy
+from yunikorn_actors.domain.gang import is_held, is_held_back
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
+    AdmitGang,
     Allocate,
+    CancelPlaceholder,
     Preempt,
     Proposal,
     Refusal,
+    Replace,
     Reserve,
     Unreserve,
 )
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add, sub
-from yunikorn_actors.machines.context.lifecycle import advance, arm_allocation_timer
+from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
+from yunikorn_actors.machines.context.lifecycle import (
+    arm_allocation_timer,
+    placeholder_placed,
+    work_started,
+)
 from yunikorn_actors.machines.context.preemption import preempt
 from yunikorn_actors.machines.context.reservations import (
     displace,
@@ -49,12 +57,9 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
         return Refusal.ASK_GONE
-    if app.state not in SCHEDULABLE:
-        return Refusal.APP_STATE
-    if app.state is ApplicationState.ACCEPTED and not _may_start(app):
-        return Refusal.APP_LIMIT
-    if app.state is ApplicationState.ACCEPTED and _is_another_starting(state, app):
-        return Refusal.STATEAWARE_BUSY
+    refusal = _check_application(state, app, ask)
+    if refusal is not None:
+        return refusal
     resource = ask.spec.resource
     required = bool(ask.spec.required_node)
     refusal = _check_node(state.nodes.get(proposal.node_id), ask, app, proposal.node_id)
@@ -65,6 +70,19 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         if not _has_room(state, queue, resource, own):
             return Refusal.QUEUE_LIMIT
     return _check_limits(state, app, resource)
+
+
+def _check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
+    if app.state not in SCHEDULABLE:
+        return Refusal.APP_STATE
+    if app.task_groups and is_held_back(app, ask.spec):
+        return Refusal.GANG_HELD
+    if app.state is ApplicationState.ACCEPTED:
+        if not _may_start(app):
+            return Refusal.APP_LIMIT
+        if _is_another_starting(state, app):
+            return Refusal.STATEAWARE_BUSY
+    return None
 
 
 def _check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:
@@ -98,6 +116,7 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
         if (
             other.state is ApplicationState.ACCEPTED
             and any(other.pending.values())
+            and not is_held(other)
             and (other.submitted_ns, serial) < age
         ):
             return True
@@ -155,6 +174,12 @@ def commit(work: Work, partition: Partition, proposal: Proposal) -> Refusal | No
             return unreserve(work, partition, proposal)
         case Preempt():
             return preempt(work, partition, proposal)
+        case AdmitGang():
+            return admit(work, partition, proposal)
+        case Replace():
+            return begin_swap(work, partition, proposal)
+        case CancelPlaceholder():
+            return cancel_placeholder(work, partition, proposal)
     state = partition.state
     refusal = check(state, proposal)
     if refusal is None:
@@ -202,5 +227,7 @@ def place(
     )
     if spec.timeout_ms > 0:
         arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
-    if app.state is not ApplicationState.RUNNING and not spec.placeholder:
-        advance(work, partition, app, ApplicationEvent.RUN)
+    if spec.placeholder:
+        placeholder_placed(work, partition, app)
+    elif app.state is not ApplicationState.RUNNING:
+        work_started(work, partition, app)

@@ -3,8 +3,12 @@
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.context.lifecycle import cancel_allocation_timer
+from yunikorn_actors.machines.context.lifecycle import (
+    cancel_allocation_timer,
+    stop_placeholder_timer,
+)
 from yunikorn_actors.machines.context.work import Partition, Work
 
 
@@ -31,8 +35,11 @@ def remove_allocation(
             resource=allocation.resource,
             type=type_,
             at_ns=work.now_ns,
+            placeholder=allocation.spec.placeholder,
         ),
     )
+    if allocation.spec.placeholder:
+        stop_placeholder_timer(work, partition, app)
 
 
 def request_release(
@@ -42,6 +49,7 @@ def request_release(
     allocation: Allocation,
     type_: TerminationType,
     message: str,
+    proposal_id: int = NO_PROPOSAL,
 ) -> None:
     """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
     if not allocation.may_be_released:
@@ -55,6 +63,7 @@ def request_release(
             type=type_,
             message=message,
             at_ns=work.now_ns,
+            proposal_id=proposal_id,
         ),
     )
     work.announce_release(partition, app.id, allocation.spec.key, allocation.uuid, type_, message)

@@ -17,7 +17,7 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.domain.resource import INT64_MAX, equals
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import (
@@ -27,6 +27,7 @@ from yunikorn_actors.messages.scheduling import (
 )
 
 STATE_TIMER = "state"
+PLACEHOLDER_TIMER = "placeholder"
 EXECUTION_TIMER = "execution"
 _ALLOCATION_TIMER = "allocation:"
 _NS_PER_MS = 1_000_000
@@ -35,6 +36,9 @@ STATEAWARE_DISABLE_TAG = "application.stateaware.disable"
 _ENDS_WHEN_IDLE = frozenset(
     {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
 )
+
+
+_KEEPS_STATE = frozenset({ApplicationState.RUNNING, ApplicationState.RESUMING})
 
 
 def advance(
@@ -73,7 +77,7 @@ def advance(
 
 def _limit_execution(work: Work, partition: Partition, app: Application) -> None:
     """The time runs from the first run on; an application that comes back may have used it up."""
-    limited = app.spec.timeout_ms > 0 and not app.spec.placeholder_ask
+    limited = app.spec.timeout_ms > 0 and not app.spec.is_gang
     if limited and EXECUTION_TIMER not in app.timers:
         left_ns = app.started_ns + app.spec.timeout_ms * _NS_PER_MS - work.now_ns
         _arm_timer(work, partition, app, EXECUTION_TIMER, max(0, left_ns))
@@ -107,14 +111,71 @@ def _link(work: Work, partition: Partition, app: Application, group: str) -> Non
     )
 
 
-def settle(work: Work, partition: Partition, app: Application) -> None:
-    """Let the state follow after something of the application went away."""
-    if app.allocations:
+def settle(work: Work, partition: Partition, app: Application, *, work_ended: bool = False) -> None:
+    """Let the state follow after something of the application went away.
+
+    Placeholders keep an application from completing (R-029) until the last real allocation ends:
+    then the leftovers are given back on the way.
+    """
+    if app.state in _ENDS_WHEN_IDLE:
+        if _has_no_work(app) and (work_ended or not app.allocations):
+            advance(work, partition, app, ApplicationEvent.COMPLETE)
+    elif app.state is ApplicationState.FAILING:
+        if not app.allocations:
+            advance(work, partition, app, ApplicationEvent.FAIL)
+    elif app.has_placeholders:
         return
-    if app.state is ApplicationState.FAILING:
-        advance(work, partition, app, ApplicationEvent.FAIL)
-    elif app.state in _ENDS_WHEN_IDLE and not any(app.pending.values()):
+    elif app.state is ApplicationState.RESUMING:
+        _resumed(work, partition, app)
+    elif app.state is ApplicationState.COMPLETING and STATE_TIMER not in app.timers:
         advance(work, partition, app, ApplicationEvent.COMPLETE)
+
+
+def _has_no_work(app: Application) -> bool:
+    """Nothing waits, nothing real runs, and no swap is about to bring something (R-035, H-08)."""
+    return not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps)
+
+
+def _resumed(work: Work, partition: Partition, app: Application) -> None:
+    """The last placeholder is gone; what was swapped in meanwhile runs already."""
+    advance(work, partition, app, ApplicationEvent.RUN)
+    if any(app.allocated.values()):
+        advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def work_started(work: Work, partition: Partition, app: Application) -> None:
+    """A real allocation stands. While the gang is being dissolved that decides nothing."""
+    if app.state not in _KEEPS_STATE:
+        advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def placeholder_placed(
+    work: Work, partition: Partition, app: Application, *, recovered: bool = False
+) -> None:
+    """The clock of the gang runs from its first placeholder; the last one lets it run."""
+    if PLACEHOLDER_TIMER not in app.timers:
+        delay_ns = _placeholder_timeout(work, app, recovered=recovered)
+        _arm_timer(work, partition, app, PLACEHOLDER_TIMER, delay_ns)
+    is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
+    if app.state is ApplicationState.ACCEPTED and is_complete:
+        advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def _placeholder_timeout(work: Work, app: Application, *, recovered: bool) -> int:
+    """A gang that came together before a restart has only the rest of its time (R-031)."""
+    spec = app.spec
+    delay_ns = work.settings.placeholder_timeout_ns
+    if spec.is_gang and spec.timeout_ms > 0:
+        delay_ns = spec.timeout_ms * _NS_PER_MS
+    if recovered and spec.created_ns is not None:
+        delay_ns = max(_NS_PER_MS, min(delay_ns, spec.created_ns + delay_ns - work.now_ns))
+    return delay_ns
+
+
+def stop_placeholder_timer(work: Work, partition: Partition, app: Application) -> None:
+    """Without a placeholder there is nothing to time out (H-22)."""
+    if not app.has_placeholders:
+        _cancel_timer(work, partition, app, PLACEHOLDER_TIMER)
 
 
 def current_timer(partition: Partition, message: ApplicationTimerDue) -> Application | None:
@@ -124,13 +185,6 @@ def current_timer(partition: Partition, message: ApplicationTimerDue) -> Applica
         return None
     timer = app.timers.get(message.kind)
     return app if timer is not None and timer.generation == message.generation else None
-
-
-def on_state_timer(work: Work, partition: Partition, app: Application) -> None:
-    if app.state is ApplicationState.COMPLETING:
-        advance(work, partition, app, ApplicationEvent.COMPLETE)
-    elif app.state is ApplicationState.STARTING:
-        advance(work, partition, app, ApplicationEvent.RUN)
 
 
 def arm_allocation_timer(

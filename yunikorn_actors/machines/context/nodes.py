@@ -12,7 +12,7 @@ from yunikorn_actors.domain.node import READY_ATTRIBUTE, Node
 from yunikorn_actors.domain.resource import has_negative, pruned
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
-from yunikorn_actors.machines.context.endings import remove_allocation
+from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import settle
 from yunikorn_actors.machines.context.reservations import drop_of_node
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -126,11 +126,10 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
     if not node.drained:
         _schedule(work, partition, node, drained=True, ready=node.ready)
     drop_of_node(work, partition, node, "the node is gone", required_too=True)
+    _call_off_swaps(work, partition, node)
     for allocation in tuple(node.allocations.values()):
         app = partition.state.applications[allocation.spec.application_id]
-        remove_allocation(
-            work, partition, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE
-        )
+        end_allocation(work, partition, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
         work.announce_release(
             partition,
             app.id,
@@ -139,8 +138,20 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
             TerminationType.STOPPED_BY_RM,
             f"Node {node.id} Removed",
         )
-        settle(work, partition, app)
+        settle(work, partition, app, work_ended=not allocation.spec.placeholder)
     work.record(partition, f.NodeRemoved(node_id=node.id, at_ns=work.now_ns))
+
+
+def _call_off_swaps(work: Work, partition: Partition, node: Node) -> None:
+    """Swaps that would end on this node are off (R-058, R-059); others end with it (R-060)."""
+    reason = f"node {node.id} is gone"
+    arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
+    staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
+    for application_id, uuid in (*arriving, *staying):
+        app = partition.state.applications[application_id]
+        swap = app.swaps.get(uuid)
+        if swap is not None and swap.node_id == node.id:
+            unpark(work, partition, app, swap, reason)
 
 
 def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, ready: bool) -> None:

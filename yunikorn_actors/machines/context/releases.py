@@ -12,7 +12,7 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
-from yunikorn_actors.machines.context.endings import remove_allocation
+from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import settle
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
@@ -30,7 +30,6 @@ def release_asks(work: Work, partition: Partition, item: AskReleaseItem) -> None
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:
             _release_ask(work, partition, app, key, allocated_too=bool(item.key))
-        settle(work, partition, app)
 
 
 def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> None:
@@ -48,14 +47,17 @@ def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> 
     # An unknown type is the resource manager's word too; as a fact it would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
     for app in _applications(partition, item.application_id):
-        for allocation in _matching(app, item):
-            remove_allocation(work, partition, app, allocation, ended)
+        gone = _matching(app, item)
+        for allocation in gone:
+            end_allocation(work, partition, app, allocation, ended)
             if item.type in BY_RM:
                 _echo(work, partition, app, allocation)
-        ask = app.asks.get(item.key)
-        if ask is not None and not item.uuid and ask.remaining and item.type in TAKES_THE_ASK:
+        ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
+        if ask is not None and ask.is_open:
             remove_ask(work, partition, app, ask, item.type)
-        settle(work, partition, app)
+        if gone or ask is not None:
+            work_ended = any(not allocation.spec.placeholder for allocation in gone)
+            settle(work, partition, app, work_ended=work_ended)
 
 
 def _applications(partition: Partition, application_id: str) -> Iterator[Application]:
@@ -82,13 +84,15 @@ def _release_ask(
     ask = app.asks.get(key)
     if ask is None:
         return
-    if ask.remaining:
-        remove_ask(work, partition, app, ask, TerminationType.STOPPED_BY_RM)
+    if ask.is_open:
+        remove_ask(work, partition, app, ask, _T.STOPPED_BY_RM)
+        settle(work, partition, app)
     elif allocated_too and ask.spec.max_allocations == 1:
         for uuid in ask.uuids:
             allocation = app.allocations[uuid]
-            remove_allocation(work, partition, app, allocation, TerminationType.STOPPED_BY_RM)
+            end_allocation(work, partition, app, allocation, _T.STOPPED_BY_RM)
             _echo(work, partition, app, allocation)
+        settle(work, partition, app, work_ended=not ask.spec.placeholder)
 
 
 def _echo(work: Work, partition: Partition, app: Application, allocation: Allocation) -> None:

@@ -8,6 +8,7 @@ ask, its node or its application (G18).
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import SCHEDULABLE, Application
+from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
@@ -22,12 +23,12 @@ def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
-    if app is None or ask is None or ask.sequence != proposal.sequence:
-        return Refusal.ASK_GONE
-    if len(ask.reserved) >= ask.remaining or proposal.node_id in ask.reserved:
+    if app is None or ask is None or not _is_wanted(ask, proposal):
         return Refusal.ASK_GONE
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
+    if is_held_back(app, ask.spec):
+        return Refusal.GANG_HELD
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
@@ -36,6 +37,13 @@ def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
     if ask.spec.required_node:
         return None
     return _check_ordinary(state, node)
+
+
+def _is_wanted(ask: Ask, proposal: Reserve) -> bool:
+    """One node for each repeat that waits, and none twice."""
+    if ask.sequence != proposal.sequence or proposal.node_id in ask.reserved:
+        return False
+    return len(ask.reserved) < ask.remaining
 
 
 def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:

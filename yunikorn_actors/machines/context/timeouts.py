@@ -1,21 +1,20 @@
 """What happens when an application's time is up.
 
 A firing is taken only if it is that of the timer which is armed now. The limit of an application
-runs from its first run, the limit of an ask from each of its allocations; what the core takes back
-stays charged until the resource manager confirms.
+runs from its first run, the limit of an ask from each of its allocations, that of a gang from its
+first placeholder. What the core takes back stays charged until the resource manager confirms. A
+swap in flight survives them all but the end of its application (R-025, H-29).
 """
 
 from yunikorn_actors.domain.application import Application, ApplicationEvent, ApplicationState
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.machines.context.asks import withdraw_ask
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.lifecycle import (
-    EXECUTION_TIMER,
-    STATE_TIMER,
     advance,
     allocation_of_timer,
     current_timer,
-    on_state_timer,
     settle,
     timer_has_fired,
 )
@@ -24,6 +23,11 @@ from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
 ALLOCATION_EXPIRED = "allocation ran longer than its execution timeout"
+GANG_EXPIRED = "ResourceReservationTimeout"
+PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
+PLACEHOLDER_ASK_EXPIRED = "releasing pending placeholders on placeholder timeout"
+LEFT_OVER = "releasing placeholders on app complete"
+_T = TerminationType
 
 
 def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> None:
@@ -31,12 +35,46 @@ def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> 
     if app is None:
         return
     timer_has_fired(work, partition, app, message.kind)
-    if message.kind == STATE_TIMER:
-        on_state_timer(work, partition, app)
-    elif message.kind == EXECUTION_TIMER:
-        _expire_application(work, partition, app)
-    else:
-        _expire_allocation(work, partition, app, allocation_of_timer(message.kind))
+    match message.kind:
+        case lifecycle.STATE_TIMER:
+            _expire_state(work, partition, app)
+        case lifecycle.EXECUTION_TIMER:
+            _expire_application(work, partition, app)
+        case lifecycle.PLACEHOLDER_TIMER:
+            _expire_gang(work, partition, app)
+        case kind:
+            _expire_allocation(work, partition, app, allocation_of_timer(kind))
+
+
+def _expire_state(work: Work, partition: Partition, app: Application) -> None:
+    """Completed waits for the confirmations of the placeholders that nobody used."""
+    if app.state is ApplicationState.STARTING:
+        advance(work, partition, app, ApplicationEvent.RUN)
+    elif app.state is ApplicationState.COMPLETING:
+        _give_back_placeholders(work, partition, app, LEFT_OVER)
+        settle(work, partition, app)
+
+
+def _expire_gang(work: Work, partition: Partition, app: Application) -> None:
+    """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
+    fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
+    for ask in tuple(app.asks.values()):
+        if ask.is_open and (fails or ask.spec.placeholder):
+            why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
+            withdraw_ask(work, partition, app, ask, _T.TIMEOUT, why)
+    _give_back_placeholders(work, partition, app, PLACEHOLDER_EXPIRED)
+    if app.state is ApplicationState.ACCEPTED:
+        event = ApplicationEvent.FAIL if fails else ApplicationEvent.RESUME
+        advance(work, partition, app, event, GANG_EXPIRED)
+    settle(work, partition, app)
+
+
+def _give_back_placeholders(
+    work: Work, partition: Partition, app: Application, message: str
+) -> None:
+    for allocation in tuple(app.allocations.values()):
+        if allocation.spec.placeholder:
+            request_release(work, partition, app, allocation, _T.TIMEOUT, message)
 
 
 def _expire_application(work: Work, partition: Partition, app: Application) -> None:
@@ -44,12 +82,10 @@ def _expire_application(work: Work, partition: Partition, app: Application) -> N
     if app.state is ApplicationState.COMPLETING:
         return
     for ask in tuple(app.asks.values()):
-        if ask.remaining:
-            withdraw_ask(work, partition, app, ask, TerminationType.TIMEOUT, APPLICATION_EXPIRED)
+        if ask.is_open:
+            withdraw_ask(work, partition, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
     for allocation in tuple(app.allocations.values()):
-        request_release(
-            work, partition, app, allocation, TerminationType.TIMEOUT, APPLICATION_EXPIRED
-        )
+        request_release(work, partition, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
     advance(work, partition, app, ApplicationEvent.FAIL, APPLICATION_EXPIRED)
     settle(work, partition, app)
 
@@ -57,6 +93,4 @@ def _expire_application(work: Work, partition: Partition, app: Application) -> N
 def _expire_allocation(work: Work, partition: Partition, app: Application, uuid: str) -> None:
     allocation = app.allocations.get(uuid)
     if allocation is not None:
-        request_release(
-            work, partition, app, allocation, TerminationType.TIMEOUT, ALLOCATION_EXPIRED
-        )
+        request_release(work, partition, app, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)

@@ -161,8 +161,9 @@ class Preemptor:
     def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
         view = self._view
         while view.unsettled_nodes:
-            node = view.nodes.views.get(next(iter(view.unsettled_nodes)))
-            view.unsettled_nodes.popitem()
+            first = next(iter(view.unsettled_nodes))
+            del view.unsettled_nodes[first]
+            node = view.nodes.views.get(first)
             if node is None or node.keeping:
                 continue
             for held in tuple(node.node.reservations.values()):

@@ -1,0 +1,82 @@
+"""What is true of gangs: their admission, and the swaps of their placeholders."""
+
+from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.ids import NO_PROPOSAL
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
+
+
+class GangAdmitted(Base, frozen=True, kw_only=True):
+    """The queue path has room for the whole gang: from here on its placeholders are placed."""
+
+    application_id: str
+    serial: int
+    queue: str
+    claim: Resource
+    """What is still to be placed; it counts as used when another gang is admitted."""
+    at_ns: int
+    proposal_id: int = NO_PROPOSAL
+
+
+class AskParked(Base, frozen=True, kw_only=True):
+    """One repeat of a real ask waits for the end of its placeholder, neither pending nor charged.
+
+    Only another node than the placeholder's is charged at once.
+    """
+
+    application_id: str
+    key: str
+    resource: Resource
+    placeholder: str
+    """UUID of the placeholder, whose release has been asked for."""
+    task_group: str
+    node_id: str
+    crosses: bool
+    at_ns: int
+    proposal_id: int = NO_PROPOSAL
+
+
+class AskUnparked(Base, frozen=True, kw_only=True):
+    """The swap is off: the repeat waits again, the placeholder ends without it."""
+
+    application_id: str
+    key: str
+    resource: Resource
+    placeholder: str
+    node_id: str
+    crosses: bool
+    reason: str
+    at_ns: int
+
+
+class PlaceholderCancelled(Base, frozen=True, kw_only=True):
+    """A member has come that is larger than its placeholder, which is given up."""
+
+    application_id: str
+    task_group: str
+    key: str
+    resource: Resource
+    placeholder: str
+    placeholder_key: str
+    placeholder_resource: Resource
+    at_ns: int
+
+
+class SwapCompleted(Base, frozen=True, kw_only=True):
+    """The placeholder is gone and the real allocation stands in its place, in one step."""
+
+    application_id: str
+    queue: str
+    user: str
+    key: str
+    uuid: str
+    node_id: str
+    resource: Resource
+    placeholder: str
+    placeholder_key: str
+    placeholder_node: str
+    placeholder_resource: Resource
+    type: TerminationType
+    """How the placeholder ended: the state of the core, not this type, made it a swap."""
+    at_ns: int
+    group: str = ""

@@ -1,0 +1,109 @@
+"""The rules of gangs, for whoever decides and for whoever checks.
+
+A real ask waits while placeholders of its application are pending, and for a swap while its task
+group has placeholders. In a leaf that holds gangs no placeholder is placed before the queue path
+has room for the whole gang. What an admitted gang has not placed yet is its *claim*: it counts as
+used when another gang is admitted, and for nothing else.
+"""
+
+from collections.abc import Callable, Iterable
+
+from yunikorn_actors.domain.allocation import Allocation, AskSpec
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.config import ApplicationSortPolicy, GangAdmission
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, fits_in
+
+
+def suits(spec: AskSpec, placeholder: Allocation) -> bool:
+    """Whether an ask may take over this placeholder's room."""
+    held = placeholder.spec
+    return (
+        not spec.placeholder
+        and held.placeholder
+        and spec.task_group == held.task_group
+        and fits_in(spec.resource, placeholder.resource)
+    )
+
+
+def is_held_back(app: Application, spec: AskSpec) -> bool:
+    """Whether the gang of the application keeps an ask from being placed, or a node kept for it."""
+    return is_held(app) if spec.placeholder else waits_for_placeholder(app, spec)
+
+
+def waits_for_placeholder(app: Application, spec: AskSpec) -> bool:
+    """Whether a real ask must not be placed plainly: its gang, or its group, is not through."""
+    if app.waiting_placeholders:
+        return True
+    group = app.task_groups.get(spec.task_group)
+    return group is not None and group.alive > 0
+
+
+# -- admission
+
+
+def is_held(app: Application) -> bool:
+    """Whether the placeholders of an application wait for its admission."""
+    if app.is_admitted or not app.waiting_placeholders:
+        return False
+    return app.queue.properties.gang_admission is GangAdmission.HOLD and any(unplaced(app).values())
+
+
+def unplaced(app: Application) -> Resource:
+    """Return the part of the gang for which no placeholder has been placed yet."""
+    placed = app.placed
+    return {
+        kind: max(0, quantity - placed.get(kind, 0))
+        for kind, quantity in app.spec.placeholder_ask.items()
+    }
+
+
+def claim_of(app: Application) -> Resource:
+    """Return what keeps other gangs from being admitted: what is to come of an admitted one."""
+    if app.is_admitted and (app.state is ApplicationState.ACCEPTED or app.waiting_placeholders):
+        return unplaced(app)
+    return {}
+
+
+def taken(queue: Queue, used: Resource, claims: Iterable[tuple[Queue, Resource]]) -> Resource:
+    """Return what a queue uses, with what is promised: by preemption, and to admitted gangs."""
+    total = dict(used)
+    charge(total, queue.claimed)
+    for leaf, claim in claims:
+        if queue in leaf.lineage:
+            charge(total, claim)
+    return total
+
+
+def refusing_queue(
+    app: Application, need: Resource, taken: Callable[[Queue], Resource]
+) -> Queue | None:
+    """Return the queue whose configured max leaves no room for the whole gang, if any.
+
+    The root stands for the size of the cluster, which does not count: placeholders that find no
+    node are what makes it grow.
+    """
+    for queue in app.queue.lineage[:-1]:
+        limit = queue.spec.max
+        if limit is None:
+            continue
+        used = taken(queue)
+        for kind, quantity in need.items():
+            size = limit.get(kind)
+            if quantity > 0 and size is not None and quantity > size - used.get(kind, 0):
+                return queue
+    return None
+
+
+def refuses_gangs(queue: Queue) -> bool:
+    """In fair order several gangs could each hold a useless part."""
+    return queue.properties.application_sort_policy is ApplicationSortPolicy.FAIR
+
+
+def tightest_max(queue: Queue) -> Resource:
+    """Return the smallest configured max of every type on the path; absent is unlimited."""
+    tightest: Resource = {}
+    for level in queue.lineage[:-1]:
+        for kind, size in (level.spec.max or {}).items():
+            tightest[kind] = min(size, tightest.get(kind, size))
+    return tightest

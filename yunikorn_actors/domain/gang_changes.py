@@ -1,0 +1,89 @@
+"""How facts about gangs and swaps change a partition."""
+
+from typing import TYPE_CHECKING
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import AskSpec, WaitingState
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.books import strike, write
+from yunikorn_actors.domain.gang import unplaced
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.domain.swap import Incoming, Swap
+
+if TYPE_CHECKING:
+    from yunikorn_actors.domain.partition import PartitionState
+
+
+def gang_admitted(state: "PartitionState", fact: f.GangAdmitted) -> None:
+    app = state.applications[fact.application_id]
+    app.is_admitted = True
+    state.admitted[app.serial] = app.id
+
+
+def forget_gang(state: "PartitionState", app: Application) -> None:
+    """Nothing more of it is to come: it has no claim."""
+    state.admitted.pop(app.serial, None)
+
+
+def forget_complete_gang(state: "PartitionState", app: Application) -> None:
+    if app.serial in state.admitted and not any(unplaced(app).values()):
+        forget_gang(state, app)
+
+
+def dissolve_gang(state: "PartitionState", app: Application) -> None:
+    """The gang has failed to come together; placeholders that come later are another gang."""
+    forget_gang(state, app)
+    app.is_admitted = False
+    app.placed = {}
+
+
+def ask_parked(state: "PartitionState", fact: f.AskParked) -> None:
+    app = state.applications[fact.application_id]
+    ask = app.asks[fact.key]
+    ask.remaining -= 1
+    ask.parked += 1
+    ask.told = WaitingState.SCHEDULED
+    strike(app.pending_books, fact.resource)
+    app.swaps[fact.placeholder] = Swap(
+        placeholder=fact.placeholder, key=fact.key, node_id=fact.node_id, crosses=fact.crosses
+    )
+    if fact.crosses:
+        _take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
+
+
+def ask_unparked(state: "PartitionState", fact: f.AskUnparked) -> None:
+    app = state.applications[fact.application_id]
+    swap = app.swaps.pop(fact.placeholder)
+    ask = app.asks[swap.key]
+    ask.remaining += 1
+    ask.parked -= 1
+    ask.told = WaitingState.UNTOLD
+    write(app.pending_books, fact.resource)
+    if swap.crosses:
+        let_out(state.nodes[swap.node_id], fact.placeholder)
+
+
+def placeholder_cancelled(_: "PartitionState", __: f.PlaceholderCancelled) -> None:
+    """It is told and nothing more: the release that follows changes the books."""
+
+
+def resize_incoming(state: "PartitionState", app: Application, spec: AskSpec) -> None:
+    """What a parked ask holds on another node follows its size."""
+    for swap in app.swaps.values():
+        if swap.key == spec.key and swap.crosses:
+            node = state.nodes[swap.node_id]
+            let_out(node, swap.placeholder)
+            _take_in(node, app, swap.placeholder, spec.resource)
+
+
+def _take_in(node: Node, app: Application, placeholder: str, resource: Resource) -> None:
+    node.incoming[placeholder] = Incoming(application_id=app.id, resource=resource)
+    charge(node.allocated, resource)
+    discharge(node.available, resource)
+
+
+def let_out(node: Node, placeholder: str) -> None:
+    incoming = node.incoming.pop(placeholder)
+    discharge(node.allocated, incoming.resource)
+    charge(node.available, incoming.resource)

@@ -1,0 +1,58 @@
+"""What must hold of placeholders and of swaps in flight (G10, G11, G17), derived from scratch."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import fits_in
+from yunikorn_actors.domain.swap import Swap
+
+
+def links(state: PartitionState) -> Iterator[str]:
+    """Every parked repeat has one released placeholder, and what it holds on a node is known."""
+    for app in state.applications.values():
+        for uuid, swap in app.swaps.items():
+            yield from _link(state, app, uuid, swap)
+        linked = Counter(swap.key for swap in app.swaps.values())
+        for key, ask in app.asks.items():
+            if ask.parked != linked[key]:
+                yield f"ask {key} has {ask.parked} repeats parked, {linked[key]} are linked"
+    for node in state.nodes.values():
+        for uuid, item in node.incoming.items():
+            owner = state.applications.get(item.application_id)
+            if owner is None or uuid not in owner.swaps:
+                yield f"node {node.id} holds room for {uuid}, which is in no swap"
+
+
+def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Iterator[str]:
+    held, ask = app.allocations.get(uuid), app.asks.get(swap.key)
+    if held is None or held.releasing is None or not held.spec.placeholder:
+        yield f"{swap.key} is parked for {uuid}, which is no released placeholder"
+    elif ask is None or ask.spec.task_group != held.spec.task_group:
+        yield f"{swap.key} is parked for a placeholder of another task group"
+    elif not fits_in(ask.spec.resource, held.resource):
+        yield f"{swap.key} is parked for a placeholder that is smaller"
+    elif swap.crosses is (swap.node_id == held.node_id):
+        yield f"{swap.key} is parked for node {swap.node_id}, its placeholder is on {held.node_id}"
+    node = state.nodes.get(swap.node_id)
+    if node is None or (uuid in node.incoming) is not swap.crosses:
+        yield f"{swap.key} is parked for node {swap.node_id}, which does not know it"
+
+
+def placeholders(state: PartitionState) -> Iterator[str]:
+    """Every placeholder that was asked for waits, stands, was replaced or timed out."""
+    for app in state.applications.values():
+        alive = Counter(
+            item.spec.task_group for item in app.allocations.values() if item.spec.placeholder
+        )
+        waiting = 0
+        for ask in app.asks.values():
+            if ask.spec.placeholder:
+                alive[ask.spec.task_group] += ask.remaining
+                waiting += ask.remaining
+        counted = Counter({name: group.alive for name, group in app.task_groups.items()})
+        if +alive != +counted:
+            yield f"{app.id} has placeholders {dict(+alive)}, its groups count {dict(+counted)}"
+        if waiting != app.waiting_placeholders:
+            yield f"{app.id} counts {app.waiting_placeholders} waiting placeholders, not {waiting}"

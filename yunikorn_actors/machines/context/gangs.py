@@ -1,0 +1,319 @@
+"""Gangs: what is admitted, which ask takes whose place, and how a swap ends.
+
+A swap begins by proposal and ends when its placeholder does, in whatever way: the resource manager
+confirms it, deletes it, answers with another type, or its node goes (H-02, H-03, R-060). What may
+come in between (the ask is cancelled or sent again, the target node goes, the gang fails) takes the
+link off first, so that a later confirmation finds a placeholder like any other.
+"""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
+from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationSpec
+from yunikorn_actors.domain.gang import (
+    claim_of,
+    is_held,
+    refuses_gangs,
+    refusing_queue,
+    suits,
+    taken,
+    tightest_max,
+    unplaced,
+)
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
+from yunikorn_actors.domain.swap import Swap
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.endings import remove_allocation, request_release
+from yunikorn_actors.machines.context.lifecycle import (
+    arm_allocation_timer,
+    cancel_allocation_timer,
+    stop_placeholder_timer,
+    work_started,
+)
+from yunikorn_actors.machines.context.reservations import settle_reservations
+from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation
+
+TOO_SMALL = "cancel placeholder: resource incompatible"
+
+
+# -- admission
+
+
+def gang_refusal(queue: Queue, spec: ApplicationSpec) -> str | None:
+    """Say why a queue can never run this gang; the size of the cluster does not count."""
+    if not spec.is_gang:
+        return None
+    id_ = spec.application_id
+    if refuses_gangs(queue):
+        return unsupported_sort(queue, id_)
+    most = tightest_max(queue)
+    if not fits_in_max_undef(spec.placeholder_ask, most):
+        return (
+            f"queue {queue.path} cannot fit application {id_}: task group request "
+            f"{describe(spec.placeholder_ask)} larger than max queue allocation {describe(most)}"
+        )
+    return None
+
+
+def unsupported_sort(queue: Queue, application_id: str) -> str:
+    return (
+        f"queue {queue.path} cannot run application {application_id} with task group request: "
+        "unsupported sort type: use a queue with application.sort.policy fifo or stateaware"
+    )
+
+
+def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | None:
+    refusal = check_admission(partition.state, proposal)
+    if refusal is None:
+        app = partition.state.applications[proposal.application_id]
+        work.record(
+            partition,
+            f.GangAdmitted(
+                application_id=app.id,
+                serial=app.serial,
+                queue=app.queue.path,
+                claim=unplaced(app),
+                at_ns=work.now_ns,
+                proposal_id=proposal.proposal_id,
+            ),
+        )
+    return refusal
+
+
+def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
+    """Say why the gang cannot be admitted: all of it must fit beside the claims of the others."""
+    if state.held:
+        return Refusal.RM_PAUSED
+    app = state.applications.get(proposal.application_id)
+    if app is None or app.serial != proposal.serial or app.state not in SCHEDULABLE:
+        return Refusal.APP_STATE
+    if not is_held(app):
+        return Refusal.GANG_HELD
+    claims = [(other.queue, claim_of(other)) for other in _admitted(state)]
+    gate = refusing_queue(app, unplaced(app), lambda queue: taken(queue, queue.allocated, claims))
+    return None if gate is None else Refusal.GANG_HELD
+
+
+def _admitted(state: PartitionState) -> list[Application]:
+    return [state.applications[id_] for id_ in state.admitted.values()]
+
+
+# -- the swap begins
+
+
+def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
+    """Say why this ask cannot take the place of this placeholder there."""
+    refusal = _check_member(state, proposal)
+    if refusal is not None:
+        return refusal
+    app = state.applications[proposal.application_id]
+    spec = app.asks[proposal.key].spec
+    placeholder = app.allocations.get(proposal.placeholder)
+    if placeholder is None or not placeholder.may_be_released or not suits(spec, placeholder):
+        return Refusal.PLACEHOLDER_GONE
+    if spec.required_node not in {"", proposal.node_id}:
+        return Refusal.NODE_FULL
+    if proposal.crosses is (proposal.node_id == placeholder.node_id):
+        return Refusal.PLACEHOLDER_GONE
+    if not proposal.crosses:
+        # No more room is used, so neither a drain nor a reservation stands against it (H-33).
+        return None
+    return _check_target(state.nodes.get(proposal.node_id), app, spec)
+
+
+def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) -> Refusal | None:
+    if state.held:
+        return Refusal.RM_PAUSED
+    app = state.applications.get(proposal.application_id)
+    ask = None if app is None else app.asks.get(proposal.key)
+    if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
+        return Refusal.ASK_PARKED if ask is not None and ask.parked else Refusal.ASK_GONE
+    if app.state not in SCHEDULABLE:
+        return Refusal.APP_STATE
+    return Refusal.GANG_HELD if app.waiting_placeholders else None
+
+
+def _check_target(node: Node | None, app: Application, spec: AskSpec) -> Refusal | None:
+    if node is None:
+        return Refusal.NODE_GONE
+    if spec.required_node != node.id:
+        if not node.is_schedulable:
+            return Refusal.NODE_DRAINING
+        if node.reservations and (app.id, spec.key) not in node.reservations:
+            return Refusal.NODE_RESERVED
+    return None if fits_in(spec.resource, node.available) else Refusal.NODE_FULL
+
+
+def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal | None:
+    """Ask the placeholder back and park the real ask; nobody else waits for the answer."""
+    refusal = check_replace(partition.state, proposal)
+    if refusal is not None:
+        return refusal
+    app = partition.state.applications[proposal.application_id]
+    ask = app.asks[proposal.key]
+    placeholder = app.allocations[proposal.placeholder]
+    if ask.reserved:
+        settle_reservations(work, partition, app, ask, proposal.node_id)
+    if partition.reports and ask.told is not WaitingState.SCHEDULED:
+        work.tell_state(ask.spec, WaitingState.SCHEDULED, "")
+    why = f"replacing allocationKey: {proposal.key}"
+    type_ = TerminationType.PLACEHOLDER_REPLACED
+    request_release(work, partition, app, placeholder, type_, why)
+    work.record(
+        partition,
+        f.AskParked(
+            application_id=app.id,
+            key=proposal.key,
+            resource=ask.spec.resource,
+            placeholder=placeholder.uuid,
+            task_group=ask.spec.task_group,
+            node_id=proposal.node_id,
+            crosses=proposal.crosses,
+            at_ns=work.now_ns,
+            proposal_id=proposal.proposal_id,
+        ),
+    )
+    return None
+
+
+def cancel_placeholder(
+    work: Work, partition: Partition, proposal: CancelPlaceholder
+) -> Refusal | None:
+    """A member is larger than its placeholder: it is placed plainly once that is gone (R-002)."""
+    refusal = _check_member(partition.state, proposal)
+    if refusal is not None:
+        return refusal
+    app = partition.state.applications[proposal.application_id]
+    spec = app.asks[proposal.key].spec
+    placeholder = app.allocations.get(proposal.placeholder)
+    if placeholder is None or not placeholder.may_be_released or suits(spec, placeholder):
+        return Refusal.PLACEHOLDER_GONE
+    work.record(
+        partition,
+        f.PlaceholderCancelled(
+            application_id=app.id,
+            task_group=spec.task_group,
+            key=spec.key,
+            resource=spec.resource,
+            placeholder=placeholder.uuid,
+            placeholder_key=placeholder.spec.key,
+            placeholder_resource=placeholder.resource,
+            at_ns=work.now_ns,
+        ),
+    )
+    request_release(
+        work,
+        partition,
+        app,
+        placeholder,
+        TerminationType.TIMEOUT,
+        TOO_SMALL,
+        proposal.proposal_id,
+    )
+    return None
+
+
+# -- the swap ends
+
+
+def end_allocation(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    allocation: Allocation,
+    type_: TerminationType,
+) -> None:
+    """It is gone: charged nowhere any more, or taken over by the ask that is parked for it."""
+    if allocation.uuid in app.swaps:
+        complete_swap(work, partition, app, allocation, type_)
+    else:
+        remove_allocation(work, partition, app, allocation, type_)
+
+
+def complete_swap(
+    work: Work,
+    partition: Partition,
+    app: Application,
+    placeholder: Allocation,
+    type_: TerminationType,
+) -> None:
+    """The placeholder is gone: the real allocation stands in its place, in one step (R-004)."""
+    swap = app.swaps[placeholder.uuid]
+    spec = app.asks[swap.key].spec
+    uuid = work.uuids.next()
+    if placeholder.spec.timeout_ms > 0:
+        cancel_allocation_timer(work, partition, app, placeholder.uuid)
+    work.record(
+        partition,
+        f.SwapCompleted(
+            application_id=app.id,
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
+            key=swap.key,
+            uuid=uuid,
+            node_id=swap.node_id,
+            resource=spec.resource,
+            placeholder=placeholder.uuid,
+            placeholder_key=placeholder.spec.key,
+            placeholder_node=placeholder.node_id,
+            placeholder_resource=placeholder.resource,
+            type=type_,
+            at_ns=work.now_ns,
+        ),
+    )
+    work.new.append(
+        AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=swap.node_id)
+    )
+    if spec.timeout_ms > 0:
+        arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
+    stop_placeholder_timer(work, partition, app)
+    work_started(work, partition, app)
+
+
+def unpark(work: Work, partition: Partition, app: Application, swap: Swap, reason: str) -> None:
+    """The swap is off; the placeholder, asked back already, ends like any other."""
+    work.record(
+        partition,
+        f.AskUnparked(
+            application_id=app.id,
+            key=swap.key,
+            resource=app.asks[swap.key].spec.resource,
+            placeholder=swap.placeholder,
+            node_id=swap.node_id,
+            crosses=swap.crosses,
+            reason=reason,
+            at_ns=work.now_ns,
+        ),
+    )
+
+
+def unpark_ask(
+    work: Work, partition: Partition, app: Application, ask: Ask, reason: str, keep: int = 0
+) -> None:
+    """Take an ask out of its swaps; with several repeats the oldest may be kept."""
+    for swap in swaps_of(app, ask)[keep:]:
+        unpark(work, partition, app, swap, reason)
+
+
+def swaps_of(app: Application, ask: Ask) -> list[Swap]:
+    if not ask.parked:
+        return []
+    return [swap for swap in app.swaps.values() if swap.key == ask.spec.key]
+
+
+def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSpec) -> bool:
+    """Whether a parked ask that was sent again can stay parked (H-15)."""
+    if spec.required_node not in {"", swap.node_id}:
+        return False
+    if not suits(spec, app.allocations[swap.placeholder]):
+        return False
+    if not swap.crosses:
+        return True
+    node = state.nodes[swap.node_id]
+    growth = sub(spec.resource, node.incoming[swap.placeholder].resource)
+    return fits_in(growth, node.available)

@@ -1,0 +1,112 @@
+"""What the facts about swaps tell of the placeholder that went and the allocation that came.
+
+A swap that stays on its node is no event of that node: nothing about it has changed but a name.
+"""
+
+from functools import partial
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.resource import Resource, describe
+from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+
+_D = ChangeDetail
+_NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+
+
+def too_small(fact: f.PlaceholderCancelled) -> EventRecord:
+    message = (
+        f"Task group '{fact.task_group}' in application '{fact.application_id}': allocation "
+        f"resources '{describe(fact.resource)}' are not matching placeholder "
+        f"'{describe(fact.placeholder_resource)}' allocation with ID '{fact.placeholder}'"
+    )
+    return event_record(
+        EventType.REQUEST,
+        fact.placeholder_key,
+        fact,
+        _NONE,
+        _D.DETAILS_NONE,
+        reference=fact.application_id,
+        message=message,
+        resource=fact.resource,
+    )
+
+
+def _application(change: ChangeType, detail: ChangeDetail, fact: f.SwapCompleted) -> EventRecord:
+    key, _, amount = _part(change, fact)
+    return event_record(
+        EventType.APP, fact.application_id, fact, change, detail, reference=key, resource=amount
+    )
+
+
+def _request(fact: f.SwapCompleted) -> EventRecord:
+    return event_record(
+        EventType.REQUEST,
+        fact.key,
+        fact,
+        _SET,
+        _D.REQUEST_ALLOC,
+        reference=fact.application_id,
+        resource=fact.resource,
+    )
+
+
+def _node(change: ChangeType, fact: f.SwapCompleted) -> EventRecord:
+    key, node_id, amount = _part(change, fact)
+    return event_record(
+        EventType.NODE, node_id, fact, change, _D.NODE_ALLOC, reference=key, resource=amount
+    )
+
+
+def _queue(change: ChangeType, fact: f.SwapCompleted) -> EventRecord:
+    _, _, amount = _part(change, fact)
+    return event_record(
+        EventType.QUEUE,
+        fact.queue,
+        fact,
+        change,
+        _D.QUEUE_ALLOC,
+        reference=fact.application_id,
+        resource=amount,
+    )
+
+
+def _usage(
+    change: ChangeType, detail: ChangeDetail, owner: str, path: str, fact: f.SwapCompleted
+) -> EventRecord:
+    _, _, amount = _part(change, fact)
+    return event_record(
+        EventType.USERGROUP, owner, fact, change, detail, reference=path, resource=amount
+    )
+
+
+def _part(change: ChangeType, fact: f.SwapCompleted) -> tuple[str, str, Resource]:
+    """Return the key, node and size of what went or what came."""
+    if change is _REMOVE:
+        return fact.placeholder_key, fact.placeholder_node, fact.placeholder_resource
+    return fact.key, fact.node_id, fact.resource
+
+
+def of_swap(fact: f.SwapCompleted) -> tuple[Builder, ...]:
+    """First what went, then what came."""
+    crosses = fact.node_id != fact.placeholder_node
+    return (
+        partial(_application, _REMOVE, _D.ALLOC_REPLACED),
+        *_charges(_REMOVE, fact, crosses=crosses),
+        partial(_application, _ADD, _D.APP_ALLOC),
+        _request,
+        *_charges(_ADD, fact, crosses=crosses),
+    )
+
+
+def _charges(change: ChangeType, fact: f.SwapCompleted, *, crosses: bool) -> tuple[Builder, ...]:
+    names = fact.queue.split(".")
+    paths = [".".join(names[: level + 1]) for level in range(len(names))]
+    users = (partial(_usage, change, _D.UG_USER_RESOURCE, fact.user, path) for path in paths)
+    groups = (partial(_usage, change, _D.UG_GROUP_RESOURCE, fact.group, path) for path in paths)
+    return (
+        *((partial(_node, change),) if crosses else ()),
+        partial(_queue, change),
+        *users,
+        *(groups if fact.group else ()),
+    )

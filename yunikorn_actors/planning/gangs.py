@@ -1,0 +1,340 @@
+"""Gangs as the planner sees them: who is admitted, and which member takes whose place.
+
+A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0); it
+comes here instead. A member finds a placeholder of its task group: on a node where it may run the
+swap stays there and needs no room; else the first placeholder is swapped for room on another node.
+Only where no placeholder of the group is large enough are they given up. A member that finds
+nothing keeps its placeholder and is looked at again when a node has changed.
+
+Held gangs are admitted in the order of their age, each when the quotas on its path have room for
+all of it beside the claims of the admitted ones.
+"""
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.gang import claim_of, is_held, refusing_queue, taken, unplaced
+from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, fits_in, sub_eliminate_negative
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.views import AppView, AskView
+
+if TYPE_CHECKING:
+    from yunikorn_actors.planning.planner import Planner
+
+HeldGang = tuple[tuple[int, int], AppView]
+Claims = list[tuple[Queue, Resource]]
+
+
+class SwapInFlight(Struct):
+    """A swap, or the end of a placeholder, on its way to Context."""
+
+    ask: AskView
+    placeholder: Allocation
+    node: NodeView | None
+    """Where room is taken; None on the placeholder's own node, and where nothing is taken."""
+    resource: Resource
+    is_swap: bool
+
+
+class Gangs:
+    def __init__(self) -> None:
+        self.swaps: dict[int, SwapInFlight] = {}
+        self.admissions: dict[int, AppView] = {}
+        self.room_has_changed = False
+        """A held gang may fit now."""
+        self._held: list[HeldGang] = []
+        """By age; whoever is here is not admitted and waits for that."""
+        self._looking: dict[int, AppView] = {}
+        """Applications with members that may find a placeholder."""
+        self._stuck: dict[int, AppView] = {}
+        """Applications with members that found none; a change of any node wakes them."""
+        self._owed: dict[str, AskView] = {}
+        """Asks that lost the node they were moving to, by the placeholder that still stands."""
+        self._first: list[AskView] = []
+        """Asks whose placeholder is gone: what that freed is theirs to try first."""
+
+    @property
+    def has_work(self) -> bool:
+        held = self.room_has_changed and bool(self._held)
+        return held or bool(self._looking) or bool(self._first)
+
+    @property
+    def in_flight(self) -> list[int]:
+        return [*self.swaps, *self.admissions]
+
+    def is_in_flight(self, proposal_id: int) -> bool:
+        return proposal_id in self.swaps or proposal_id in self.admissions
+
+    # -- what has changed
+
+    def look(self, app: AppView) -> None:
+        """A member or a placeholder has come."""
+        self._stuck.pop(app.app.serial, None)
+        self._looking[app.app.serial] = app
+
+    def wake(self) -> None:
+        """A node may have more room, or be allowed again."""
+        if self._stuck:
+            self._looking.update(self._stuck)
+            self._stuck.clear()
+
+    def follow(self, app: AppView) -> bool:
+        """Take note of what the gang of an application holds back now; whether that changed."""
+        record = app.app
+        held = app.is_schedulable and not app.is_admitting and is_held(record)
+        self._hold(app, held)
+        alive = tuple(name for name, group in record.task_groups.items() if group.alive)
+        bars = (held, record.waiting_placeholders > 0, alive)
+        changed = bars != app.bars
+        app.bars = bars
+        return changed
+
+    def _hold(self, app: AppView, held: bool) -> None:
+        entry = app.held_gang
+        if held and (entry is None or entry[0] != app.age):
+            self._let_go(app)
+            app.held_gang = (app.age, app)
+            insort(self._held, app.held_gang)
+            self.room_has_changed = True
+        elif not held:
+            self._let_go(app)
+
+    def _let_go(self, app: AppView) -> None:
+        if app.held_gang is not None:
+            del self._held[bisect_left(self._held, app.held_gang)]
+            app.held_gang = None
+
+    def forget(self, app: AppView) -> None:
+        self._let_go(app)
+        self._looking.pop(app.app.serial, None)
+        self._stuck.pop(app.app.serial, None)
+
+    def offer(self, app: AppView, placeholder: Allocation) -> None:
+        """A placeholder may be swapped from now on."""
+        group = app.usable.setdefault(placeholder.spec.task_group, {})
+        group[placeholder.uuid] = placeholder
+        self.look(app)
+
+    def withdraw(self, app: AppView, placeholder: str) -> None:
+        """It has been asked back, or is on the way to it: nobody swaps it."""
+        for group in app.usable.values():
+            group.pop(placeholder, None)
+
+    def owe(self, placeholder: str, ask: AskView) -> None:
+        """The ask lost its swap; the placeholder that made room for it is still to go."""
+        self._owed[placeholder] = ask
+
+    def repay(self, placeholder: str) -> None:
+        """The placeholder is gone."""
+        ask = self._owed.pop(placeholder, None)
+        if ask is not None:
+            self._first.append(ask)
+
+    def first_tries(self) -> list[AskView]:
+        """Hand out the asks that go before everybody else, each once."""
+        asks, self._first = self._first, []
+        return [ask for ask in asks if ask.open]
+
+    # -- admission
+
+    def admit(self, planner: "Planner", limit: int) -> list[AdmitGang]:
+        """Admit the held gangs that fit, the oldest first; none holds back another."""
+        if not self.room_has_changed or not self._held:
+            self.room_has_changed = False
+            return []
+        self.room_has_changed = False
+        claims = self._claims(planner)
+        proposals: list[AdmitGang] = []
+        for _, app in tuple(self._held):
+            if len(proposals) >= limit:
+                self.room_has_changed = True
+                break
+            if app.held_at() is not None:
+                continue
+            need = unplaced(app.app)
+            gate = refusing_queue(app.app, need, lambda queue: _taken(planner, queue, claims))
+            if gate is not None:
+                planner.findings.note_gang(app, f"no room for the whole gang in queue {gate.path}")
+                continue
+            claims.append((app.app.queue, need))
+            proposals.append(self._admit(planner, app))
+        return proposals
+
+    def _admit(self, planner: "Planner", app: AppView) -> AdmitGang:
+        proposal_id = planner.next_id()
+        self.admissions[proposal_id] = app
+        app.is_admitting = True
+        planner.follow_gang(app)
+        return AdmitGang(proposal_id=proposal_id, application_id=app.app.id, serial=app.app.serial)
+
+    def _claims(self, planner: "Planner") -> Claims:
+        """Return what is to come of the admitted gangs, beyond what is in flight already."""
+        coming: dict[int, Resource] = {}
+        for held in planner.in_flight.values():
+            if held.ask.ask.spec.placeholder:
+                amount = coming.setdefault(held.ask.app.app.serial, {})
+                for kind, quantity in held.resource.items():
+                    amount[kind] = amount.get(kind, 0) + quantity
+        admitted = [planner.state.applications[id_] for id_ in planner.state.admitted.values()]
+        claims = [(app.app, unplaced(app.app)) for app in self.admissions.values()]
+        claims.extend((record, claim_of(record)) for record in admitted)
+        return [
+            (record.queue, sub_eliminate_negative(claim, coming.get(record.serial)))
+            for record, claim in claims
+        ]
+
+    # -- swaps
+
+    def swap(self, planner: "Planner", limit: int) -> list[Proposal]:
+        """Find placeholders for the members that wait for one."""
+        proposals: list[Proposal] = []
+        for serial, app in tuple(self._looking.items()):
+            if len(proposals) >= limit:
+                break
+            if app.app.waiting_placeholders or not app.is_schedulable:
+                del self._looking[serial]
+                continue
+            found = self._swap_members(planner, app, limit - len(proposals))
+            proposals.extend(found)
+            if len(proposals) < limit:
+                del self._looking[serial]
+        return proposals
+
+    def _swap_members(self, planner: "Planner", app: AppView, limit: int) -> list[Proposal]:
+        proposals: list[Proposal] = []
+        waiting = [ask for ask in app.asks.values() if _is_member(ask)]
+        for ask in sorted(waiting, key=lambda ask: ask.order):
+            for _ in range(ask.ask.remaining - ask.inflight):
+                if len(proposals) >= limit:
+                    return proposals
+                group = app.usable.get(ask.ask.spec.task_group)
+                if not group:
+                    break
+                found = self._swap_one(planner, ask, group)
+                proposals.extend(found)
+                if not found:
+                    self._stuck[app.app.serial] = app
+                    planner.findings.note_stuck(ask)
+                    break
+        return proposals
+
+    def _swap_one(
+        self, planner: "Planner", ask: AskView, group: dict[str, Allocation]
+    ) -> list[Proposal]:
+        large_enough = False
+        for placeholder in group.values():
+            if fits_in(ask.resource, placeholder.resource):
+                large_enough = True
+                if _may_stay(ask, placeholder.node_id):
+                    return [self._replace(planner, ask, placeholder, None)]
+        if not large_enough:
+            return [self._cancel(planner, ask, item) for item in tuple(group.values())]
+        for placeholder in group.values():
+            if fits_in(ask.resource, placeholder.resource):
+                node = planner.nodes.first_other(ask.shape, placeholder.node_id)
+                if node is not None:
+                    return [self._replace(planner, ask, placeholder, node)]
+        return []
+
+    def _replace(
+        self, planner: "Planner", ask: AskView, placeholder: Allocation, node: NodeView | None
+    ) -> Replace:
+        proposal_id = self._take(planner, ask, placeholder, node, is_swap=True)
+        spec = ask.ask.spec
+        return Replace(
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=ask.ask.sequence,
+            placeholder=placeholder.uuid,
+            node_id=placeholder.node_id if node is None else node.id,
+            crosses=node is not None,
+        )
+
+    def _cancel(
+        self, planner: "Planner", ask: AskView, placeholder: Allocation
+    ) -> CancelPlaceholder:
+        proposal_id = self._take(planner, ask, placeholder, None, is_swap=False)
+        spec = ask.ask.spec
+        return CancelPlaceholder(
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=ask.ask.sequence,
+            placeholder=placeholder.uuid,
+        )
+
+    def _take(
+        self,
+        planner: "Planner",
+        ask: AskView,
+        placeholder: Allocation,
+        node: NodeView | None,
+        *,
+        is_swap: bool,
+    ) -> int:
+        proposal_id = planner.next_id()
+        self.swaps[proposal_id] = SwapInFlight(ask, placeholder, node, ask.resource, is_swap)
+        self.withdraw(ask.app, placeholder.uuid)
+        if is_swap:
+            ask.inflight += 1
+        if node is not None:
+            planner.nodes.take(node, ask.resource)
+        return proposal_id
+
+    # -- what becomes of them
+
+    def settle_admission(self, proposal_id: int) -> None:
+        app = self.admissions.pop(proposal_id, None)
+        if app is not None:
+            app.is_admitting = False
+
+    def settle_swap(self, proposal_id: int) -> SwapInFlight | None:
+        return self.swaps.pop(proposal_id, None)
+
+    def reject(self, planner: "Planner", proposal_id: int) -> bool:
+        """Context refused, or the resource manager: everything is as before."""
+        app = self.admissions.pop(proposal_id, None)
+        if app is not None:
+            app.is_admitting = False
+            self.room_has_changed = True
+            planner.follow_gang(app)
+            return True
+        held = self.swaps.pop(proposal_id, None)
+        if held is None:
+            return False
+        ask, placeholder = held.ask, held.placeholder
+        if held.node is not None:
+            planner.free_node(held.node, held.resource)
+        still_there = ask.app.app.allocations.get(placeholder.uuid) is placeholder
+        if still_there and placeholder.may_be_released:
+            self.offer(ask.app, placeholder)
+        if held.is_swap:
+            ask.inflight -= 1
+            if not ask.gone:
+                planner.resync(ask)
+        return True
+
+
+def _taken(planner: "Planner", queue: Queue, claims: Claims) -> Resource:
+    return taken(queue, planner.tree.queues[queue.path].used, claims)
+
+
+def _is_member(ask: AskView) -> bool:
+    """Whether it waits for a placeholder."""
+    spec = ask.ask.spec
+    if spec.placeholder or ask.ask.remaining <= ask.inflight:
+        return False
+    group = ask.app.app.task_groups.get(spec.task_group)
+    return group is not None and group.alive > 0
+
+
+def _may_stay(ask: AskView, node_id: str) -> bool:
+    if ask.shape.required_node not in {"", node_id}:
+        return False
+    return not ask.is_denied(node_id, allocate=False)
