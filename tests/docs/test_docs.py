@@ -384,13 +384,3 @@ def test_pages_speak_of_the_product_alone(page: Path) -> None:
 )
 def test_words_of_another_world_are_noticed(text: str) -> None:
     assert 1 == len(strangers(text))
-
-
-# -- the example
-
-
-def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(REPOSITORY / "examples/embedding.py"), run_name="__main__")
-    placed = [line.split(" as ")[0] for line in capsys.readouterr().out.splitlines()]
-    expected = [f"task-{n} runs on node-{1 if n % 2 else 2}" for n in range(1, 7)]
-    assert [*expected, "root.batch uses {'memory': 6442450944, 'vcore': 3000}"] == placed
