@@ -9,6 +9,7 @@ from yunikorn_actors.errors import (
     InvalidRequest,
     NoReply,
     Refused,
+    UnknownAsk,
     UnknownResourceManager,
     WouldBlock,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "ResourceManagerCallback",
     "SchedulerCore",
     "Settings",
+    "UnknownAsk",
     "UnknownResourceManager",
     "WouldBlock",
     "enable_logs",

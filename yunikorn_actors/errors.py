@@ -12,6 +12,10 @@ class UnknownResourceManager(CoreError, LookupError):  # noqa: N818
     """The request names a resource manager that is not registered."""
 
 
+class UnknownAsk(CoreError, LookupError):  # noqa: N818
+    """The question names an application that is not there, or an ask that does not wait."""
+
+
 class Refused(CoreError, ValueError):  # noqa: N818
     """A registration or a configuration was refused; nothing has changed."""
 
@@ -47,6 +51,7 @@ __all__ = [
     "InvalidRequest",
     "NoReply",
     "Refused",
+    "UnknownAsk",
     "UnknownResourceManager",
     "WouldBlock",
 ]

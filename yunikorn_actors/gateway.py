@@ -17,12 +17,14 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config
+from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import (
     CoreFailed,
     CoreStopped,
     InvalidRequest,
     NoReply,
     Refused,
+    UnknownAsk,
     UnknownResourceManager,
 )
 from yunikorn_actors.messages.base import (
@@ -40,6 +42,8 @@ from yunikorn_actors.messages.queries import (
     EventsRequested,
     EventStreamLeft,
     EventStreamRequested,
+    ExplainRequested,
+    Explanation,
     RmDump,
     RmDumpRequested,
     StateDump,
@@ -208,8 +212,47 @@ class Gateway(ABC):
         dump = self._answer(
             StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
         ).state
+        waiting = {name: self._waiting(name) for name in dump["partitions"]}
         diagnostics = {rm_id: self._diagnosis(rm_id) for rm_id in sorted(self._registered)}
-        return dump | {"rm_diagnostics": diagnostics}
+        return dump | {"waiting": waiting, "rm_diagnostics": diagnostics}
+
+    def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        """Say why an ask waits: the first thing that refuses it, and what would change that.
+
+        The partition, by its full name such as `[rm-1]default`, need only be named where several
+        have an application of this id.
+        """
+        answer = self._explanation(partition, application_id, key)
+        if isinstance(answer, Declined):
+            raise UnknownAsk(answer.reason)
+        if not answer.waiting:
+            raise UnknownAsk(
+                f"no ask {key} of {application_id} waits: it was placed, withdrawn or never made"
+            )
+        return answer.waiting[0]
+
+    def _waiting(self, partition: str) -> dict[str, Any]:
+        """A partition may go before it is asked; then nothing waits in it."""
+        answer = self._explanation(partition, "", "")
+        if isinstance(answer, Declined):
+            return {}
+        return {
+            "as_of": answer.as_of,
+            "is_complete": answer.is_complete,
+            "asks": msgspec.to_builtins(answer.waiting),
+        }
+
+    def _explanation(self, partition: str, application_id: str, key: str) -> Explanation | Declined:
+        answer = self._ask(
+            CONTEXT,
+            lambda reply_to: ExplainRequested(
+                partition=partition, application_id=application_id, key=key, reply_to=reply_to
+            ),
+            self._name("explain"),
+        )
+        if not isinstance(answer, Explanation | Declined):
+            raise NoReply(f"the core answered {type(answer).__name__} instead of an Explanation")
+        return answer
 
     def _diagnosis(self, rm_id: str) -> Any:  # noqa: ANN401 - whatever JSON can say
         if rm_id not in self._diagnosed:

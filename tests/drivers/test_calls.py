@@ -108,6 +108,7 @@ def test_what_a_callback_answers_reaches_who_asked(lab: Lab) -> None:
 
 WAITING: dict[str, Callable[[Lab], object]] = {
     "state_dump": lambda lab: lab.core.state_dump(),
+    "explain": lambda lab: lab.core.explain(APP, "k"),
     "events": lambda lab: lab.core.events(),
     "register_resource_manager": lambda lab: register(lab.core, Recorder(), "rm-2"),
     "update_configuration": lambda lab: lab.core.update_configuration(
@@ -259,6 +260,7 @@ CALLS: dict[str, Callable[[SchedulerCore], object]] = {
     "resource_manager_lost": lambda core: core.resource_manager_lost(RM),
     "unregister_resource_manager": lambda core: core.unregister_resource_manager(RM),
     "state_dump": lambda core: core.state_dump(),
+    "explain": lambda core: core.explain(APP, "k"),
     "events": lambda core: core.events(),
 }
 

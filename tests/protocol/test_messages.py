@@ -147,7 +147,7 @@ MESSAGE_NAMES = re.compile(
     r"|Due$"  # of a timer
     r"|Requested$"  # from outside
     r"|^(Propose|Run|Send|Report|Check)[A-Z]"  # a request: a verb first
-    r"|(ed|Found|Dump|Lost|Left|Update)$"  # an answer, or what happened
+    r"|(ed|Found|Dump|Explanation|Lost|Left|Update)$"  # an answer, or what happened
 )
 
 

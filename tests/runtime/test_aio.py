@@ -31,6 +31,7 @@ from yunikorn_actors import (
     InvalidRequest,
     Refused,
     SchedulerCore,
+    UnknownAsk,
     UnknownResourceManager,
     si,
 )
@@ -73,6 +74,7 @@ async def test_from_registration_to_release() -> None:
         assert ("a", "n1") == (item.allocation_key, item.node_id)
         dump = await core.state_dump()
         assert ["app"] == list(dump["partitions"]["[rm-1]default"]["applications"])
+        assert UnknownAsk is await outcome(core.explain("app", "a"))
         await core.update_allocation(release_request(item))
         (gone,) = (await anext(handle.allocations())).released
         assert item.uuid == gone.uuid

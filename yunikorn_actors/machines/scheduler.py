@@ -12,11 +12,13 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.asking import Asking
+from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
+from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.reserver import NEVER_NS
 
@@ -126,6 +128,10 @@ class Scheduler:
         self.planner.denials.lift_all()
         return self._next_cycle()
 
+    def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
+        answer = explanation(self.planner, self._epoch, message)
+        return [Send(to=CONTEXT, message=answer)]
+
     def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
         self.planner.reserving_is_stale = True
         return self._next_cycle()
@@ -167,6 +173,7 @@ SchedulerInbox = (
     | s.PlanningDue
     | p.PredicatesChecked
     | p.DenialsLifted
+    | ExplainRequested
 )
 
 HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
@@ -176,4 +183,5 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.RunCycle: Scheduler._on_run_cycle,
     p.PredicatesChecked: Scheduler._on_predicates_checked,
     p.DenialsLifted: Scheduler._on_denials_lifted,
+    ExplainRequested: Scheduler._on_explain_requested,
 }

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from yunikorn_actors.domain.why import Why
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import EventRecord
 
@@ -12,6 +13,34 @@ class StateDumpRequested(Message, frozen=True, kw_only=True):
 
 class StateDump(Message, frozen=True, kw_only=True):
     state: dict[str, Any]
+
+
+class ExplainRequested(Message, frozen=True, kw_only=True):
+    """Why does this ask wait; without a key and an application, why do all of a partition.
+
+    Without a partition the application tells which one is meant.
+    """
+
+    partition: str
+    application_id: str
+    key: str
+    reply_to: str
+
+
+class Explanation(Message, frozen=True, kw_only=True):
+    """What waits and why, as it looks to whoever plans.
+
+    A Scheduler gives it to Context: one that is stopped before it answers must not leave the caller
+    without an answer.
+    """
+
+    partition: str
+    epoch: int
+    reply_to: str
+    as_of: int
+    waiting: tuple[Why, ...]
+    is_complete: bool
+    """Whether nothing else waits that was asked about."""
 
 
 class RmDumpRequested(Message, frozen=True, kw_only=True):

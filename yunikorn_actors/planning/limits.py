@@ -10,7 +10,7 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.planning.shape import Wanted
+from yunikorn_actors.planning.shape import Wanted, shortfall
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppView, Lane
@@ -54,6 +54,12 @@ class LimitView:
             if size is not None and quantity > size - amounts.get(kind, 0) - in_flight.get(kind, 0):
                 return False
         return True
+
+    def lacks(self, wanted: Wanted) -> Resource:
+        """Say how much more room it would take."""
+        used = dict(self._usage().amounts)
+        charge(used, self.in_flight)
+        return shortfall(wanted, self.limit.max_resources or {}, used)
 
     def may_start(self, app: "AppView") -> bool:
         most = self.limit.max_applications

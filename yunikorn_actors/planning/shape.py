@@ -7,7 +7,7 @@ one to which its resource manager has refused nodes.
 from typing import TYPE_CHECKING
 
 from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.domain.resource import INT64_MAX, Resource, saturated
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import Lane
@@ -61,6 +61,16 @@ class Shape:
         """No ask of this shape is older than that, those of held applications included."""
         self.waits_for_node = False
         """No node has room for it; the first that gains enough says so."""
+
+
+def shortfall(wanted: Wanted, sizes: Resource, used: Resource) -> Resource:
+    """Say how much is missing of each type that has a size."""
+    missing: Resource = {}
+    for kind, quantity in wanted:
+        size = sizes.get(kind)
+        if size is not None and quantity > size - used.get(kind, 0):
+            missing[kind] = quantity - (size - used.get(kind, 0))
+    return saturated(missing)
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:

@@ -291,13 +291,13 @@ class QueueView:
         return True
 
     def may_start(self, app: "AppView") -> bool:
-        if self.is_stateaware and not self._is_next_to_start(app):
+        if self.is_stateaware and not self.is_next_to_start(app):
             return False
         serial = app.app.serial
         others = [s for s in self.starting if s != serial and s not in self.queue.allocating]
         return self.queue.may_start(serial, len(others))
 
-    def _is_next_to_start(self, app: "AppView") -> bool:
+    def is_next_to_start(self, app: "AppView") -> bool:
         """In a stateaware leaf one application starts at a time, the oldest that waits first."""
         for other in self.members.values():
             if other is app:

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
@@ -119,6 +120,11 @@ class AsyncSchedulerCore:
 
     async def state_dump(self) -> dict[str, Any]:
         return await self._call(None, self._core.state_dump)
+
+    async def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        return await self._call(
+            None, lambda: self._core.explain(application_id, key, partition=partition)
+        )
 
     async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         return await self._call(None, self._core.events, first_id, count)

@@ -12,10 +12,9 @@ from yunikorn_actors.machines.context.applications import (
 from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean
-from yunikorn_actors.machines.context.estate import Estate
+from yunikorn_actors.machines.context.estate import Estate, events_configured
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node
-from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.work import Partition
@@ -28,8 +27,13 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, RM_PROXY, Message
-from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
+from yunikorn_actors.messages.base import GATEWAY, RM_PROXY, Message
+from yunikorn_actors.messages.queries import (
+    ExplainRequested,
+    Explanation,
+    StateDump,
+    StateDumpRequested,
+)
 
 
 class Context:
@@ -92,7 +96,7 @@ class Context:
             reply_to=message.reply_to,
         )
         effects.append(Send(to=RM_PROXY, message=answer))
-        effects.append(_events_configured(manager))
+        effects.append(events_configured(manager))
         return [*effects, *self._estate.reload_group(manager.policy_group, now_ns)]
 
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
@@ -159,7 +163,7 @@ class Context:
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
-        return [_events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
+        return [events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
         self._estate.registry.admin = message.config
@@ -330,10 +334,11 @@ class Context:
     def _on_state_dump_requested(self, message: StateDumpRequested, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
 
+    def _on_explain_requested(self, message: ExplainRequested, _: int) -> list[Effect]:
+        return self._estate.explain(message)
 
-def _events_configured(manager: ResourceManager) -> Effect:
-    message = rm.EventsConfigured(rm_id=manager.rm_id, extra=manager.extra)
-    return Send(to=EVENT_PUBLISHER, message=message)
+    def _on_explanation(self, message: Explanation, _: int) -> list[Effect]:
+        return self._estate.explained(message)
 
 
 ContextInbox = (
@@ -358,6 +363,8 @@ ContextInbox = (
     | p.PredicatesChecked
     | p.DenialsLifted
     | StateDumpRequested
+    | ExplainRequested
+    | Explanation
 )
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
@@ -382,4 +389,6 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     p.PredicatesChecked: Context._on_predicates_checked,
     p.DenialsLifted: Context._on_denials_lifted,
     StateDumpRequested: Context._on_state_dump_requested,
+    ExplainRequested: Context._on_explain_requested,
+    Explanation: Context._on_explanation,
 }

@@ -14,6 +14,7 @@ from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.work import Partition, Uuids, Work
+from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
@@ -25,6 +26,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_address
+from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.planning.reserver import NEVER_NS
 
@@ -109,6 +111,27 @@ class Estate:
         for name in manager.partitions:
             work.record(self.partitions[name], f.SchedulingHeld(held=held, at_ns=work.now_ns))
 
+    def explain(self, message: ExplainRequested) -> list[Effect]:
+        """Whoever plans for the partition knows why; a Scheduler answers by itself."""
+        id_ = message.application_id
+        for name, partition in self.partitions.items():
+            if message.partition in {"", name} and (not id_ or id_ in partition.state.applications):
+                if partition.planner is not None:
+                    answer = explanation(partition.planner, partition.epoch, message)
+                    return [Send(to=message.reply_to, message=answer)]
+                assert partition.scheduler is not None
+                partition.explaining[message.reply_to] = None
+                return [Send(to=partition.scheduler, message=message)]
+        what = f"application {id_}" if id_ else f"partition {message.partition}"
+        return [Send(to=message.reply_to, message=Declined(reason=f"failed to find {what}"))]
+
+    def explained(self, message: Explanation) -> list[Effect]:
+        partition = self.current(message.partition, message.epoch)
+        if partition is None:
+            return []
+        del partition.explaining[message.reply_to]
+        return [Send(to=message.reply_to, message=message)]
+
     def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
         """Remove everything of a resource manager; nobody is left to be told."""
         manager = self.registry.remove(rm_id)
@@ -164,7 +187,8 @@ class Estate:
         effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=closed)]
         if partition.scheduler is not None:
             effects.append(StopMachine(address=partition.scheduler))
-        return effects
+        gone = Declined(reason=f"partition {name} has gone")
+        return [*effects, *(Send(to=asker, message=gone) for asker in partition.explaining)]
 
     def reload_group(self, group: str, now_ns: int) -> list[Effect]:
         """Bring every member under the configuration that holds for the group now."""
@@ -197,3 +221,8 @@ class Estate:
                 held = f.SchedulingHeld(held=True, at_ns=now_ns)
                 work.record(self.partitions[name], held)
         return [*effects, *self.finish(work), *closing]
+
+
+def events_configured(manager: ResourceManager) -> Effect:
+    message = EventsConfigured(rm_id=manager.rm_id, extra=manager.extra)
+    return Send(to=EVENT_PUBLISHER, message=message)

@@ -56,6 +56,8 @@ class Partition:
         self.planning_due_ns = 0
         self.reports = reports
         """Whether its resource manager hears of container states."""
+        self.explaining: dict[str, None] = {}
+        """Who waits for its Scheduler to say why something waits."""
         self.cycle_is_coming = False
         self.cleaning: dict[str, int] = {}
         """Generation of the cleaning timer of each queue that has become empty."""

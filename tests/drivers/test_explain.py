@@ -1,0 +1,120 @@
+"""Why an ask waits, asked from outside: the same answer from every driver and topology."""
+
+import pytest
+from probes import Lab, add_nodes, register
+from support import APP, CONFIG, RM, Recorder, ask
+
+from yunikorn_actors import UnknownAsk, si
+from yunikorn_actors.domain.why import Cause
+
+
+class Choosy(Recorder):
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        return "no disk" if args.allocation_key == "picky" else None
+
+
+def fill(lab: Lab, rm: Recorder, rm_id: str = RM) -> None:
+    """Ten are free; `runs` takes six, and nobody else fits but `picky`."""
+    register(lab.core, rm, rm_id)
+    add_nodes(lab.core, "n1", rm_id=rm_id)
+    ugi = si.UserGroupInformation(user="bob")
+    app = si.AddApplicationRequest(application_id=APP, queue_name="root.default", ugi=ugi)
+    lab.core.update_application(si.ApplicationRequest(rm_id=rm_id, new=(app,)))
+    lab.rest()
+    for one in (ask("runs", 6), ask("large", 11), ask("picky", 1)):
+        lab.core.update_allocation(si.AllocationRequest(rm_id=rm_id, asks=(one,)))
+        lab.rest()
+
+
+def test_each_ask_has_its_own_reason(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    core = every_lab.core
+    large, picky = core.explain(APP, "large"), core.explain(APP, "picky")
+    assert (Cause.CLUSTER_FULL, {"vcore": 7}) == (large.obstacle.cause, large.obstacle.lacks)
+    assert (Cause.PREDICATES, {"no disk": 1}) == (picky.obstacle.cause, picky.obstacle.refusals)
+    assert large.since_ns < every_lab.now_ns + 1
+
+
+def test_the_dump_has_all_of_them(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    dump = every_lab.core.state_dump()
+    waiting = dump["waiting"]["[rm-1]default"]
+    assert [("large", "CLUSTER_FULL"), ("picky", "PREDICATES")] == [
+        (item["key"], item["obstacle"]["cause"]) for item in waiting["asks"]
+    ]
+    assert waiting["is_complete"]
+    assert waiting["as_of"] == dump["partitions"]["[rm-1]default"]["revision"]
+
+
+UNKNOWN = {
+    "an ask that runs": (APP, "runs", "", "no ask runs of app-1 waits"),
+    "an ask that never was": (APP, "never", "", "no ask never of app-1 waits"),
+    "an application": ("nobody", "k", "", "failed to find application nobody"),
+    "a partition": (APP, "large", "[rm-9]default", "failed to find application app-1"),
+}
+
+
+@pytest.mark.parametrize(("app", "key", "partition", "words"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_does_not_wait_is_said(
+    every_lab: Lab, app: str, key: str, partition: str, words: str
+) -> None:
+    fill(every_lab, Choosy())
+    with pytest.raises(UnknownAsk, match=words):
+        every_lab.core.explain(app, key, partition=partition)
+
+
+def test_an_application_of_two_resource_managers(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    fill(every_lab, Recorder(), "rm-2")
+    core = every_lab.core
+    assert Cause.PREDICATES is core.explain(APP, "picky", partition="[rm-1]default").obstacle.cause
+    with pytest.raises(UnknownAsk):
+        core.explain(APP, "picky", partition="[rm-2]default")
+    assert (
+        Cause.CLUSTER_FULL is core.explain(APP, "large", partition="[rm-2]default").obstacle.cause
+    )
+
+
+def test_asking_changes_nothing(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    before = every_lab.core.state_dump()
+    every_lab.core.explain(APP, "large")
+    assert before == every_lab.core.state_dump()
+
+
+GANG = CONFIG.replace("{name: default}]", "{name: default, resources: {max: {vcore: 6m}}}]")
+
+
+def test_a_gang_that_is_held_waits_and_is_swapped(every_lab: Lab) -> None:
+    """Held for want of room, then a real ask waits for its placeholders, then for a confirmation."""
+    core = every_lab.core
+    core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id=RM, config=GANG), Recorder()
+    )
+    add_nodes(core, "n1")
+    ugi = si.UserGroupInformation(user="bob")
+    new = tuple(
+        si.AddApplicationRequest(
+            application_id=name, queue_name="root.default", ugi=ugi,
+            placeholder_ask=si.Resource.of({"vcore": size}) if size else None,
+        )
+        for name, size in (("other", 0), (APP, 4))
+    )  # fmt: skip
+    core.update_application(si.ApplicationRequest(rm_id=RM, new=new))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask("f", 4, app="other"),)))
+    every_lab.rest()
+    member = {"task_group_name": "tg"}
+    gang = (ask("p1", 2, placeholder=True, **member), ask("p2", 2, placeholder=True, **member))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(*gang, ask("real", 2, **member))))
+    every_lab.rest()
+    held, waits = core.explain(APP, "p1").obstacle, core.explain(APP, "real").obstacle
+    assert (Cause.GANG_HELD, "root.default") == (held.cause, held.where)
+    assert (Cause.GANG_WAITS, "tg") == (waits.cause, waits.where)
+    gone = si.AllocationRelease(application_id="other", allocation_key="f")
+    releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+    every_lab.rest()
+    parked = core.explain(APP, "real")
+    assert (Cause.PARKED, 1) == (parked.obstacle.cause, parked.repeats)
+    (waiting,) = core.state_dump()["waiting"]["[rm-1]default"]["asks"]
+    assert ("real", "PARKED") == (waiting["key"], waiting["obstacle"]["cause"])

@@ -1,0 +1,248 @@
+"""Why an ask waits: each thing that can refuse it, what it lacks, and that the change frees it."""
+
+from collections.abc import Callable
+
+import pytest
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.planning.why import explain, explain_all
+
+
+def why(written: Written, key: str = "a", app: str = APP) -> Why:
+    found = explain(written.planner, app, key)
+    assert found is not None
+    return found
+
+
+def obstacle(written: Written, key: str = "a", app: str = APP) -> Obstacle:
+    return why(written, key, app).obstacle
+
+
+def with_node(vcore: int = 10, **leaf: object) -> Written:
+    written = Written()
+    if leaf:
+        written.reconfigure(LEAF, **leaf)
+    written.node("n1", vcore=vcore)
+    written.add(APP)
+    return written
+
+
+def test_the_quota_of_a_queue() -> None:
+    written = with_node(max={"vcore": 4})
+    written.ask("f", vcore=3)
+    written.allocate("f", "n1")
+    written.ask("a", vcore=2, memory=5, created_ns=77)
+    found = why(written)
+    assert (APP, "a", 1, 77, ()) == (
+        found.application_id, found.key, found.repeats, found.since_ns, found.reserved,
+    )  # fmt: skip
+    assert (Cause.QUEUE_LIMIT, LEAF, {"vcore": 1}) == (
+        found.obstacle.cause, found.obstacle.where, found.obstacle.lacks,
+    )  # fmt: skip
+    assert str(found) == (
+        "a of app-1: queue root.default has no room for it, {vcore: 1} short; "
+        "that much must be released there, or the maximum be raised"
+    )
+    written.reconfigure(LEAF, max={"vcore": 5})
+    assert Cause.CLUSTER_FULL is obstacle(written).cause
+
+
+def test_the_parent_comes_after_the_leaf() -> None:
+    written = Written()
+    written.queue("root.q", leaf=False, max={"vcore": 4})
+    written.queue("root.q.leaf", max={"vcore": 8})
+    written.node("n1", vcore=10)
+    written.add(APP, queue="root.q.leaf")
+    written.ask("a", vcore=9)
+    assert ("root.q.leaf", {"vcore": 1}) == (obstacle(written).where, obstacle(written).lacks)
+    written.replace("a", vcore=6)
+    assert ("root.q", {"vcore": 2}) == (obstacle(written).where, obstacle(written).lacks)
+
+
+def test_what_is_in_flight_counts() -> None:
+    written = with_node(max={"vcore": 4})
+    written.ask("f", vcore=3)
+    assert 1 == len(written.plan())
+    written.ask("a", vcore=2)
+    assert {"vcore": 1} == obstacle(written).lacks
+    assert Cause.ON_ITS_WAY is obstacle(written, "f").cause
+
+
+def test_the_whole_cluster() -> None:
+    written = with_node()
+    written.ask("a", vcore=11, gpu=1)
+    assert (Cause.CLUSTER_FULL, "root", {"vcore": 1, "gpu": 1}) == (
+        obstacle(written).cause, obstacle(written).where, obstacle(written).lacks,
+    )  # fmt: skip
+    written.node("n2", vcore=11, gpu=1)
+    assert Cause.NEXT is obstacle(written).cause
+
+
+def test_a_limit_of_a_user() -> None:
+    limit = LimitConfig(users=("bob",), max_resources={"vcore": 2}, max_applications=1)
+    written = with_node(limits=(limit,))
+    written.ask("a", vcore=3)
+    found = obstacle(written)
+    assert (Cause.USER_LIMIT, LEAF, {"vcore": 1}) == (found.cause, found.where, found.lacks)
+    assert found.text == "limit of user bob in root.default has no room for it, {vcore: 1} short"
+
+
+STARTS: dict[str, tuple[dict[str, object], str]] = {
+    "of a queue": ({"max_applications": 1}, "queue root.default"),
+    "of a user": (
+        {"limits": (LimitConfig(users=("bob",), max_applications=1),)},
+        "limit of user bob in root.default",
+    ),
+}
+
+
+@pytest.mark.parametrize(("leaf", "who"), STARTS.values(), ids=STARTS)
+def test_a_maximum_of_applications(leaf: dict[str, object], who: str) -> None:
+    written = with_node(**leaf)
+    written.ask("f", vcore=1)
+    written.allocate("f", "n1")
+    written.move(APP, ApplicationState.RUNNING)
+    written.add("second")
+    written.ask("a", "second", vcore=1)
+    found = obstacle(written, app="second")
+    assert (Cause.APP_LIMIT, LEAF) == (found.cause, found.where)
+    assert found.text == f"{who} has as many applications running as it may"
+
+
+def test_an_application_that_takes_no_part() -> None:
+    written = with_node()
+    written.ask("a", vcore=1)
+    written.application().state = ApplicationState.RESUMING
+    assert (Cause.APP_STATE, "Resuming") == (obstacle(written).cause, obstacle(written).where)
+
+
+def test_a_resource_manager_that_is_away() -> None:
+    written = with_node()
+    written.ask("a", vcore=1)
+    written.record(f.SchedulingHeld(held=True, at_ns=written.now_ns))
+    assert Cause.RM_PAUSED is obstacle(written).cause
+
+
+def _drained(written: Written) -> None:
+    written.schedule("n2", drained=True)
+
+
+def _kept(written: Written) -> None:
+    written.ask("other", vcore=8)
+    written.reserve("other", "n2")
+
+
+def _full(written: Written) -> None:
+    written.foreign("f", "n2", vcore=6)
+
+
+NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
+    "drained": (
+        _drained, {"NO_WORK": 1, "TOO_SMALL": 1},
+        "of 2 nodes 1 take no work, 1 are too small; n1 is nearest, {vcore: 2} short",
+    ),
+    "kept for others": (
+        _kept, {"KEPT": 1, "TOO_SMALL": 1},
+        "of 2 nodes 1 are kept for others, 1 are too small; n1 is nearest, {vcore: 2} short",
+    ),
+    "full": (
+        _full, {"TOO_SMALL": 1, "FULL": 1},
+        "of 2 nodes 1 are too small, 1 are too full; n2 is nearest, {vcore: 3} short",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fill", "counts", "text"), NODES.values(), ids=NODES)
+def test_no_node_and_which_is_nearest(
+    fill: Callable[[Written], None], counts: dict[str, int], text: str
+) -> None:
+    """One that is full is nearer than one that never could: time may free it."""
+    written = with_node(3)
+    written.node("n2", vcore=8)
+    fill(written)
+    written.ask("a", vcore=5)
+    found = obstacle(written)
+    assert (Cause.NO_NODE, counts, text) == (found.cause, found.nodes, found.text)
+    written.node("n3", vcore=5)
+    assert Cause.NEXT is obstacle(written).cause
+
+
+def test_nothing_but_kept_nodes() -> None:
+    written = with_node()
+    written.ask("other", vcore=8)
+    written.reserve("other", "n1")
+    written.ask("a", vcore=5)
+    found = obstacle(written)
+    assert (None, "of 1 nodes 1 are kept for others") == (found.near_miss, found.text)
+
+
+def test_an_ask_with_a_node_kept_for_it() -> None:
+    written = with_node(4)
+    written.node("n2", vcore=3)
+    written.ask("f", vcore=3)
+    written.allocate("f", "n1")
+    written.ask("a", vcore=4)
+    written.reserve("a", "n1")
+    found = why(written)
+    assert ("n1",) == found.reserved
+    assert (Cause.NODE_KEPT, "n1", {"vcore": 3}) == (
+        found.obstacle.cause, found.obstacle.where, found.obstacle.lacks,
+    )  # fmt: skip
+
+
+def test_a_required_node() -> None:
+    """Neither a drain nor the size of the cluster holds it back; its node must be there."""
+    written = with_node(2)
+    written.ask("a", vcore=3, required_node="n2")
+    assert "node n2 is not registered" == obstacle(written).text
+    written.node("n2", vcore=4)
+    written.schedule("n2", drained=True)
+    written.foreign("f", "n2", vcore=2)
+    near = NearMiss(node_id="n2", check=NodeCheck.FULL, lacks={"vcore": 1})
+    assert (Cause.NO_NODE, near) == (obstacle(written).cause, obstacle(written).near_miss)
+    written.remove_foreign("f")
+    assert Cause.NEXT is obstacle(written).cause
+
+
+def test_what_the_resource_manager_refuses() -> None:
+    written = with_node()
+    written.node("n2", vcore=10)
+    written.node("n3", vcore=1)
+    written.ask("a", vcore=2)
+    for reason in ("no disk", "no disk"):
+        (proposal,) = written.plan()
+        written.planner.deny(proposal, reason, written.now_ns, allocate=True)
+    found = obstacle(written)
+    assert (Cause.PREDICATES, {"TOO_SMALL": 1, "REFUSED": 2}, {"no disk": 2}) == (
+        found.cause, found.nodes, found.refusals,
+    )  # fmt: skip
+    assert found.until_ns == written.now_ns + 15 * 10**9
+    assert found.text == "its resource manager refuses every node that has room: no disk (2x)"
+    written.planner.denials.lift_all()
+    assert Cause.NEXT is obstacle(written).cause
+
+
+def test_what_does_not_wait_has_no_reason() -> None:
+    written = with_node()
+    written.ask("a", vcore=2)
+    written.allocate("a", "n1")
+    assert explain(written.planner, APP, "a") is None
+    assert explain(written.planner, APP, "never") is None
+    assert explain(written.planner, "nobody", "a") is None
+
+
+def test_all_of_them_up_to_a_bound() -> None:
+    written = with_node(2)
+    written.add("other")
+    for key in ("a", "b"):
+        written.ask(key, vcore=3)
+    written.ask("c", "other", vcore=1)
+    found = explain_all(written.planner, 10)
+    assert [("a", Cause.CLUSTER_FULL), ("b", Cause.CLUSTER_FULL), ("c", Cause.NEXT)] == [
+        (item.key, item.obstacle.cause) for item in found
+    ]
+    assert ["a", "b"] == [item.key for item in explain_all(written.planner, 2)]

@@ -1,0 +1,374 @@
+"""Why an ask waits, worked out when somebody asks.
+
+`CHECKS` is the table: one line for each thing that can hold an ask back, in the order in which the
+planner meets them. The first that objects is the obstacle.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.gang import is_held, refusing_queue, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_only_existing
+from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.shape import Shape, shortfall
+from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
+
+
+class Survey(NamedTuple):
+    """What every node has to say about an ask of one shape."""
+
+    counts: dict[str, int]
+    near_miss: NearMiss | None
+    refusals: dict[str, int]
+
+
+PARKED: Final = Obstacle(
+    cause=Cause.PARKED,
+    text="it takes the place of a placeholder that is being released",
+    remedy="its resource manager must confirm that the placeholder is gone",
+)
+
+
+class Case(NamedTuple):
+    planner: Planner
+    app: AppView
+    ask: AskView
+    surveys: dict[Shape, Survey]
+    """What has been found out for equals already."""
+
+
+def explain(planner: Planner, application_id: str, key: str) -> Why | None:
+    """Say why an ask waits; None where nothing of that name does."""
+    app = planner.state.applications.get(application_id)
+    record = None if app is None else app.asks.get(key)
+    if app is None or record is None:
+        return None
+    return _why(planner, planner.apps[app.serial], record, {})
+
+
+def explain_all(planner: Planner, limit: int) -> list[Why]:
+    """Say it for so many asks that wait, in the order of their applications."""
+    surveys: dict[Shape, Survey] = {}
+    found: list[Why] = []
+    for app in planner.apps.values():
+        for record in app.app.asks.values():
+            if len(found) >= limit:
+                return found
+            why = _why(planner, app, record, surveys)
+            if why is not None:
+                found.append(why)
+    return found
+
+
+def _why(planner: Planner, app: AppView, record: Ask, surveys: dict[Shape, Survey]) -> Why | None:
+    if record.remaining:
+        obstacle = next(_obstacles(Case(planner, app, app.asks[record.spec.key], surveys)))
+    elif record.parked:
+        obstacle = PARKED
+    else:
+        return None
+    return Why(
+        application_id=app.app.id,
+        key=record.spec.key,
+        repeats=record.remaining + record.parked,
+        since_ns=record.created_ns,
+        reserved=record.reserved,
+        obstacle=obstacle,
+    )
+
+
+def _obstacles(case: Case) -> Iterator[Obstacle]:
+    for check in CHECKS:
+        obstacle = check(case)
+        if obstacle is not None:
+            yield obstacle
+    yield Obstacle(
+        cause=Cause.NEXT,
+        text="nothing refuses it",
+        remedy="it is tried when those before it have been",
+    )
+
+
+# -- before any room is looked for
+
+
+def _pause(case: Case) -> Obstacle | None:
+    if not case.planner.state.held:
+        return None
+    return Obstacle(
+        cause=Cause.RM_PAUSED,
+        text="its resource manager is away, or too far behind with what it is told",
+        remedy="it must register again, or take its messages",
+    )
+
+
+def _application(case: Case) -> Obstacle | None:
+    if case.app.is_schedulable:
+        return None
+    state = case.app.app.state.value
+    return Obstacle(
+        cause=Cause.APP_STATE,
+        where=state,
+        text=f"its application is {state}",
+        remedy="no ask of an application in this state is placed",
+    )
+
+
+def _decision(case: Case) -> Obstacle | None:
+    if case.ask.open or not case.ask.inflight:
+        return None
+    return Obstacle(
+        cause=Cause.ON_ITS_WAY,
+        text="a node has been chosen",
+        remedy="it is being checked, by the predicate of its resource manager or by the core",
+    )
+
+
+def _gang(case: Case) -> Obstacle | None:
+    app, spec = case.app.app, case.ask.ask.spec
+    if not spec.placeholder and waits_for_placeholder(app, spec):
+        return Obstacle(
+            cause=Cause.GANG_WAITS,
+            where=spec.task_group,
+            text="its gang is not complete, or a placeholder stands for it",
+            remedy="the placeholders must be placed, swapped or given up",
+        )
+    if not spec.placeholder or not is_held(app):
+        return None
+    refusing = refusing_queue(app, unplaced(app), lambda queue: queue.allocated)
+    path = app.queue.path if refusing is None else refusing.path
+    return Obstacle(
+        cause=Cause.GANG_HELD,
+        where=path,
+        text=f"queue {path} has no room for the whole gang, beside what is promised to others",
+        remedy="room for all of it must come at once: releases there, or a higher maximum",
+    )
+
+
+def _start(case: Case) -> Obstacle | None:
+    app = case.app
+    gates: tuple[Gate, ...] = app.limits
+    if app.app.state is ApplicationState.ACCEPTED:
+        gates = (*app.leaf.lineage, *gates)
+    for gate in gates:
+        if not gate.may_start(app):
+            return _crowd(gate, app)
+    return None
+
+
+def _crowd(gate: Gate, app: AppView) -> Obstacle:
+    path = gate.queue.path if isinstance(gate, QueueView) else gate.limit.path
+    if isinstance(gate, QueueView) and gate.is_stateaware and not gate.is_next_to_start(app):
+        return Obstacle(
+            cause=Cause.STATEAWARE_BUSY,
+            where=path,
+            text=f"{gate.name} starts one application at a time",
+            remedy="the one before it must have started",
+        )
+    return Obstacle(
+        cause=Cause.APP_LIMIT,
+        where=path,
+        text=f"{gate.name} has as many applications running as it may",
+        remedy="one of them must end, or the maximum be raised",
+    )
+
+
+# -- room in queues and limits
+
+
+def _quota(case: Case) -> Obstacle | None:
+    """Only configured quotas hold back an ask that can run on one node alone."""
+    shape = case.ask.shape
+    for level in case.app.leaf.lineage:
+        lacks = shortfall(shape.wanted, _sizes(case, level), level.used)
+        if lacks and level.is_quota:
+            return _full(Cause.QUEUE_LIMIT, level, level.queue.path, lacks)
+        if lacks and not shape.required_node:
+            return Obstacle(
+                cause=Cause.CLUSTER_FULL,
+                where=level.queue.path,
+                lacks=lacks,
+                text=f"the whole cluster has no room for it, {describe(lacks)} short",
+                remedy="that much must be released, or come with another node",
+            )
+    return None
+
+
+def _sizes(case: Case, level: QueueView) -> Resource:
+    """Read them where they are configured: what the planner keeps of them may be of before."""
+    if level.parent is not None:
+        return sub_only_existing(level.queue.spec.max or {}, level.queue.claimed)
+    return (
+        dict.fromkeys((kind for kind, _ in case.ask.shape.wanted), 0) | case.planner.state.capacity
+    )
+
+
+def _limit(case: Case) -> Obstacle | None:
+    for limit in case.app.limits:
+        lacks = limit.lacks(case.ask.shape.wanted)
+        if lacks:
+            return _full(Cause.USER_LIMIT, limit, limit.limit.path, lacks)
+    return None
+
+
+def _full(cause: Cause, gate: Gate, path: str, lacks: Resource) -> Obstacle:
+    return Obstacle(
+        cause=cause,
+        where=path,
+        lacks=lacks,
+        text=f"{gate.name} has no room for it, {describe(lacks)} short",
+        remedy="that much must be released there, or the maximum be raised",
+    )
+
+
+# -- nodes
+
+
+def _kept(case: Case) -> Obstacle | None:
+    """A node is kept for it and has no room yet; a node that is refused is another matter."""
+    ask = case.ask
+    for node_id in ask.ask.reserved:
+        node = case.planner.nodes.views[node_id]
+        lacks = _lacks(node, ask.shape)
+        if lacks:
+            return Obstacle(
+                cause=Cause.NODE_KEPT,
+                where=node_id,
+                lacks=lacks,
+                text=f"{node_id} is kept for it and is {describe(lacks)} short",
+                remedy="that much must be released on the node",
+            )
+    return None
+
+
+def _node(case: Case) -> Obstacle | None:
+    shape = case.ask.shape
+    if case.ask.ask.reserved:
+        survey = _survey(case)
+    else:
+        survey = case.surveys.get(shape) or case.surveys.setdefault(shape, _survey(case))
+    if sum(survey.counts.values()) < len(_candidates(case)):
+        return None
+    if survey.counts.get(NodeCheck.REFUSED):
+        return _refused(case, survey)
+    required = shape.required_node
+    if required and required not in case.planner.nodes.views:
+        text, remedy = f"node {required} is not registered", "it must come"
+    elif survey.near_miss is None:
+        text, remedy = _counted(survey), "a node must come, or be given free"
+    else:
+        near = survey.near_miss
+        text = f"{_counted(survey)}; {near.node_id} is nearest, {describe(near.lacks)} short"
+        remedy = "that much must be released there, or a node come that has room"
+    return Obstacle(
+        cause=Cause.NO_NODE,
+        where=required,
+        nodes=survey.counts,
+        near_miss=survey.near_miss,
+        text=text,
+        remedy=remedy,
+    )
+
+
+def _refused(case: Case, survey: Survey) -> Obstacle:
+    denial = case.ask.shape.denial
+    assert denial is not None
+    reasons = "; ".join(f"{reason} ({n}x)" for reason, n in survey.refusals.items())
+    return Obstacle(
+        cause=Cause.PREDICATES,
+        nodes=survey.counts,
+        near_miss=survey.near_miss,
+        refusals=survey.refusals,
+        until_ns=denial.due_ns,
+        text=f"its resource manager refuses every node that has room: {reasons}",
+        remedy="another node must have room; its next request has all of them asked again",
+    )
+
+
+_WORDS: Final[dict[str, str]] = {
+    NodeCheck.NO_WORK: "take no work",
+    NodeCheck.KEPT: "are kept for others",
+    NodeCheck.TOO_SMALL: "are too small",
+    NodeCheck.FULL: "are too full",
+}
+
+
+def _counted(survey: Survey) -> str:
+    counts = survey.counts
+    told = [f"{counts[check]} {words}" for check, words in _WORDS.items() if check in counts]
+    return f"of {sum(counts.values())} nodes " + ", ".join(told) if told else "there is no node"
+
+
+def _candidates(case: Case) -> list[NodeView]:
+    views = case.planner.nodes.views
+    required = case.ask.shape.required_node
+    if not required:
+        return list(views.values())
+    return [views[required]] if required in views else []
+
+
+def _survey(case: Case) -> Survey:
+    """Ask every node what it fails first; one that fails nothing is not counted."""
+    counts: Counter[str] = Counter()
+    refusals: Counter[str] = Counter()
+    shape = case.ask.shape
+    near: tuple[tuple[bool, float, str], NearMiss] | None = None
+    for node in _candidates(case):
+        check = _first_failing(case, node)
+        if check is None:
+            continue
+        counts[check] += 1
+        if check is NodeCheck.REFUSED:
+            assert shape.denial is not None
+            refusals[shape.denial.placing[node.id]] += 1
+        elif check in {NodeCheck.TOO_SMALL, NodeCheck.FULL}:
+            lacks = _lacks(node, shape)
+            wanted = dict(shape.wanted)
+            short = max(lacks[kind] / wanted[kind] for kind in lacks)
+            rank = (check is NodeCheck.TOO_SMALL, short, node.id)
+            if near is None or rank < near[0]:
+                near = (rank, NearMiss(node_id=node.id, check=check, lacks=lacks))
+    return Survey(
+        {check: counts[check] for check in NodeCheck if counts[check]},
+        None if near is None else near[1],
+        dict(sorted(refusals.items())),
+    )
+
+
+def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
+    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
+    ask, shape = case.ask, case.ask.shape
+    if not shape.required_node:
+        if not node.node.is_schedulable:
+            return NodeCheck.NO_WORK
+        if not node.is_open and node.id not in ask.ask.reserved:
+            return NodeCheck.KEPT
+    if not fits_in(ask.resource, node.node.capacity):
+        return NodeCheck.TOO_SMALL
+    if not node.fits(shape.wanted):
+        return NodeCheck.FULL
+    return NodeCheck.REFUSED if ask.is_denied(node.id, allocate=True) else None
+
+
+def _lacks(node: NodeView, shape: Shape) -> Resource:
+    kinds = dict.fromkeys((kind for kind, _ in shape.wanted), 0)
+    return shortfall(shape.wanted, kinds | node.free, {})
+
+
+CHECKS: Final[tuple[Callable[[Case], Obstacle | None], ...]] = (
+    _pause,
+    _application,
+    _decision,
+    _gang,
+    _start,
+    _quota,
+    _limit,
+    _kept,
+    _node,
+)
+"""A feature that can hold an ask back has its line here, where the planner meets it."""
