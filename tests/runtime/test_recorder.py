@@ -161,7 +161,7 @@ def test_a_core_that_fails_leaves_a_trace_that_ends_with_the_blow(tmp_path: Path
     core.stop(PATIENCE_S)
     _, *deliveries, footer = read(path)
     assert ["Do", "Break"] == [record["type"] for record in deliveries]
-    assert {"record": "footer", "states": {}} == footer
+    assert {"record": "footer", "states": {}, "failure": str(core.failure)} == footer
 
 
 def test_a_recorder_by_itself_takes_nothing_once_it_is_closed(tmp_path: Path) -> None:

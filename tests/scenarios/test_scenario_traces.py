@@ -1,6 +1,7 @@
 """What a run leaves behind: a digest of all that was delivered, and a trace of it."""
 
 from collections.abc import Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,18 @@ import msgpack
 import pytest
 
 from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario.document import parse_scenario
+from yunikorn_actors.scenario.drivers import SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.replay import replay
+from yunikorn_actors.trace.show import Look, Wanted, show
 
 BUSY = """\
 name: a small race
@@ -72,6 +79,30 @@ def test_the_trace_of_a_run_that_fails_is_whole(tmp_path: Path) -> None:
     outcome = run(trace=path, checkers=lambda: (ObjectsToApplications(),))
     *_, last, footer = records(path)
     assert ("ApplicationsRequested", outcome.digest) == (last["type"], footer["digest"])
+    assert "InvariantViolation" in footer["failure"]
+    assert {} == footer["states"]
+
+
+def test_the_message_that_breaks_a_machine_is_in_the_trace(tmp_path: Path) -> None:
+    path = tmp_path / "run.trace"
+    driver = SimulatorDriver(
+        topology="proposing", settings=Settings(), seed=0, trace=path, checkers=()
+    )
+    driver.core._post(CONTEXT, Accepted(), "test")
+    with pytest.raises(KeyError):
+        driver.settle()
+    driver.close()
+    *_, last, footer = records(path)
+    assert ("Accepted", CONTEXT) == (last["type"], last["mailbox"])
+    assert footer["failure"].startswith("KeyError(")
+    with TraceReader(path) as trace:
+        outcome = replay(trace)
+    assert outcome.difference is None
+    assert "context/1 fails on Accepted" in outcome.failures[0]
+    shown = StringIO()
+    with TraceReader(path) as trace:
+        show(trace, shown, Wanted(), Look())
+    assert "1 messages; the run failed: KeyError(" in shown.getvalue()
 
 
 def test_the_trace_of_a_run_on_threads(tmp_path: Path) -> None:

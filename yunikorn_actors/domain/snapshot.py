@@ -6,8 +6,11 @@ in an order that does not depend on how the state came about.
 
 from typing import Any
 
+from msgspec import msgpack
+
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application, FinishedApplication
+from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
@@ -20,6 +23,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "name": state.name,
         "revision": state.revision,
         "held": state.held,
+        "config": _config(state.config),
         "capacity": _amounts(state.capacity),
         "allocations": state.allocation_count,
         "refused_node_actions": state.refused_node_actions,
@@ -37,6 +41,11 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
     }
 
 
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a part of the configuration
+    """Give it as a recording would give it back: lists where there were tuples."""
+    return msgpack.decode(msgpack.encode(value))
+
+
 def _amounts(resource: Resource | None) -> dict[str, int]:
     return {} if resource is None else dict(sorted(saturated(pruned(resource)).items()))
 
@@ -44,6 +53,14 @@ def _amounts(resource: Resource | None) -> dict[str, int]:
 def _limit(resource: Resource | None) -> dict[str, int]:
     """A limit of zero is a limit, so zeros stay."""
     return {} if resource is None else dict(sorted(saturated(resource).items()))
+
+
+def _config(config: PartitionConfig | None) -> dict[str, Any]:
+    """The settings of the partition itself: what its queues are stands with them."""
+    if config is None:
+        return {}
+    names = [name for name in config.__struct_fields__ if name != "root"]
+    return {name: _plain(getattr(config, name)) for name in names}
 
 
 def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
@@ -56,11 +73,17 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "guaranteed": _limit(spec.guaranteed),
         "max_applications": spec.max_applications,
         "properties": dict(sorted(spec.properties.items())),
+        "position": spec.position,
+        "submit_acl": spec.submit_acl,
+        "admin_acl": spec.admin_acl,
+        "limits": _plain(spec.limits),
+        "template": _plain(spec.template),
         "allocated": _amounts(queue.allocated),
         "pending": _amounts(queue.pending),
         "preempting": _amounts(queue.preempting),
         "claimed": _amounts(queue.claimed),
         "running_apps": queue.running_apps,
+        "allocating": sorted(queue.allocating),
         "applications": sorted(queue.applications.values()),
     }
 
@@ -70,6 +93,7 @@ def _node(node: Node) -> dict[str, Any]:
         "capacity": _amounts(node.capacity),
         "allocated": _amounts(node.allocated),
         "occupied": _amounts(node.occupied),
+        "occupied_reported": _amounts(node.occupied_reported),
         "available": _amounts(node.available),
         "schedulable": node.is_schedulable,
         "drained": node.drained,
@@ -91,6 +115,7 @@ def _application(app: Application) -> dict[str, Any]:
         "groups": list(spec.groups),
         "group": app.group,
         "submitted_ns": app.submitted_ns,
+        "started_ns": app.started_ns,
         "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
         "allocated": _amounts(app.allocated),
         "placeholders": _amounts(app.placeholders),
@@ -98,13 +123,16 @@ def _application(app: Application) -> dict[str, Any]:
         "asks": [
             {
                 "key": ask.spec.key,
+                "sequence": ask.sequence,
                 "resource": _amounts(ask.spec.resource),
                 "repeats": ask.remaining,
+                "taken": ask.taken,
                 "priority": ask.spec.priority,
                 "created_ns": ask.created_ns,
                 "task_group": ask.spec.task_group,
                 "placeholder": ask.spec.placeholder,
                 "told": ask.told.value,
+                "reserved": list(ask.reserved),
             }
             for ask in app.waiting_asks()
         ],

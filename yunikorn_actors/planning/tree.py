@@ -34,13 +34,15 @@ class Tree:
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
 
-    def add_queue(self, queue: Queue) -> None:
+    def add_queue(self, queue: Queue, capacity: Resource) -> None:
+        """Nothing waits for it yet, so it is measured by itself."""
         parent = None if queue.parent is None else self.queues[queue.parent.path]
         self.queues[queue.path] = view = QueueView(queue, parent)
         if parent is None:
             self.root = view
         else:
             parent.below.append(view)
+        view.measure(capacity)
 
     def remove_queue(self, path: str) -> None:
         view = self.queues.pop(path)
@@ -212,24 +214,8 @@ class Tree:
 
         Rare, so everything is measured again; what waits for a queue is asked again.
         """
-        fair_max: dict[str, Resource] = {}
-        for path, view in self.queues.items():
-            spec = view.queue.spec
-            if view.parent is None:
-                view.limit = fair_max[path] = capacity
-            else:
-                view.read_limit()
-                inherited = fair_max[view.parent.queue.path]
-                fair_max[path] = inherited | (spec.max or {}) if inherited else {}
-            view.denominators = fair_max[path] | (spec.guaranteed or {})
-            quotas = tuple(q for q in view.lineage if q.parent is not None and q.limit is not None)
-            view.limits = (*quotas, view.lineage[-1])
-            view.is_entitled = any(level.queue.spec.guaranteed for level in view.lineage)
-            view.application_limits = tuple(
-                level
-                for level in view.lineage
-                if level.queue.spec.max_applications or level.is_stateaware
-            )
+        for view in self.queues.values():
+            view.measure(capacity)
         for view in self.queues.values():
             self.wake_waiters(view)
             self.wake_held(view)

@@ -32,8 +32,7 @@ class View(GangView):
             self.order_is_stale = True
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
-        self.tree.add_queue(self.state.queues[fact.path])
-        self.order_is_stale = True
+        self.tree.add_queue(self.state.queues[fact.path], self.state.capacity)
 
     def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
         """Another sort policy gives keys that do not compare with the old ones: all leave first."""
@@ -51,7 +50,6 @@ class View(GangView):
 
     def _on_queue_removed(self, fact: f.QueueRemoved) -> None:
         self.tree.remove_queue(fact.path)
-        self.order_is_stale = True
 
     def _on_node_added(self, fact: f.NodeAdded) -> None:
         node = self.state.nodes[fact.node_id]

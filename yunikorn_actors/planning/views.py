@@ -15,7 +15,7 @@ from yunikorn_actors.domain.application import SCHEDULABLE, Application, Applica
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, sub_only_existing
-from yunikorn_actors.domain.share import usage_key
+from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.limits import LimitView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Wanted
@@ -160,6 +160,7 @@ class QueueView:
         "children",
         "denominators",
         "entry",
+        "fair_max",
         "held",
         "is_entitled",
         "is_stateaware",
@@ -187,6 +188,7 @@ class QueueView:
         self.used: Resource = {}
         self.waiting = 0
         """Total of all amounts that wait below; breaks ties between equal shares."""
+        self.fair_max: Resource = {}
         self.denominators: Resource = {}
         self.limit: Resource | None = None
         self.application_limits: tuple[QueueView, ...] = ()
@@ -224,6 +226,25 @@ class QueueView:
         spec, claimed = self.queue.spec, self.queue.claimed
         self.limit = sub_only_existing(spec.max, claimed) if any(claimed.values()) else spec.max
 
+    def measure(self, capacity: Resource) -> None:
+        """Work out what limits it and what its share is a share of; its parent comes first."""
+        spec = self.queue.spec
+        if self.parent is None:
+            self.limit = self.fair_max = capacity
+        else:
+            self.read_limit()
+            inherited = self.parent.fair_max
+            self.fair_max = inherited | (spec.max or {}) if inherited else {}
+        self.denominators = self.fair_max | (spec.guaranteed or {})
+        quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
+        self.limits = (*quotas, self.lineage[-1])
+        self.is_entitled = any(level.queue.spec.guaranteed for level in self.lineage)
+        self.application_limits = tuple(
+            level
+            for level in self.lineage
+            if level.queue.spec.max_applications or level.is_stateaware
+        )
+
     def exported_priority(self) -> int:
         """Work the priority out from what is below; without anything waiting there is none."""
         highest = max(self.ranks, default=NO_PRIORITY)
@@ -260,21 +281,10 @@ class QueueView:
         if properties.queue_sort_policy is QueueSortPolicy.FIFO:
             rank: float = self.queue.spec.position
         else:
-            rank = self._share()
+            rank = fair_share(self.used, self.denominators, None)
         if properties.application_sort_priority:
             return (-self.priority, rank, -self.waiting, self.queue.path)
         return (rank, -self.priority, -self.waiting, self.queue.path)
-
-    def _share(self) -> float:
-        share = 0.0
-        denominators = self.denominators
-        for kind, quantity in self.used.items():
-            if quantity > 0:
-                size = denominators.get(kind)
-                if size is not None:
-                    part = quantity / size if size > 0 else 1.0
-                    share = max(share, part)
-        return share
 
     def room_for(self, wanted: Wanted) -> bool:
         """Does this queue's own limit leave room; only types it names are limited."""

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
-from yunikorn_actors.domain.config import SchedulerConfig, parse_config
+from yunikorn_actors.domain.config import SchedulerConfig
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
@@ -40,6 +40,7 @@ from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Envel
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies, is_reply
@@ -83,7 +84,7 @@ class SchedulerCore(Gateway):
             instance=instance or secrets.token_hex(4),
         )
         self._trace = None if trace is None else Path(trace)
-        self._config = None if config is None else parse_config(_text_of(config))
+        self._config = None if config is None else read_config(config)
         self._shells = Shells()
         self._replies = Replies()
         self._marks = count(1)
@@ -377,22 +378,17 @@ class SchedulerCore(Gateway):
         """A machine that failed, or that is still at work, is in no state to speak of."""
         if self.recorder is None:
             return
-        states: dict[str, str] = {}
-        if self.failure is None:
+        footer: dict[str, Any] = {"states": {}}
+        if self.failure is not None:
+            footer["failure"] = str(self.failure)
+        else:
             at_work = {shell.address for shell in left}
-            states = {
+            footer["states"] = {
                 address: state_digest(machine.canonical_state())
                 for address, machine in self._shells.machines().items()
                 if address not in at_work
             }
-        self.recorder.close({"states": states}, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
-
-
-def _text_of(config: str | Path) -> str:
-    """Read a file; a text tells itself from the name of one by a colon, which each has."""
-    if isinstance(config, str) and (":" in config or not config.strip()):
-        return config
-    return Path(config).read_text(encoding="utf-8")
+        self.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

@@ -5,7 +5,6 @@ rest is then a matter of watching: nothing under way for a little while.
 """
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -15,7 +14,6 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import TraceDigest, state_digest
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.system import SchedulerCore
@@ -55,16 +53,6 @@ class Driver(Protocol):
     def close(self) -> None: ...
 
 
-class _Listener:
-    """Stands among the checkers, and hands on what was delivered."""
-
-    def __init__(self, hear: Callable[[Delivery], None]) -> None:
-        self._hear = hear
-
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
-        self._hear(delivery)
-
-
 class SimulatorDriver:
     def __init__(
         self, *, topology: TopologyName, settings: Settings, seed: int, trace: Path | None,
@@ -74,12 +62,12 @@ class SimulatorDriver:
         self._recorder = (
             None if trace is None else Recorder(trace, _header(topology, settings, seed))
         )
-        recording = () if self._recorder is None else (_Listener(self._recorder.add),)
+        recording = () if self._recorder is None else (self._recorder.add,)
         self.core = Simulator(
             Topology(topology, settings=settings, instance=INSTANCE),
             chooser=chooser_of(seed),
-            # What a checker objects to must be in the trace already.
-            checkers=(*recording, _Listener(self._digest.add), *checkers),
+            checkers=checkers,
+            recorders=(*recording, self._digest.add),
         )
 
     def settle(self) -> None:
@@ -97,8 +85,13 @@ class SimulatorDriver:
         """End the trace; a disk that did not take all of it is the caller's to hear of."""
         if self._recorder is None:
             return
-        states = {address: state_digest(state) for address, state in self.core.states().items()}
-        self._recorder.close({"states": states, "digest": self._digest.hex()})
+        footer: dict[str, Any] = {"states": {}, "digest": self._digest.hex()}
+        if self.core.failure is None:
+            states = self.core.states().items()
+            footer["states"] = {address: state_digest(state) for address, state in states}
+        else:
+            footer["failure"] = repr(self.core.failure)
+        self._recorder.close(footer)
         if self._recorder.failure is not None:
             raise self._recorder.failure
 

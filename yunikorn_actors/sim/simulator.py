@@ -59,9 +59,13 @@ class Simulator(Gateway):
         *,
         chooser: Chooser | None = None,
         checkers: tuple[Checker, ...] = (),
+        recorders: tuple[Callable[[Delivery], None], ...] = (),
         accounts: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
-        """`accounts` is what the resolver `os` knows here: users, each with the groups."""
+        """`accounts` is what the resolver `os` knows here: users, each with the groups.
+
+        Recorders hear of a message before it is handled, so also of the one that breaks the run.
+        """
         known = {} if accounts is None else accounts
         super().__init__(lookups={"os": known.get}, now_ns=lambda: self.now_ns)
         self.now_ns = EPOCH_NS
@@ -71,6 +75,9 @@ class Simulator(Gateway):
         self._topology = topology
         self._chooser = chooser or Fifo()
         self._checkers = checkers
+        self._recorders = recorders
+        self.failure: Exception | None = None
+        """What ended the run: a machine raised, or a checker objected."""
         self._callbacks: dict[str, si.ResourceManagerCallback] = {}
         self._replies: dict[str, Message] = {}
         self._reply_numbers = count(1)
@@ -142,15 +149,24 @@ class Simulator(Gateway):
             self.now_ns,
             envelope.message,
         )
-        self._at = (Cause(address, step), envelope.stimulus)
+        for record in self._recorders:
+            record(delivery)
         try:
-            self._handle(address, envelope)
+            self._handle(address, envelope, Cause(address, step))
+            for checker in self._checkers:
+                checker.delivered(self, delivery)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    def _handle(self, address: str, envelope: Envelope, at: Cause) -> None:
+        self._at = (at, envelope.stimulus)
+        try:
+            self._dispatch(address, envelope)
         finally:
             self._at = None
-        for checker in self._checkers:
-            checker.delivered(self, delivery)
 
-    def _handle(self, address: str, envelope: Envelope) -> None:
+    def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)
         if machine is not None:
             for effect in machine.handle(envelope.message, self.now_ns):

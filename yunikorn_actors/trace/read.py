@@ -52,9 +52,10 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
 
 
 class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"):
-    """The digest of each machine's state at the end."""
+    """The digest of each machine's state at the end; none of a run that failed."""
 
     states: dict[str, str]
+    failure: str = ""
 
 
 _Record = Header | DeliveryRecord | Footer

@@ -189,4 +189,6 @@ def _closing(trace: TraceReader, shown: int, total: int, *, stopped: bool) -> st
     counted = f"{total} messages" if shown == total else f"{shown} of {total} messages"
     if trace.footer is None:
         return f"\n{counted}; incomplete: the run is still being recorded, or was cut off"
+    if trace.footer.failure:
+        return f"\n{counted}; the run failed: {printable(trace.footer.failure)}"
     return f"\n{counted}; complete"
