@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from support import APP, Lab, Recorder
+from picky import Picky
+from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.questions import Questions
@@ -16,24 +17,6 @@ from yunikorn_actors.sim.simulator import Simulator
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
 HOUR_NS = 3_600_000_000_000
-
-
-class Picky(Recorder):
-    """Refuses pairs of key and node, and remembers every question."""
-
-    def __init__(self, *denied: tuple[str, str]) -> None:
-        super().__init__()
-        self.denied = set(denied)
-        self.asked: list[tuple[str, str, bool]] = []
-
-    def predicates(self, args: si.PredicatesArgs) -> str | None:
-        self.asked.append((args.allocation_key, args.node_id, args.allocate))
-        pair = (args.allocation_key, args.node_id)
-        return f"no {pair[1]}" if pair in self.denied else None
-
-    def take_questions(self) -> list[tuple[str, str, bool]]:
-        asked, self.asked = self.asked, []
-        return asked
 
 
 def picky_lab(

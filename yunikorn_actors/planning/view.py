@@ -153,12 +153,19 @@ class View(GangView):
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         """What is in flight of the old size keeps its amounts until it is settled."""
         app = self.app_of(fact.spec.application_id)
+        self._resize_targets(app, fact.spec.key)
         view = app.asks.get(fact.spec.key)
         if view is None:
             self.watch(app, app.app.asks[fact.spec.key])
             self.follow_gang(app)
             return
         self.reshape(view, self.tree.shape_of(fact.spec))
+
+    def _resize_targets(self, app: AppView, key: str) -> None:
+        """What a parked ask holds on another node follows its size (H-15)."""
+        for swap in app.app.swaps.values():
+            if swap.key == key and swap.crosses:
+                self.refresh_node(self.nodes.views[swap.node_id])
 
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape."""
