@@ -236,7 +236,9 @@ class Gangs:
             return [self._cancel(planner, ask, item) for item in tuple(group.values())]
         for placeholder in group.values():
             if fits_in(ask.resource, placeholder.resource):
-                node = planner.nodes.first_other(ask.shape, placeholder.node_id)
+                node = planner.nodes.first_other(
+                    ask.shape, placeholder.node_id, ask.app.node_policy
+                )
                 if node is not None:
                     return [self._replace(planner, ask, placeholder, node)]
         return []

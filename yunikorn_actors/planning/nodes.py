@@ -14,6 +14,7 @@ What is free here is what the replica has available less what proposals in fligh
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterator
 
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import Resource
@@ -122,14 +123,14 @@ class NodeIndex:
         if view.entry is not None:
             self._move(view)
 
-    def first_fit(self, shape: Shape) -> NodeView | None:
-        """Return the first node in order that has room."""
+    def first_fit(self, shape: Shape, policy: str = "") -> NodeView | None:
+        """Return the first node that has room, in the order of a policy of its own, if any."""
         wanted = shape.wanted
         if shape.required_node:
             required = self.views.get(shape.required_node)
             return required if required is not None and required.serves(shape) else None
-        if shape.denial is not None:
-            return self._first_served(shape)
+        if shape.denial is not None or policy not in {"", self._policy}:
+            return next(self._serving(shape, policy), None)
         floor = self._floors.get(shape)
         number = start = 0
         if floor is not None:
@@ -151,21 +152,45 @@ class NodeIndex:
         self._floors.pop(shape, None)
         return None
 
-    def _first_served(self, shape: Shape) -> NodeView | None:
-        """As `first_fit`, for an ask that may not go to every node."""
-        for run, ceiling in zip(self._runs, self._ceilings, strict=True):
-            if all(quantity <= ceiling.get(kind, 0) for kind, quantity in shape.wanted):
-                for _, _, view in run:
-                    if view.serves(shape):
-                        return view
-        return None
+    def first_other(self, shape: Shape, node_id: str, policy: str = "") -> NodeView | None:
+        """As `first_fit`, leaving one out."""
+        others = (view for view in self._serving(shape, policy) if view.id != node_id)
+        return next(others, None)
 
-    def first_other(self, shape: Shape, node_id: str) -> NodeView | None:
-        """Return the first node with room, leaving one out."""
-        for view in self.in_order():
-            if view.id != node_id and view.serves(shape):
-                return view
-        return None
+    def _serving(self, shape: Shape, policy: str) -> Iterator[NodeView]:
+        """Yield the nodes that can hold it, also an ask that may not go to every node."""
+        walk = self._forwards if policy in {"", self._policy} else self._backwards
+        return (view for view in walk(shape.wanted) if view.serves(shape))
+
+    def _forwards(self, wanted: Wanted) -> Iterator[NodeView]:
+        """Yield all nodes but those of runs that have no room."""
+        for number, run in enumerate(self._runs):
+            if self._may_hold(number, wanted):
+                for _, _, view in run:
+                    yield view
+
+    def _backwards(self, wanted: Wanted) -> Iterator[NodeView]:
+        """As `_forwards`, the other policy's order: scores fall, and ids decide between equals."""
+        number = len(self._runs) - 1
+        end = len(self._runs[number]) if self._runs else 0
+        while number >= 0:
+            if not end or not self._may_hold(number, wanted):
+                number -= 1
+                end = len(self._runs[number])
+                continue
+            score = self._runs[number][end - 1][:1]
+            first = bisect_left(self._last, score)
+            begin = bisect_left(self._runs[first], score)
+            for place in range(first, number + 1):
+                run = self._runs[place]
+                equals = run[begin if place == first else 0 : end if place == number else None]
+                for _, _, view in equals:
+                    yield view
+            number, end = first, begin
+
+    def _may_hold(self, number: int, wanted: Wanted) -> bool:
+        ceiling = self._ceilings[number]
+        return all(quantity <= ceiling.get(kind, 0) for kind, quantity in wanted)
 
     def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:
         run = self._runs[number]

@@ -107,7 +107,7 @@ class Planner(View):
         for ask in self.gangs.first_tries():
             if len(proposals) >= limit or self._gate(ask) or ask.app.held_at():
                 continue
-            node = self.nodes.first_fit(ask.shape)
+            node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
             if node is not None:
                 proposals.append(self._decide(ask, ask.app.leaf, node))
 
@@ -136,7 +136,7 @@ class Planner(View):
             self.tree.refuse(lane, gate)
             self.findings.note_lane(lane)
             return True
-        node = self.nodes.first_fit(ask.shape)
+        node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
         if node is not None:
             proposals.append(self._decide(ask, leaf, node))
             return True

@@ -13,6 +13,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
@@ -84,6 +85,7 @@ class AppView:
         "is_admitting",
         "leaf",
         "limits",
+        "node_policy",
         "owner",
         "piles",
         "priority",
@@ -104,6 +106,9 @@ class AppView:
         """Where as many applications run as may; this one waits for a place."""
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
+        chosen = tag_of(app.spec, NODE_POLICY_TAG)
+        self.node_policy = chosen if chosen in NODE_POLICIES else ""
+        """The order of nodes that it chose for itself."""
         self.starting = 0
         """Decisions in flight for an application that does not run yet."""
         self.priority = NO_PRIORITY
@@ -149,6 +154,8 @@ Gate = Union["QueueView", LimitView]
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[float, float, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
+NODE_POLICY_TAG = "node.sort.policy"
+NODE_POLICIES = ("fair", "binpacking")
 NO_PRIORITY = -(2**31)
 _PRIORITY_MAX = 2**31 - 1
 

@@ -1,0 +1,74 @@
+"""An application may choose the order of nodes for itself; everybody else keeps the partition's."""
+
+from random import Random
+
+import pytest
+from written import APP, Written
+
+POLICIES = ("fair", "binpacking")
+
+
+def _cluster(policy: str, seed: int) -> Written:
+    """More nodes than one run holds, many of them equal, some full, some closed."""
+    dice = Random(seed)  # noqa: S311 - a seed, no secret
+    written = Written()
+    written.node_order(policy)
+    for number in range(230):
+        used = {"vcore": int(dice.random() * 11)} if dice.random() < 0.5 else {}
+        written.node(f"n{number:03}", used, vcore=10, memory=10)
+    for number in range(0, 230, 17):
+        written.schedule(f"n{number:03}", drained=True)
+    return written
+
+
+def _decides(written: Written, app: str) -> list[str]:
+    return [node for name, _, node in written.decide() if name == app]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("chosen", POLICIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_has_the_nodes_that_the_policy_would_give(policy: str, chosen: str, seed: int) -> None:
+    """The other policy's order is the reverse of scores, and the same order of ids."""
+    own = _cluster(policy, seed)
+    own.add(APP, tags={"Node.Sort.Policy": chosen})
+    own.ask("a", repeats=150, vcore=2, memory=1)
+    all_in_it = _cluster(chosen, seed)
+    all_in_it.add(APP)
+    all_in_it.ask("a", repeats=150, vcore=2, memory=1)
+    expected = _decides(all_in_it, APP)
+    assert 150 == len(expected)
+    assert expected == _decides(own, APP)
+
+
+def test_another_application_is_not_moved_by_it() -> None:
+    written = Written()
+    written.node("full", {"vcore": 5}, vcore=10)
+    written.node("wide", vcore=10)
+    written.add(APP, tags={"node.sort.policy": "binpacking"})
+    written.add("other")
+    written.ask("a", vcore=1)
+    written.ask("b", "other", vcore=1)
+    assert [(APP, "a", "full"), ("other", "b", "wide")] == written.decide()
+
+
+@pytest.mark.parametrize("tag", ["", "random", "FAIR"])
+def test_what_is_no_policy_counts_as_none(tag: str) -> None:
+    written = Written()
+    written.node("full", {"vcore": 5}, vcore=10)
+    written.node("wide", vcore=10)
+    written.node_order("binpacking")
+    written.add(APP, tags={"node.sort.policy": tag})
+    written.ask("a", vcore=1)
+    assert [(APP, "a", "full")] == written.decide()
+
+
+def test_a_reload_of_the_partitions_order_leaves_it_its_own() -> None:
+    written = Written()
+    written.node("full", {"vcore": 5}, vcore=10)
+    written.node("wide", vcore=10)
+    written.add(APP, tags={"node.sort.policy": "fair"})
+    written.ask("a", vcore=1)
+    assert [(APP, "a", "wide")] == written.decide()
+    written.node_order("binpacking")
+    assert [(APP, "a", "wide")] == written.decide()
