@@ -1,7 +1,10 @@
 """What facts about gangs and swaps change in the planner's view."""
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.resource import discharge
 from yunikorn_actors.planning.amounts import Amounts
+from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.views import AppView, AskView
 
 
@@ -55,6 +58,23 @@ class GangView(Amounts):
         self.follow_gang(app)
         self.rekey_app(app)
         self.stale_leaves[app.leaf] = None
+
+    def refresh_targets(self, app: AppView, ask: Ask) -> None:
+        """A parked ask has another size, and so has what it holds on other nodes."""
+        for swap in app.app.swaps.values():
+            if swap.key == ask.spec.key and swap.crosses:
+                self.refresh_node(self.nodes.views[swap.node_id])
+
+    def refresh_node(self, view: NodeView) -> None:
+        """The node itself changed: its size, whether it takes work, or whom it is kept for."""
+        free = dict(view.node.available)
+        for amount in self.coming_to(view):
+            discharge(free, amount)
+        self.nodes.refresh(view, free)
+        self.wake_for_node(view)
+        self.node_changes += 1
+        self.reserving_is_stale = True
+        self.unsettle(view)
 
     def placeholder_came(self, app: AppView, uuid: str) -> None:
         self.gangs.offer(app, app.app.allocations[uuid])

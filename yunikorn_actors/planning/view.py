@@ -11,7 +11,7 @@ from typing import Any
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
-from yunikorn_actors.domain.resource import Resource, discharge
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.gang_view import GangView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape
@@ -69,17 +69,6 @@ class View(GangView):
     def _on_node_removed(self, fact: f.NodeRemoved) -> None:
         self.nodes.discard(self.nodes.views[fact.node_id])
         self.order_is_stale = True
-
-    def refresh_node(self, view: NodeView) -> None:
-        """The node itself changed: its size, whether it takes work, or whom it is kept for."""
-        free = dict(view.node.available)
-        for amount in self.coming_to(view):
-            discharge(free, amount)
-        self.nodes.refresh(view, free)
-        self.wake_for_node(view)
-        self.node_changes += 1
-        self.reserving_is_stale = True
-        self.unsettle(view)
 
     def _resize_node(self, view: NodeView) -> None:
         self.refresh_node(view)
@@ -153,19 +142,14 @@ class View(GangView):
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         """What is in flight of the old size keeps its amounts until it is settled."""
         app = self.app_of(fact.spec.application_id)
-        self._resize_targets(app, fact.spec.key)
-        view = app.asks.get(fact.spec.key)
-        if view is None:
-            self.watch(app, app.app.asks[fact.spec.key])
+        view, ask = app.asks.get(fact.spec.key), app.app.asks[fact.spec.key]
+        if view is not None:
+            self.reshape(view, self.tree.shape_of(fact.spec))
+        elif ask.remaining:
+            self.watch(app, ask)
             self.follow_gang(app)
-            return
-        self.reshape(view, self.tree.shape_of(fact.spec))
-
-    def _resize_targets(self, app: AppView, key: str) -> None:
-        """What a parked ask holds on another node follows its size (H-15)."""
-        for swap in app.app.swaps.values():
-            if swap.key == key and swap.crosses:
-                self.refresh_node(self.nodes.views[swap.node_id])
+        if ask.parked:
+            self.refresh_targets(app, ask)
 
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape."""
