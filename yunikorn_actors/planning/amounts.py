@@ -45,6 +45,8 @@ class Amounts:
         """Something changed that can matter to a reservation, made or wanted."""
         self.preempting_is_stale = False
         """Something changed that can matter to who may take from whom."""
+        self.was_freed = False
+        """A node that was kept is not any more, or a decision about it has come out."""
         self.newly_waiting: dict[QueueView, int] = {}
         """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
         self.unsettled_nodes: dict[str, None] = {}

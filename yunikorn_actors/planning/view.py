@@ -263,6 +263,7 @@ class View(GangView):
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
         self._measure_claims(fact.application_id)
+        self.was_freed = True
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None and ask.open and ask.app.leaf.is_entitled:
             self._notice(ask)

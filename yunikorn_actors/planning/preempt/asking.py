@@ -14,15 +14,17 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.planning.preempt.rules import (
     Order,
+    Reach,
+    bounds_of,
     excess,
     fence_of,
-    guarantors,
     guards,
     is_reached,
     may_give,
     may_go,
     order_of,
     reach_of,
+    share_a_guarantee,
 )
 from yunikorn_actors.planning.preempt.usage import Usage
 
@@ -52,9 +54,14 @@ class Asking:
         self.leaf = leaf
         self.wanted = spec.resource
         self.priority = spec.priority
-        self._guarantors = guarantors(leaf, self.wanted)
+        self._bounds = bounds_of(leaf, self.wanted)
         usage.add(leaf, self.wanted)
-        self.reach = reach_of(leaf, self.priority, fence_of(leaf, self.wanted, usage))
+        fence = fence_of(leaf, self.wanted, usage, self._bounds)
+        self.reach: Reach = {
+            path: limit
+            for path, limit in reach_of(leaf, self.priority, fence).items()
+            if not share_a_guarantee(leaf, state.queues[path])
+        }
 
     def withdraw(self) -> None:
         self.usage.take(self.leaf, self.wanted)
@@ -62,10 +69,8 @@ class Asking:
     @property
     def is_hopeless(self) -> bool:
         """Nothing entitles it, its own guarantee is used up, or nobody is in reach."""
-        if not self._guarantors or not self.reach:
-            return True
-        own = self.leaf.spec.guaranteed
-        return bool(own and excess(own, self.usage.of(self.leaf), self.wanted))
+        own = excess(self._bounds.get(self.leaf.path), self.usage.of(self.leaf), self.wanted)
+        return bool(not self._bounds or not self.reach or own)
 
     # -- queues
 
@@ -78,12 +83,10 @@ class Asking:
 
     def lacks_guarantee(self) -> Iterator[Lack]:
         """Yield what would take the asking side above its own guarantee."""
-        for level in self._guarantors:
-            for kind in excess(level.spec.guaranteed, self.usage.of(level), self.wanted):
+        for level in self.leaf.lineage:
+            bound = self._bounds.get(level.path)
+            for kind in excess(bound, self.usage.of(level), self.wanted):
                 yield level, kind
-
-    def lacks(self) -> tuple[Lack, ...]:
-        return (*self.lacks_quota(), *self.lacks_guarantee())
 
     # -- victims
 
@@ -124,6 +127,10 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
         _is_own(held, asking) or _gives_way(state, held, asking.priority)
         for held in node.reservations.values()
     )
+
+
+def is_promised(node: Node) -> bool:
+    return any(held.claim is not None for held in node.reservations.values())
 
 
 def is_kept_for_another(node: Node, asking: AskSpec) -> bool:

@@ -40,6 +40,8 @@ class Preemptor:
         """Leaves with asks that may preempt, and when the first of them is to be looked at."""
         self._idle: dict[QueueView, int] = {}
         """Leaves for which nothing was found: when to look again once something has changed."""
+        self._blocked: dict[QueueView, None] = {}
+        """Leaves whose asks look again as soon as a node is not kept any more."""
         self._changes = 0
         self._attempts = 0
 
@@ -47,6 +49,8 @@ class Preemptor:
     def is_stale(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
         view = self._view
+        if view.was_freed and self._blocked:
+            return True
         return view.preempting_is_stale and bool(
             self._idle or view.newly_waiting or view.unsettled_nodes or view.state.quotas
         )
@@ -69,7 +73,7 @@ class Preemptor:
         if held.node is not None and view.nodes.views.get(held.node.id) is held.node:
             held.node.keeping -= 1
             view.refresh_node(held.node)
-        view.preempting_is_stale = True
+        view.preempting_is_stale = view.was_freed = True
         return held
 
     def reject(self, proposal_id: int) -> bool:
@@ -89,6 +93,10 @@ class Preemptor:
             for leaf, due_ns in self._idle.items():
                 self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
             self._idle.clear()
+        if view.was_freed:
+            view.was_freed = False
+            self._due.update(dict.fromkeys(self._blocked, 0))
+            self._blocked.clear()
         for leaf, created_ns in view.newly_waiting.items():
             due_ns = created_ns + self._delay_of(leaf)
             self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
@@ -276,9 +284,11 @@ class Preemptor:
             self._attempts += not search.is_over
             found = None if search.is_over else search.next(ask.ask.spec)
             if found is None or not found.victims:
-                # Where a node could not be looked at, what comes of it is the change to wait for.
-                ask.tried = None if search.is_partial else (now_ns, self._changes)
-                self._rest(leaf, now_ns + (0 if search.is_partial else PAUSE_NS))
+                if search.is_blocked:
+                    self._blocked[leaf] = None
+                else:
+                    ask.tried = (now_ns, self._changes)
+                self._rest(leaf, now_ns + PAUSE_NS)
                 return
             yield self._propose(
                 PreemptionRule.GUARANTEE,

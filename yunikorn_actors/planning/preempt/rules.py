@@ -26,18 +26,19 @@ def is_entitled(queue: Queue) -> bool:
 # -- the asking side
 
 
-def guarantors(leaf: Queue, wanted: Resource) -> tuple[Queue, ...]:
-    """Return the queues whose guarantees bound what may be taken for an ask of this leaf.
+Bounds = dict[str, Resource]
+"""Path of a queue to what it is guaranteed, which bounds what may be taken for it."""
 
-    Its own guarantee alone where it has one; else those of all its ancestors. None of them may name
-    a type that is wanted: then nothing entitles the ask.
+
+def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
+    """Return which guarantees bound the asking side, or none where nothing entitles the ask.
+
+    Its own alone where it has one; else those of all its ancestors.
     """
     queues = (leaf,) if leaf.spec.guaranteed else leaf.lineage
-    named = tuple(queue for queue in queues if queue.spec.guaranteed)
-    entitled = any(
-        wanted.get(kind, 0) > 0 for queue in named for kind in queue.spec.guaranteed or {}
-    )
-    return named if entitled else ()
+    bounds = {queue.path: queue.spec.guaranteed for queue in queues if queue.spec.guaranteed}
+    entitled = any(wanted.get(kind, 0) > 0 for bound in bounds.values() for kind in bound)
+    return bounds if entitled else {}
 
 
 def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[str, ...]:
@@ -51,15 +52,19 @@ def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[st
     )
 
 
-def fence_of(leaf: Queue, wanted: Resource, usage: Usage) -> Queue:
+def fence_of(leaf: Queue, wanted: Resource, usage: Usage, bounds: Bounds) -> Queue:
     """Return the first queue that fences its asks in, or has to lose something itself.
 
-    The usage is that with the ask.
+    It has, where its maximum or the guarantee that bounds it leaves no room for the ask, which the
+    usage contains already.
     """
     for level in leaf.lineage:
         if level.properties.preemption_policy is PreemptionPolicy.FENCE:
             return level
-        if level.parent is not None and excess(level.spec.max, usage.of(level), wanted):
+        used = usage.of(level)
+        if level.parent is not None and excess(level.spec.max, used, wanted):
+            return level
+        if excess(bounds.get(level.path), used, wanted):
             return level
     return leaf.lineage[-1]
 
@@ -121,15 +126,16 @@ def is_reached(reach: Reach, leaf: Queue, allocation: Allocation) -> bool:
 
 
 def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:
-    """Return the queues whose guarantees protect work of the giving leaf from the asking one.
-
-    Those on its own branch; where there are none and the asking leaf has no guarantee by itself
-    either, both share that of a common ancestor, and nothing within it may be taken.
-    """
+    """Return the queues whose guarantees protect work of the giving leaf from the asking one."""
     common = frozenset(queue.path for queue in asking.lineage)
-    guaranteed = [queue for queue in giving.lineage if queue.spec.guaranteed]
-    own = tuple(queue for queue in guaranteed if queue.path not in common)
-    return own or (() if asking.spec.guaranteed else tuple(guaranteed[:1]))
+    return tuple(q for q in giving.lineage if q.spec.guaranteed and q.path not in common)
+
+
+def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
+    """Whether both live on what is guaranteed to a common ancestor, so that none is entitled."""
+    if asking.spec.guaranteed or guards(asking, giving):
+        return False
+    return any(queue.spec.guaranteed for queue in giving.lineage)
 
 
 def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:

@@ -38,8 +38,6 @@ class Scene:
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of those that have to go already."""
-        self.is_partial = False
-        """A reservation of some node is on its way, so that node could not be looked at."""
 
     def _expected(self, queue: Queue) -> Resource:
         """As in the replica, with what proposals in flight will use."""
@@ -64,7 +62,6 @@ class Scene:
         """Return what the node has and will have; None where it is not to be had."""
         if node.id not in self._rooms:
             view = self._view.nodes.views[node.id]
-            self.is_partial = self.is_partial or view.keeping > 0
             self._rooms[node.id] = None if view.keeping else room_on(node, view.free)
         return self._rooms[node.id]
 

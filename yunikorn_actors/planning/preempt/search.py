@@ -12,18 +12,21 @@ from typing import NamedTuple
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.preempt.asking import (
     Asking,
     Lack,
     Victim,
     is_kept_for_another,
+    is_promised,
     is_usable,
 )
 from yunikorn_actors.planning.preempt.rules import Order
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.usage import Usage
 
+RETRACTIONS_MAX = 100
+"""Choices that are taken back for one node, at most."""
 Score = tuple[bool, bool, int, str]
 
 
@@ -45,12 +48,10 @@ class Search:
         self._heap: list[tuple[Score, str]] | None = None
         self.is_over = False
         """Nothing was found, and nothing will be found within this plan."""
+        self.is_blocked = False
+        """A node could not be looked at, because others go there for somebody else."""
         self._asking: Asking
         self._spec = spec
-
-    @property
-    def is_partial(self) -> bool:
-        return self._scene.is_partial
 
     def next(self, spec: AskSpec) -> Found | None:
         """Find victims for one more ask; what it gets is taken from then on."""
@@ -85,6 +86,7 @@ class Search:
             self._scene.keep(node)
         else:
             self._scene.promise(node, self._asking.wanted)
+            self._offer(node_id)
         for changed in dict.fromkeys(victim.allocation.node_id for victim in more):
             self._offer(changed)
 
@@ -117,6 +119,7 @@ class Search:
         node = self._state.nodes[node_id]
         room = self._scene.room_on(node)
         if room is None or not is_usable(self._state, node, self._spec):
+            self.is_blocked = self.is_blocked or room is None or is_promised(node)
             return None
         short = {
             kind: quantity - room.get(kind, 0)
@@ -124,18 +127,43 @@ class Search:
             if quantity > 0 and quantity > room.get(kind, 0)
         }
         picked: list[Victim] = []
-        for victim in self._candidates_on(node_id) if short else ():
-            if _helps(victim.resource, short) and self._asking.may_take(victim):
-                self._asking.take(victim)
-                picked.append(victim)
-                _reduce(short, victim.resource)
-                if not _is_short(short):
-                    break
+        found = not short or self._pick(self._candidates_on(node_id), short, picked)
+        found = found and not any(self._asking.lacks_guarantee())
         for victim in picked:
             self._asking.give_back(victim)
-        if _is_short(short) or (not picked and is_kept_for_another(node, self._spec)):
+        if not found or (not picked and is_kept_for_another(node, self._spec)):
             return None
         return _without_needless(picked, short)
+
+    def _pick(self, candidates: list[Victim], short: Resource, picked: list[Victim]) -> bool:
+        """Take them in order until nothing is short.
+
+        Whoever was taken may leave no room above a guarantee for one that would do instead. Then
+        the last choice is taken back and the search goes on, as long as it may take.
+        """
+        asking = self._asking
+        # Positions at which a victim was taken; what lies behind them has been decided.
+        taken_at: list[int] = []
+        position, steps = 0, 0
+        while _is_short(short):
+            if position == len(candidates):
+                steps += 1
+                if not taken_at or steps > RETRACTIONS_MAX:
+                    return False
+                position = taken_at.pop()
+                victim = picked.pop()
+                asking.give_back(victim)
+                _grow(short, victim.resource)
+                position += 1
+                continue
+            victim = candidates[position]
+            if _helps(victim.resource, short) and asking.may_take(victim):
+                asking.take(victim)
+                picked.append(victim)
+                taken_at.append(position)
+                _reduce(short, victim.resource)
+            position += 1
+        return True
 
     def _candidates_on(self, node_id: str) -> list[Victim]:
         found = self._candidates.get(node_id)
@@ -157,7 +185,7 @@ class Search:
 
     def _more(self, node_id: str, victims: list[Victim]) -> list[Victim] | None:
         """Pick whoever else has to go so that the quotas let the ask in; None if they cannot."""
-        lacks = self._asking.lacks()
+        lacks = tuple(self._asking.lacks_quota())
         more: list[Victim] = []
         if not lacks:
             return more
@@ -167,7 +195,7 @@ class Search:
             if self._asking.may_take(victim):
                 self._asking.take(victim)
                 more.append(victim)
-                lacks = self._asking.lacks()
+                lacks = tuple(self._asking.lacks_quota())
                 if not lacks:
                     return self._spare(more)
         for victim in more:
@@ -184,7 +212,7 @@ class Search:
         kept = list(more)
         for victim in reversed(more):
             self._asking.give_back(victim)
-            if self._asking.lacks():
+            if any(self._asking.lacks_quota()):
                 self._asking.take(victim)
             else:
                 kept.remove(victim)
@@ -214,11 +242,16 @@ def _reduce(short: Resource, resource: Resource) -> None:
         short[kind] -= resource.get(kind, 0)
 
 
+def _grow(short: Resource, resource: Resource) -> None:
+    for kind in short:
+        short[kind] += resource.get(kind, 0)
+
+
 def _without_needless(picked: list[Victim], short: Resource) -> list[Victim]:
     """Leave out whom a bigger one that came later made needless."""
     kept = list(picked)
     for victim in reversed(picked):
-        charge(short, {kind: victim.resource.get(kind, 0) for kind in short})
+        _grow(short, victim.resource)
         if _is_short(short):
             _reduce(short, victim.resource)
         else:
