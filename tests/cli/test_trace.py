@@ -56,6 +56,17 @@ def test_show_prints_payloads_in_full(path: Path, capsys: Screen) -> None:
     assert '  "partition": "p",\n' in capsys.readouterr().out
 
 
+def test_draw_draws_what_is_wanted(path: Path, capsys: Screen) -> None:
+    write(path, RunCycle(partition="p", epoch=1), RunCycle(partition="q", epoch=1))
+    ids = ["--about", "p", "--about", "q"]
+    assert main(["trace", "draw", str(path), *ids]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[2:]] == ["p", "q"]
+    assert main(["trace", "draw", str(path), *ids, "--limit", "1"]) == 0
+    assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()[2:]] == ["p"]
+    assert main(["trace", "draw", str(path), "--about", "nothing"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "expected"),
     [

@@ -111,12 +111,12 @@ WANTED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a stimulus": ({"stimulus": "node-4"}, ["node-4"]),
     "a mailbox": ({"mailbox": "context"}, ["node-1", "node-2", "node-3", "node-4"]),
     "another mailbox": ({"mailbox": "rm_proxy"}, []),
-    "an allocation key": ({"about": "b"}, ["node-2", "node-3"]),
-    "a node": ({"about": "n2"}, ["node-3"]),
-    "a resource type": ({"about": "memory"}, ["node-2"]),
-    "an application": ({"about": "app-1"}, ["node-1", "node-3"]),
-    "a part of an id": ({"about": "app"}, []),
-    "two of them": ({"about": "b", "type": "FactsAppended"}, ["node-2"]),
+    "an allocation key": ({"about": ("b",)}, ["node-2", "node-3"]),
+    "a node": ({"about": ("n2",)}, ["node-3"]),
+    "a resource type": ({"about": ("memory",)}, ["node-2"]),
+    "an application": ({"about": ("app-1",)}, ["node-1", "node-3"]),
+    "a part of an id": ({"about": ("app",)}, []),
+    "two of them": ({"about": ("b",), "type": "FactsAppended"}, ["node-2"]),
 }
 
 
@@ -139,7 +139,7 @@ def test_a_mailbox_may_be_named_without_what_tells_it_apart(path: Path) -> None:
 
 
 def test_facts_about_others_are_counted(path: Path) -> None:
-    lines = body(shown(write(path, facts("a", "b", "c")), about="b"))
+    lines = body(shown(write(path, facts("a", "b", "c")), about=("b",)))
     assert [line.strip() for line in lines[1:]] == [
         "ForeignAllocationPut b -> n1 vcore=1,memory=2",
         "and 2 about others",

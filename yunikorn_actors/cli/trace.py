@@ -8,17 +8,25 @@ import sys
 from pathlib import Path
 
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import Look, Wanted, printable, show
 
 _SHOW = "print a recorded run, one message on a line"
+_DRAW = "draw who told whom in a recorded run, from top to bottom"
 _REPLAY = "run the recorded messages through the core again and compare all that it does"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
-    _add_show(commands.add_parser("show", help=_SHOW, description=_SHOW))
+    shown = commands.add_parser("show", help=_SHOW, description=_SHOW)
+    _add_wanted(shown)
+    shown.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
+    shown.set_defaults(part=_show)
+    drawn = commands.add_parser("draw", help=_DRAW, description=_DRAW)
+    _add_wanted(drawn)
+    drawn.set_defaults(part=_draw)
     replayed = commands.add_parser("replay", help=_REPLAY, description=_REPLAY)
     replayed.add_argument("file", type=Path, help="a recorded trace")
     replayed.set_defaults(part=_replay)
@@ -40,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _add_show(parser: argparse.ArgumentParser) -> None:
+def _add_wanted(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a recorded trace")
     parser.add_argument(
         "--mailbox", metavar="NAME",
@@ -55,14 +63,13 @@ def _add_show(parser: argparse.ArgumentParser) -> None:
         help="only messages of this type, as FactsAppended",
     )  # fmt: skip
     parser.add_argument(
-        "--about", metavar="ID",
-        help="only messages that mention this application, allocation key, uuid, node or queue",
+        "--about", action="append", default=[], metavar="ID",
+        help="only messages that mention this application, allocation key, uuid, node or queue; "
+        "given several times, one of them",
     )  # fmt: skip
-    parser.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
     parser.add_argument(
         "--limit", default=0, type=_positive, metavar="N", help="stop after so many messages"
     )
-    parser.set_defaults(part=_show)
 
 
 def _message_type(name: str) -> str:
@@ -80,19 +87,35 @@ def _positive(text: str) -> int:
     return number
 
 
-def _show(options: argparse.Namespace) -> int:
-    on_terminal = sys.stdout.isatty()
-    wanted = Wanted(
-        mailbox=options.mailbox, stimulus=options.stimulus, type=options.type, about=options.about
+def _wanted(options: argparse.Namespace) -> Wanted:
+    return Wanted(
+        mailbox=options.mailbox,
+        stimulus=options.stimulus,
+        type=options.type,
+        about=tuple(options.about),
     )
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def _show(options: argparse.Namespace) -> int:
     look = Look(
-        colour=on_terminal and not os.environ.get("NO_COLOR"),
-        width=shutil.get_terminal_size().columns if on_terminal else 0,
+        colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
+        width=_width(),
         full=options.full,
         limit=options.limit,
     )
     with TraceReader(options.file) as trace:
-        show(trace, sys.stdout, wanted, look)
+        show(trace, sys.stdout, _wanted(options), look)
+    return 0
+
+
+def _draw(options: argparse.Namespace) -> int:
+    with TraceReader(options.file) as trace:
+        lines = draw(trace, _wanted(options), width=_width(), limit=options.limit)
+        sys.stdout.writelines(f"{line}\n" for line in lines)
     return 0
 
 

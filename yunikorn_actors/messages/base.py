@@ -18,6 +18,7 @@ TIMER = "timer"
 _SCHEDULER = "scheduler:"
 _CALLBACK = "rm:"
 _STREAM = "events:"
+_REPLY = "reply:"
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -57,9 +58,23 @@ def stream_address(number: int) -> str:
     return f"{_STREAM}{number}"
 
 
+def reply_address(number: int) -> str:
+    """Name the slot of a caller who waits for an answer."""
+    return f"{_REPLY}{number}"
+
+
+def is_reply(address: str) -> bool:
+    return address.startswith(_REPLY)
+
+
 def is_callback(address: str) -> bool:
     """Whoever is called there is outside: a resource manager, or a reader of events."""
     return address.startswith((_CALLBACK, _STREAM))
+
+
+def is_outside(address: str) -> bool:
+    """Whether no machine is there, but somebody who uses the core."""
+    return address == GATEWAY or is_callback(address) or is_reply(address)
 
 
 class Delivery(NamedTuple):

@@ -4,13 +4,7 @@ import threading
 from itertools import count
 from queue import Empty, SimpleQueue
 
-from yunikorn_actors.messages.base import Message
-
-_REPLY = "reply:"
-
-
-def is_reply(address: str) -> bool:
-    return address.startswith(_REPLY)
+from yunikorn_actors.messages.base import Message, is_reply, reply_address
 
 
 class Replies:
@@ -23,13 +17,18 @@ class Replies:
         self._closed = False
 
     def open(self) -> str:
-        address = f"{_REPLY}{next(self._numbers)}"
+        address = reply_address(next(self._numbers))
         slot: SimpleQueue[Message | None] = SimpleQueue()
         with self._lock:
             self._slots[address] = slot
             if self._closed:
                 slot.put(None)
         return address
+
+    @staticmethod
+    def serves(address: str) -> bool:
+        """Whether it is a slot, though its caller may have given up."""
+        return is_reply(address)
 
     def wait(self, address: str, timeout: float) -> Message | None:
         try:

@@ -43,7 +43,7 @@ from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.recorder import Recorder
-from yunikorn_actors.runtime.replies import Replies, is_reply
+from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.shell import CallbackHolder, Shell
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
@@ -308,7 +308,7 @@ class SchedulerCore(Gateway):
         if to == GATEWAY:
             self._record(shell, to, next(self._marks), message)
             self._heard(message)
-        elif not taken and is_reply(to):
+        elif not taken and self._replies.serves(to):
             self._record(shell, to, 1, message)
             self._replies.answer(to, message)
 

@@ -36,6 +36,8 @@ from yunikorn_actors.messages.base import (
     Envelope,
     Message,
     is_callback,
+    is_reply,
+    reply_address,
 )
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.sim.choosers import Chooser, Fifo
@@ -218,7 +220,7 @@ class Simulator(Gateway):
             del self._timers[timer]
 
     def _send(self, sender: str, to: str, message: Message) -> None:
-        outside = to == GATEWAY or to.startswith("reply:")
+        outside = to == GATEWAY or is_reply(to)
         if outside or to in self.machines or to in self._callbacks:
             self._put((sender, to), self._envelope(sender, message))
 
@@ -245,7 +247,7 @@ class Simulator(Gateway):
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
             )
-        reply_to = f"reply:{next(self._reply_numbers)}"
+        reply_to = reply_address(next(self._reply_numbers))
         self._post(address, question(reply_to), stimulus)
         while reply_to not in self._replies:
             if not self.step():

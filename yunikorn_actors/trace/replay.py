@@ -25,12 +25,18 @@ from yunikorn_actors.machines.machine import (
     StopMachine,
 )
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Message, is_callback
+from yunikorn_actors.messages.base import (
+    GATEWAY,
+    TIMER,
+    Cause,
+    Delivery,
+    Message,
+    is_callback,
+    is_outside,
+)
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.show import payload_lines, place, printable
-
-_REPLY = "reply:"
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -141,7 +147,7 @@ class _Replay:
         machine = self._machines.get(delivery.mailbox)
         if machine is not None:
             self._handle(machine, delivery)
-        elif not _is_outside(delivery.mailbox):
+        elif not is_outside(delivery.mailbox):
             raise _different(delivery, "goes to nobody", "no machine was started at this address")
         self.messages += 1
 
@@ -233,10 +239,6 @@ class _Replay:
                 self._machines[address] = machine
             case StopMachine(address=address):
                 self._stopped.add(address)
-
-
-def _is_outside(mailbox: str) -> bool:
-    return mailbox == GATEWAY or is_callback(mailbox) or mailbox.startswith(_REPLY)
 
 
 # -- differences

@@ -34,8 +34,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """An address, or the part before its colon: `scheduler` takes all of them."""
     stimulus: str | None = None
     type: str | None = None
-    about: str | None = None
-    """An id that stands somewhere in the payload."""
+    about: tuple[str, ...] = ()
+    """Ids of which one stands somewhere in the payload."""
 
     def takes(self, delivery: Delivery) -> bool:
         mailbox = delivery.mailbox
@@ -43,8 +43,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
             self.mailbox in {None, mailbox, mailbox.partition(":")[0]}
             and self.stimulus in {None, delivery.stimulus}
             and self.type in {None, type(delivery.message).__name__}
-            and (self.about is None or mentions(delivery.message, self.about))
+            and self.speaks_of(delivery.message)
         )
+
+    def speaks_of(self, part: Struct) -> bool:
+        return not self.about or _mentions(part, self.about)
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -73,8 +76,8 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> None:
     print(_closing(trace, shown, total, stopped=shown == look.limit > 0), file=out)
 
 
-def mentions(message: Struct, id_: str) -> bool:
-    """Whether the id stands somewhere in it, as a value or as the key of a map."""
+def _mentions(message: Struct, ids: tuple[str, ...]) -> bool:
+    """Whether one of the ids stands somewhere in it, as a value or as the key of a map."""
     rest = [msgspec.to_builtins(message)]
     while rest:
         value = rest.pop()
@@ -83,7 +86,7 @@ def mentions(message: Struct, id_: str) -> bool:
             rest.extend(value.values())
         elif isinstance(value, list | tuple):
             rest.extend(value)
-        elif value == id_:
+        elif value in ids:
             return True
     return False
 
@@ -97,6 +100,14 @@ def printable(text: str) -> str:
     )
 
 
+def cut(text: str, before: str, width: int) -> str:
+    """Shorten to what is left of the line; where hardly anything is, the line may wrap."""
+    room = width - len(before) - 1
+    if len(text) > room > 2 * len(_CUT):
+        text = text[: room - len(_CUT)] + _CUT
+    return f" {text}" if text else ""
+
+
 def payload_lines(message: Message) -> list[str]:
     """The payload as indented JSON."""
     text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
@@ -107,15 +118,35 @@ def place(cause: Cause) -> str:
     return f"{cause.mailbox}/{cause.step}"
 
 
+class News:
+    """What facts say, once: for whoever gets them first. Of each its name and its words."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._told: dict[tuple[str, int], int] = {}
+        """Highest revision told, for each life of a partition."""
+
+    def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
+        """Leave out what was told, and count what has nothing to do with what was asked for."""
+        life = (message.partition, message.epoch)
+        last = message.first_revision + len(message.facts) - 1
+        if self._told.get(life, 0) >= last:
+            return
+        self._told[life] = last
+        facts = [fact for fact in message.facts if self._wanted.speaks_of(fact)]
+        for fact in facts:
+            yield type(fact).__name__, printable(fact_summary(fact))
+        if len(facts) < len(message.facts):
+            yield "and", f"{len(message.facts) - len(facts)} about others"
+
+
 class _Page:
-    """The lines of each message; the same facts are printed once, for whoever gets them first."""
+    """The lines of each message."""
 
     def __init__(self, start_ns: int, wanted: Wanted, look: Look) -> None:
         self._start_ns = start_ns
-        self._wanted = wanted
         self._look = look
-        self._told: dict[tuple[str, int], int] = {}
-        """Highest revision printed, for each life of a partition."""
+        self._news = News(wanted)
 
     def lines(self, delivery: Delivery) -> Iterator[str]:
         message = delivery.message
@@ -139,27 +170,11 @@ class _Page:
         return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + said
 
     def _facts(self, message: FactsAppended) -> Iterator[str]:
-        """Leave out facts that were printed, or have nothing to do with what was asked for."""
-        life = (message.partition, message.epoch)
-        last = message.first_revision + len(message.facts) - 1
-        if self._told.get(life, 0) >= last:
-            return
-        self._told[life] = last
-        about = self._wanted.about
-        facts = [fact for fact in message.facts if about is None or mentions(fact, about)]
-        for fact in facts:
-            kind = type(fact).__name__
-            said = self._cut(printable(fact_summary(fact)), _FACT_INDENT + kind)
-            yield f"{_FACT_INDENT}{self._paint(kind, _DIM)}{said}"
-        if len(facts) < len(message.facts):
-            yield f"{_FACT_INDENT}and {len(message.facts) - len(facts)} about others"
+        for kind, said in self._news.of(message):
+            yield f"{_FACT_INDENT}{self._paint(kind, _DIM)}{self._cut(said, _FACT_INDENT + kind)}"
 
     def _cut(self, text: str, before: str) -> str:
-        """Shorten to what is left of the line; where hardly anything is, the line may wrap."""
-        room = self._look.width - len(before) - 1
-        if len(text) > room > 2 * len(_CUT):
-            text = text[: room - len(_CUT)] + _CUT
-        return f" {text}" if text else ""
+        return cut(text, before, self._look.width)
 
     def _paint(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._look.colour else text

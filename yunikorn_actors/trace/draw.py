@@ -1,0 +1,92 @@
+"""Draws a trace: who told whom, from top to bottom, in the order of the recording.
+
+Each mailbox has a column, and all that is outside of the core shares one. What an arrow says stands
+beside it; facts follow theirs. The event publisher is told what the schedulers are told and answers
+nobody, so where there are schedulers its copies are left out, unless they are what is asked for.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, islice
+
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery, is_outside
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.show import News, Wanted, cut, printable
+from yunikorn_actors.trace.summary import message_summary
+
+_OUTSIDE = "outside"
+_GAP = "   "
+_FACT_INDENT = "  "
+
+_Row = tuple[str, str, list[tuple[str, str]]]
+"""Sender, receiver, and what is said: the message, then its facts."""
+
+
+def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) -> list[str]:
+    """Return the lines, none if nothing is wanted; width 0 cuts nothing, limit 0 draws all."""
+    rows = list(islice(_rows(trace, wanted), limit or None))
+    lanes = _Lanes([end for sender, receiver, _ in rows for end in (sender, receiver)])
+    lines = [lanes.heading, lanes.between.rstrip()] if rows else []
+    for sender, receiver, said in rows:
+        before = lanes.arrow(sender, receiver) + _GAP
+        for kind, words in said:
+            start = before + kind
+            lines.append(start + cut(words, start, width))
+            before = lanes.between + _GAP + _FACT_INDENT
+    return lines
+
+
+def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
+    news = News(wanted)
+    leaves_out_copies = trace.header.topology == "proposing" and wanted.mailbox is None
+    for delivery in trace:
+        is_copy = delivery.mailbox == EVENT_PUBLISHER and isinstance(
+            delivery.message, FactsAppended
+        )
+        if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
+            yield _lane(delivery.sender), _lane(delivery.mailbox), _said(delivery, news)
+
+
+def _said(delivery: Delivery, news: News) -> list[tuple[str, str]]:
+    message = delivery.message
+    kind, words = type(message).__name__, printable(message_summary(message))
+    if not isinstance(message, FactsAppended):
+        return [(kind, words)]
+    facts = list(news.of(message))
+    return [(kind, words if facts else f"as above: {words}"), *facts]
+
+
+def _lane(address: str) -> str:
+    return _OUTSIDE if is_outside(address) else printable(address)
+
+
+class _Lanes:
+    """Columns in the order in which their mailboxes first appear."""
+
+    def __init__(self, addresses: Iterable[str]) -> None:
+        lanes = tuple(dict.fromkeys(addresses))
+        kinds = [lane.partition(":")[0] for lane in lanes]
+        names = [
+            kind if kinds.count(kind) == 1 else lane
+            for kind, lane in zip(kinds, lanes, strict=True)
+        ]
+        starts = accumulate((len(name + _GAP) for name in names), initial=0)
+        centres = [start + len(name) // 2 for start, name in zip(starts, names, strict=False)]
+        self.heading = _GAP.join(names)
+        self._at = dict(zip(lanes, centres, strict=True))
+        self.between = self._row(dict.fromkeys(centres, "|"))
+
+    def arrow(self, sender: str, receiver: str) -> str:
+        """A message to oneself has no length."""
+        start, end = self._at[sender], self._at[receiver]
+        row = dict.fromkeys(self._at.values(), "|")
+        if start < end:
+            row |= dict.fromkeys(range(start + 1, end - 1), "-") | {end - 1: ">"}
+        elif start > end:
+            row |= dict.fromkeys(range(end + 2, start), "-") | {end + 1: "<"}
+        else:
+            row[start] = "o"
+        return self._row(row)
+
+    def _row(self, signs: dict[int, str]) -> str:
+        return "".join(signs.get(at, " ") for at in range(len(self.heading)))
