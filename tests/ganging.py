@@ -13,6 +13,7 @@ from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
@@ -67,9 +68,10 @@ def gang_lab(
     expected: int = 0,
     style: str = "",
     queue: str = "root.default",
+    spare: int = 10,
     **made_with: Any,
 ) -> Lab:
-    """The placeholders ph-1, ph-2 and so on stand on n1; n2 comes empty.
+    """The placeholders ph-1, ph-2 and so on stand on n1; n2 comes empty, with room to spare or not.
 
     A gang that expects more than it asks for stays incomplete.
     """
@@ -78,7 +80,7 @@ def gang_lab(
     submit_gang(lab, expected or number * vcore, style=style, queue=queue)
     ask_placeholders(lab, *placeholders(number), vcore=vcore)
     lab.settle()
-    lab.nodes(n2=10)
+    lab.nodes(n2=spare)
     lab.settle()
     assert placeholders(number) == lab.running()
     return lab
@@ -102,8 +104,30 @@ def assert_swapping(lab: Lab, key: str = "real", *, crosses: bool) -> None:
     assert [(key, crosses)] == found, "vacuous: no such swap is under way"
 
 
+def swapped(lab: Lab) -> str:
+    """Return the key of the placeholder whose swap is under way."""
+    (uuid,) = application(lab).swaps
+    return application(lab).allocations[uuid].spec.key
+
+
 def confirm(lab: Lab, *keys: str, type_: si.TerminationType = REPLACED, app: str = APP) -> None:
+    """Say that these have ended; only what the resource manager decides by itself is echoed."""
+    if type_ is not STOPPED:
+        running = lab.rm.running
+        lab.rm.running = {uuid: key for uuid, key in running.items() if key not in keys}
     lab.release(*keys, app=app, termination_type=type_)
+
+
+def preempt_for_daemon(lab: Lab, vcore: int) -> None:
+    """Ask for room on n1 that only placeholders can give."""
+    lab.submit("daemon")
+    lab.ask(
+        "d",
+        vcore=vcore,
+        app="daemon",
+        tags={si.TAG_REQUIRED_NODE: "n1"},
+        preemption_policy=si.PreemptionPolicy(allow_preempt_other=True),
+    )
 
 
 def application(lab: Lab) -> Application:
@@ -137,6 +161,14 @@ def gangs(seeds: int, number: int = 1, **made_with: Any) -> Iterator[Lab]:
     """One gang for each seed, from 1 on, as `labs` does."""
     for seed in range(1, seeds + 1):
         yield gang_lab(number, seed=seed, **made_with)
+
+
+def fire_amid(lab: Lab, steps: int) -> None:
+    """Let the gang's time be up when so many more messages have been handled."""
+    for _ in range(steps):
+        lab.simulator.step()
+    lab.simulator.now_ns += TIMEOUT_S * SECOND
+    lab.simulator._fire_due()
 
 
 class Firings:
