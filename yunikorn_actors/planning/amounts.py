@@ -50,6 +50,8 @@ class Amounts:
         self.newly_waiting: dict[QueueView, int] = {}
         """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
         self.unsettled_nodes: dict[str, None] = {}
+        self.unsettled_apps: dict[AppView, None] = {}
+        """Of leaves with a back-off: how a pass over their asks would end may have changed."""
         """Nodes kept for asks that can run nowhere else, that have changed."""
 
     def coming_to(self, node: NodeView) -> Iterator[Resource]:
@@ -195,6 +197,8 @@ class Amounts:
         if not was_open:
             ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
             self.tree.add_ask(ask)
+            if ask.app.leaf.queue.properties.backoff_count:
+                self.unsettled_apps[ask.app] = None
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
             self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node

@@ -4,7 +4,7 @@ Its usage is that of the replica plus what is in flight. Lanes and applications 
 or for a place, as they do at a queue.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppView, Lane
 
 LimitKey = tuple[str, str, bool]
+
+
+class Holder(Protocol):
+    """What keeps applications from taking part."""
+
+    held: dict[int, "AppView"]
 
 
 class LimitView:

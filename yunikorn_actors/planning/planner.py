@@ -9,13 +9,14 @@ or `reject`, takes it out again.
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
+from yunikorn_actors.planning.backoff import Backoff
 from yunikorn_actors.planning.denials import Denials
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.preemptor import Preemptor
 from yunikorn_actors.planning.reserver import Reserver
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, Lane, QueueView
 
 
 class Planner(View):
@@ -34,6 +35,7 @@ class Planner(View):
         self.reserver = Reserver(self, reservation_delay_ns)
         self.preemptor = Preemptor(self, preemption_delay_ns)
         self.denials = Denials(self)
+        self.backoff = Backoff(self)
 
     @property
     def has_work(self) -> bool:
@@ -42,13 +44,14 @@ class Planner(View):
         if self.state.held:
             return False
         stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
-        stale = stale or self.gangs.has_work
+        stale = stale or self.gangs.has_work or bool(self.unsettled_apps)
         return stale or (root is not None and root.has_work)
 
     @property
     def due_ns(self) -> int:
         """When something that waits for time alone comes of age."""
-        return min(self.reserver.due_ns, self.preemptor.due_ns, self.denials.due_ns)
+        parts = (self.reserver, self.preemptor, self.denials, self.backoff)
+        return min(part.due_ns for part in parts)
 
     @property
     def unsettled(self) -> list[int]:
@@ -73,6 +76,7 @@ class Planner(View):
             return proposals
         if self.denials.due_ns <= now_ns:
             self.denials.lift_due(now_ns)
+        self.backoff.wake(now_ns)
         self._bring_up_to_date()
         self._place_first(proposals, limit)
         if self.reserved_nodes:
@@ -81,6 +85,8 @@ class Planner(View):
         proposals.extend(self.gangs.admit(self, limit - len(proposals)))
         while len(proposals) < limit and self._next(proposals):
             pass
+        if self.unsettled_apps and len(proposals) < limit:
+            self.backoff.look()
         if len(proposals) < limit and (self.preemptor.is_stale or self.preemptor.due_ns <= now_ns):
             proposals.extend(self.preemptor.plan(now_ns, limit - len(proposals)))
         if len(proposals) < limit and self._is_time_to_reserve(now_ns):
@@ -130,11 +136,13 @@ class Planner(View):
         app = ask.app
         if (app.limits or app.app.state is ApplicationState.ACCEPTED) and self._is_held(app):
             return True
+        if self.backoff.must_rest(ask):
+            return True
         gate = self._gate(ask)
         if gate is not None:
             lane = leaf.lanes[ask.shape, ask.app.owner]
             self.tree.refuse(lane, gate)
-            self.findings.note_lane(lane)
+            self._note(lane)
             return True
         node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
         if node is not None:
@@ -148,7 +156,7 @@ class Planner(View):
         shape = ask.shape
         self.tree.wait_for_node(shape)
         for lane in shape.lanes:
-            self.findings.note_lane(lane)
+            self._note(lane)
         self.reserving_is_stale = True
         required = self.nodes.views.get(shape.required_node)
         if required is not None:
@@ -157,6 +165,12 @@ class Planner(View):
             reservation = self.reserver.reserve_required(ask, required)
             if reservation is not None:
                 proposals.append(reservation)
+
+    def _note(self, lane: Lane) -> None:
+        """Everything in the lane was refused."""
+        self.findings.note_lane(lane)
+        if lane.leaf.queue.properties.backoff_count:
+            self.unsettled_apps.update((app, None) for _, app in lane.apps)
 
     def _gate(self, ask: AskView) -> Gate | None:
         """Return what refuses the ask, if anything does; only quotas hold back a required node."""

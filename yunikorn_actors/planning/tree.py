@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.limits import Holder
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.views import (
@@ -174,11 +175,11 @@ class Tree:
             if lane.is_open:
                 self.open_lane(lane)
 
-    def hold(self, app: AppView, gate: Gate) -> None:
-        """As many applications run as may."""
+    def hold(self, app: AppView, holder: Holder) -> None:
+        """As many applications run as may, or it has to rest."""
         self.leave(app)
-        app.held_by = gate
-        gate.held[app.app.serial] = app
+        app.held_by = holder
+        holder.held[app.app.serial] = app
 
     def let_go(self, app: AppView) -> None:
         if app.held_by is not None:

@@ -17,7 +17,7 @@ from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.limits import LimitView
+from yunikorn_actors.planning.limits import Holder, LimitView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Wanted
 
@@ -102,7 +102,7 @@ class AppView:
         self.piles: dict[Shape, list[PileEntry]] = {}
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
-        self.held_by: Gate | None = None
+        self.held_by: Holder | None = None
         """Where as many applications run as may; this one waits for a place."""
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None

@@ -129,6 +129,18 @@ def _decision(case: Case) -> Obstacle | None:
     )
 
 
+def _rest(case: Case) -> Obstacle | None:
+    until_ns = case.planner.backoff.resting.get(case.app)
+    if until_ns is None:
+        return None
+    return Obstacle(
+        cause=Cause.BACKING_OFF,
+        until_ns=until_ns,
+        text="its application rests, because too many of its asks found no node",
+        remedy="it is tried again when the delay of its queue is over",
+    )
+
+
 def _gang(case: Case) -> Obstacle | None:
     app, spec = case.app.app, case.ask.ask.spec
     if not spec.placeholder and waits_for_placeholder(app, spec):
@@ -364,6 +376,7 @@ CHECKS: Final[tuple[Callable[[Case], Obstacle | None], ...]] = (
     _pause,
     _application,
     _decision,
+    _rest,
     _gang,
     _start,
     _quota,

@@ -1,0 +1,86 @@
+"""Applications that rest, because too many of their asks found no node.
+
+A pass over an application's asks counts those that no node holds; an ask that waits for a node
+counts as if it had been tried. Where the count has reached the threshold of the leaf and the pass
+goes on to another ask, of whatever kind, the application rests for a while: nothing of it is tried,
+not even what comes in with a higher priority, and others go first.
+"""
+
+from typing import TYPE_CHECKING
+
+from yunikorn_actors.planning.limits import refusing_limit
+from yunikorn_actors.planning.reserver import NEVER_NS
+from yunikorn_actors.planning.views import AppView, AskView
+
+if TYPE_CHECKING:
+    from yunikorn_actors.planning.view import View
+
+Order = tuple[int, int, int]
+
+
+class Backoff:
+    """Holds applications back as a queue does that lets no other start."""
+
+    def __init__(self, view: "View") -> None:
+        self._view = view
+        self._now_ns = 0
+        self.resting: dict[AppView, int] = {}
+        """Until when."""
+        self.due_ns = NEVER_NS
+        self.held: dict[int, AppView] = {}
+
+    def wake(self, now_ns: int) -> None:
+        """Let those go on that have rested; what they wait for may still make them rest again."""
+        self._now_ns = now_ns
+        if self.due_ns > now_ns:
+            return
+        for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
+            del self.resting[app]
+            if app.held_by is self:
+                self._view.tree.let_go(app)
+                self._view.tree.enter(app)
+            self._view.unsettled_apps[app] = None
+        self.due_ns = min(self.resting.values(), default=NEVER_NS)
+
+    def must_rest(self, ask: AskView) -> bool:
+        """Whether the pass ends before this ask."""
+        app = ask.app
+        threshold = app.leaf.queue.properties.backoff_count
+        if not threshold:
+            return False
+        if app not in self.resting:
+            before = sum(1 for order in self._misses(app) if order < ask.order)
+            if before < threshold:
+                return False
+        self._rest(app)
+        return True
+
+    def look(self) -> None:
+        """Find those whose pass went on after too many misses, with nothing left to be tried."""
+        apps, self._view.unsettled_apps = self._view.unsettled_apps, {}
+        for app in apps:
+            threshold = app.leaf.queue.properties.backoff_count
+            misses = self._misses(app) if threshold and app not in self.resting else []
+            if len(misses) < threshold or not misses or not app.is_schedulable:
+                continue
+            last = sorted(misses)[threshold - 1]
+            if any(record.order() > last for record in app.app.asks.values()):
+                self._rest(app)
+
+    def _misses(self, app: AppView) -> list[Order]:
+        """List the asks that every quota lets pass and no node holds, for want of free size too."""
+        return [
+            ask.order
+            for ask in app.asks.values()
+            if ask.open
+            and not ask.shape.required_node
+            and (ask.shape.waits_for_node or app.leaf.refusing(ask.shape.wanted) is not None)
+            and app.leaf.refusing_quota(ask.shape.wanted) is None
+            and refusing_limit(app.limits, ask.shape.wanted) is None
+        ]
+
+    def _rest(self, app: AppView) -> None:
+        until_ns = self._now_ns + app.leaf.queue.properties.backoff_delay_ns
+        self.due_ns = min(self.due_ns, self.resting.setdefault(app, until_ns))
+        if app.held_by is None:
+            self._view.tree.hold(app, self)
