@@ -15,11 +15,13 @@ import sys
 import time
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from support import APP, CONFIG, Lab, Recorder, report
 
 from yunikorn_actors import si
+from yunikorn_actors.errors import NoReply
+from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.sim.simulator import Simulator
@@ -351,18 +353,25 @@ ACTIONS: tuple[Callable[[Run], None], ...] = (
 )
 
 
-def search(first: int, wanted: int, *, preempts: bool = False) -> tuple[int, int]:
-    """Play runs until so many different orders were seen; return how many, and how many runs."""
+class Found(NamedTuple):
+    orders: int
+    runs: int
+    broken: list[int]
+
+
+def search(first: int, wanted: int, *, preempts: bool = False) -> Found:
+    """Play runs until so many different orders were seen; tell of each that broke something."""
     seen: set[bytes] = set()
-    runs = 0
-    while len(seen) < wanted:
+    number = first
+    broken: list[int] = []
+    while len(seen) + len(broken) < wanted:
         try:
-            seen.add(Run(first + runs, preempts=preempts).play())
-        except BaseException:
-            sys.stderr.write(f"run {first + runs} failed\n")
-            raise
-        runs += 1
-    return len(seen), runs
+            seen.add(Run(number, preempts=preempts).play())
+        except (AssertionError, InvariantViolation, NoReply) as failure:
+            sys.stderr.write(f"run {number}: {failure}\n")
+            broken.append(number)
+        number += 1
+    return Found(orders=len(seen), runs=number - first, broken=broken)
 
 
 def main() -> int:
@@ -372,10 +381,13 @@ def main() -> int:
     parser.add_argument("--preempt", action="store_true", help="others want room as well")
     options = parser.parse_args()
     begun = time.monotonic()
-    orders, runs = search(options.first, options.orders, preempts=options.preempt)
+    found = search(options.first, options.orders, preempts=options.preempt)
     took = time.monotonic() - begun
-    sys.stdout.write(f"{orders} different orders in {runs} runs, {took:.0f} s, no violation\n")
-    return 0
+    sys.stdout.write(
+        f"{found.orders} different orders in {found.runs} runs, {took:.0f} s, "
+        f"{len(found.broken)} violations {found.broken or ''}\n"
+    )
+    return 1 if found.broken else 0
 
 
 if __name__ == "__main__":

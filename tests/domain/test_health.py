@@ -22,7 +22,9 @@ HEALTHY = {
                     "allocations": ["u1"],
                 }
             },
-            "applications": {"app": {"allocations": [{"uuid": "u1", "node": "n1"}]}},
+            "applications": {
+                "app": {"allocations": [{"uuid": "u1", "key": "k", "node": "n1", "overdue": False}]}
+            },
         }
     },
 }
@@ -64,8 +66,13 @@ NODE = (*PARTITION, "nodes", "n1")
         ((*NODE, "allocations"), [], [8]),
         (
             (*PARTITION, "applications", "app", "allocations"),
-            [{"uuid": "u1", "node": "gone"}],
+            [{"uuid": "u1", "key": "k", "node": "gone", "overdue": False}],
             [7, 8],
+        ),
+        (
+            (*PARTITION, "applications", "app", "allocations"),
+            [{"uuid": "u1", "key": "k", "node": "n1", "overdue": True}],
+            [9],
         ),
     ],
 )

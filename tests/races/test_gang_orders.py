@@ -12,9 +12,9 @@ ORDERS = 150
 
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])
 def test_no_order_breaks_anything(preempts: bool) -> None:
-    orders, runs = search(1, ORDERS, preempts=preempts)
-    assert orders == ORDERS
-    assert runs < 2 * ORDERS
+    found = search(1, ORDERS, preempts=preempts)
+    assert ([], ORDERS) == (found.broken, found.orders)
+    assert found.runs < 2 * ORDERS
 
 
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])

@@ -88,6 +88,10 @@ class Allocation(Struct, kw_only=True, gc=False):
     beneficiary: Beneficiary | None = None
     """For whom it was preempted."""
 
+    asked_back_ns: int = 0
+    is_overdue: bool = False
+    """It was asked back long ago, and reported as never confirmed."""
+
     @property
     def may_be_released(self) -> bool:
         """Whether the core may ask for it back: one answer for every reason to do so."""

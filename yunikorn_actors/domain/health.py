@@ -1,4 +1,4 @@
-"""Is a core healthy? Nine checks over a state dump, each with what it found.
+"""Is a core healthy? Ten checks over a state dump, each with what it found.
 
 They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
 by the same code. A number that should balance is added up again from its parts.
@@ -137,6 +137,14 @@ def _orphans_on_applications(dump: Dump) -> Iterator[str]:
             yield f"allocations of {name} are missing on their nodes: {', '.join(lost)}"
 
 
+def _unconfirmed(dump: Dump) -> Iterator[str]:
+    for name, partition in _partitions(dump):
+        for id_, app in partition["applications"].items():
+            late = [item["key"] for item in app["allocations"] if item["overdue"]]
+            if late:
+                yield f"{id_} of {name} waits for the end of {', '.join(late)}"
+
+
 CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
     ("Scheduling errors", "Requests could be handled", _scheduling_errors),
     ("Failed nodes", "Every node that was offered is registered", _failed_nodes),
@@ -158,5 +166,10 @@ CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
         "Orphan allocation on app check",
         "Every allocation of an application is on its node",
         _orphans_on_applications,
+    ),
+    (
+        "Confirmation check",
+        "Every release that was asked for is confirmed in time",
+        _unconfirmed,
     ),
 )

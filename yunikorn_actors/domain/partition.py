@@ -69,6 +69,8 @@ class PartitionState:
         """Nodes that take work."""
         self.admitted: dict[int, str] = {}
         """Serial to id of the admitted gangs of which something is still to come."""
+        self.unconfirmed: dict[str, str] = {}
+        """UUID to application of what was asked back, the oldest first, until it is reported."""
         self.allocation_count = 0
         self.reservation_count = 0
         self.refused_node_actions = 0
@@ -238,6 +240,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ReservationDropped: work_changes.reservation_dropped,
     f.AllocationResized: work_changes.allocation_resized,
     f.ReleaseRequested: work_changes.release_requested,
+    f.ConfirmationMissed: work_changes.confirmation_missed,
     f.AllocationReleased: work_changes.allocation_released,
     f.PreemptionFailed: preemption_changes.preemption_failed,
     f.PreemptionDecided: preemption_changes.preemption_decided,

@@ -162,6 +162,7 @@ def _allocation(item: Allocation) -> dict[str, Any]:
         "placeholder": item.spec.placeholder,
         "task_group": item.spec.task_group,
         "allocated_ns": item.allocated_ns,
+        "overdue": item.is_overdue,
         "releasing": "" if item.releasing is None else item.releasing.name,
         "preempted_by": "" if item.beneficiary is None else item.beneficiary.rule.value,
     }

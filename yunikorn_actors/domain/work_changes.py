@@ -182,7 +182,14 @@ def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None
     app = state.applications[fact.application_id]
     allocation = app.allocations[fact.uuid]
     allocation.releasing = fact.type
+    allocation.asked_back_ns = fact.at_ns
+    state.unconfirmed[fact.uuid] = app.id
     write(leaving_books(app, allocation), allocation.resource)
+
+
+def confirmation_missed(state: "PartitionState", fact: f.ConfirmationMissed) -> None:
+    state.applications[fact.application_id].allocations[fact.uuid].is_overdue = True
+    del state.unconfirmed[fact.uuid]
 
 
 def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
@@ -198,6 +205,7 @@ def take_off(state: "PartitionState", app: Application, uuid: str) -> Allocation
     """Take an allocation out of all books; the ask goes with the last of it."""
     allocation = app.allocations.pop(uuid)
     state.allocation_count -= 1
+    state.unconfirmed.pop(uuid, None)
     strike(books_of(app, allocation), allocation.resource)
     strike(leaving_books(app, allocation), allocation.resource)
     node = state.nodes[allocation.node_id]

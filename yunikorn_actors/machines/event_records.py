@@ -22,7 +22,7 @@ from yunikorn_actors.machines.allocation_records import (
     of_resize,
 )
 from yunikorn_actors.machines.event_record import Builder, event_record
-from yunikorn_actors.machines.gang_records import of_swap, too_small
+from yunikorn_actors.machines.gang_records import of_swap, too_small, unconfirmed
 from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
@@ -346,6 +346,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.VictimMarked: (preemption_records.victim,),
     f.PreemptionFailed: (preemption_records.no_victim,),
     f.PlaceholderCancelled: (too_small,),
+    f.ConfirmationMissed: (unconfirmed,),
 }
 _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.AllocationCommitted: of_commitment,

@@ -1,4 +1,4 @@
-"""What the facts about swaps tell of the placeholder that went and the allocation that came.
+"""What the facts about releases and swaps tell: who went, who came, who is waited for.
 
 A swap that stays on its node is no event of that node: nothing about it has changed but a name.
 """
@@ -11,7 +11,25 @@ from yunikorn_actors.machines.event_record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
+_NS_PER_S = 1_000_000_000
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+
+
+def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
+    seconds = (fact.at_ns - fact.asked_back_ns) // _NS_PER_S
+    message = (
+        f"Release of '{fact.key}' ({fact.type.name}) was asked for {seconds} s ago and is not "
+        "confirmed by the resource manager"
+    )
+    return event_record(
+        EventType.REQUEST,
+        fact.key,
+        fact,
+        _NONE,
+        _D.DETAILS_NONE,
+        reference=fact.application_id,
+        message=message,
+    )
 
 
 def too_small(fact: f.PlaceholderCancelled) -> EventRecord:

@@ -109,6 +109,13 @@ class HistoryExpiryDue(Message, frozen=True, kw_only=True):
     serial: int
 
 
+class ConfirmationDue(Message, frozen=True, kw_only=True):
+    """A release may have waited for its confirmation for too long."""
+
+    partition: str
+    epoch: int
+
+
 class QueueCleaningDue(Message, frozen=True, kw_only=True):
     partition: str
     epoch: int

@@ -320,6 +320,7 @@ class Gangs:
             ask.inflight -= 1
             if not ask.gone:
                 planner.resync(ask)
+                planner.stale_leaves[ask.app.leaf] = None
         return True
 
 

@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.gang import is_held, refusing_queue, unplaced, waits_for_placeholder
 from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_only_existing
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
@@ -69,7 +71,7 @@ def _why(planner: Planner, app: AppView, record: Ask, surveys: dict[Shape, Surve
     if record.remaining:
         obstacle = next(_obstacles(Case(planner, app, app.asks[record.spec.key], surveys)))
     elif record.parked:
-        obstacle = PARKED
+        obstacle = _parked(app.app, record)
     else:
         return None
     return Why(
@@ -80,6 +82,14 @@ def _why(planner: Planner, app: AppView, record: Ask, surveys: dict[Shape, Surve
         reserved=record.reserved,
         obstacle=obstacle,
     )
+
+
+def _parked(app: Application, record: Ask) -> Obstacle:
+    held = (app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key)
+    late = [item.spec.key for item in held if item.is_overdue]
+    if not late:
+        return PARKED
+    return replace(PARKED, text=f"{PARKED.text}, and nobody confirms that {late[0]} is gone")
 
 
 def _obstacles(case: Case) -> Iterator[Obstacle]:

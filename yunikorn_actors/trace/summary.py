@@ -163,6 +163,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.AskUnparked: lambda fact: f"{fact.key} no longer for {fact.placeholder}: {fact.reason}",
     f.PlaceholderCancelled: lambda fact: f"{fact.placeholder} for {fact.key}",
     f.SwapCompleted: lambda fact: f"{fact.uuid} for {fact.placeholder} on {fact.node_id}",
+    f.ConfirmationMissed: lambda fact: f"{fact.key} {fact.type.name}",
     f.AllocationCommitted: _committed,
     f.AllocationRecovered: _recovered,
     f.AllocationResized: _allocation_resized,

@@ -10,7 +10,12 @@ from typing import Final
 
 from msgspec import Struct, convert
 
-from yunikorn_actors.domain.config.properties import Parser, positive_duration, whole
+from yunikorn_actors.domain.config.properties import (
+    SECOND_NS,
+    Parser,
+    positive_duration,
+    whole,
+)
 from yunikorn_actors.domain.resource import INT64_MAX
 
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
@@ -22,6 +27,8 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
     """The keys that the core understands; None leaves it to the settings of the service."""
 
     paused_timeout_ns: int | None = None
+    confirm_warning_ns: int = 600 * SECOND_NS
+    """A release that is not confirmed for so long is reported."""
     undelivered_max: int = 10_000
     """More responses than this, not taken, and nothing new is decided for it."""
     unhandled_max: int = 10_000
@@ -40,6 +47,7 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
 _POSITIVE: Final = whole(1, INT64_MAX)
 _READERS: Final[dict[str, tuple[str, Parser]]] = {
     "rm.pausedTimeout": ("paused_timeout_ns", positive_duration),
+    "rm.confirmWarning": ("confirm_warning_ns", positive_duration),
     "rm.maxUndelivered": ("undelivered_max", _POSITIVE),
     "rm.maxUnhandled": ("unhandled_max", _POSITIVE),
     "event.trackingEnabled": ("events_tracked", _BOOLEANS.get),

@@ -56,6 +56,7 @@ from yunikorn_actors.domain.facts.work import (
     AskRemoved,
     AskReplaced,
     AskReported,
+    ConfirmationMissed,
     ReleaseRequested,
     ReservationDropped,
     ReservationMade,
@@ -79,6 +80,7 @@ __all__ = [
     "AskReported",
     "AskUnparked",
     "Base",
+    "ConfirmationMissed",
     "Fact",
     "ForeignAllocationPut",
     "ForeignAllocationRemoved",
@@ -145,6 +147,7 @@ Fact = (
     | ReservationDropped
     | AllocationResized
     | ReleaseRequested
+    | ConfirmationMissed
     | AllocationReleased
     | PreemptionFailed
     | PreemptionDecided

@@ -118,6 +118,17 @@ class ReleaseRequested(Base, frozen=True, kw_only=True):
     proposal_id: int = NO_PROPOSAL
 
 
+class ConfirmationMissed(Base, frozen=True, kw_only=True):
+    """The resource manager has not confirmed a release for too long; it is still waited for."""
+
+    application_id: str
+    key: str
+    uuid: str
+    type: TerminationType
+    asked_back_ns: int
+    at_ns: int
+
+
 class AllocationReleased(Base, frozen=True, kw_only=True):
     """It is charged nowhere any more."""
 

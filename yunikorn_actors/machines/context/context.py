@@ -12,6 +12,7 @@ from yunikorn_actors.machines.context.applications import (
 from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean
+from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.estate import Estate, events_configured
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node
@@ -34,6 +35,8 @@ from yunikorn_actors.messages.queries import (
     StateDump,
     StateDumpRequested,
 )
+
+_Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.ConfirmationDue
 
 
 class Context:
@@ -303,30 +306,22 @@ class Context:
 
     # -- timers
 
-    def _on_application_timer_due(
-        self, message: s.ApplicationTimerDue, now_ns: int
-    ) -> list[Effect]:
+    def _on_timer_due(self, message: _Due, now_ns: int) -> list[Effect]:
+        """Do what was to be done by now, unless the partition has begun another life."""
         partition = self._estate.current(message.partition, message.epoch)
         if partition is None:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
-        on_timer(work, partition, message)
-        return self._estate.finish(work)
-
-    def _on_history_expiry_due(self, message: s.HistoryExpiryDue, now_ns: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
-        if partition is None or message.serial not in partition.state.finished:
-            return []
-        work = self._estate.work(partition.rm_id, now_ns)
-        expire(work, partition, partition.state.finished[message.serial])
-        return self._estate.finish(work)
-
-    def _on_queue_cleaning_due(self, message: s.QueueCleaningDue, now_ns: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
-        if partition is None:
-            return []
-        work = self._estate.work(partition.rm_id, now_ns)
-        clean(work, partition, message.path, message.generation)
+        match message:
+            case s.ApplicationTimerDue():
+                on_timer(work, partition, message)
+            case s.HistoryExpiryDue():
+                if (ended := partition.state.finished.get(message.serial)) is not None:
+                    expire(work, partition, ended)
+            case s.QueueCleaningDue():
+                clean(work, partition, message.path, message.generation)
+            case s.ConfirmationDue():
+                report_unconfirmed(work, partition, self._estate.confirm_warning_ns(partition))
         return self._estate.finish(work)
 
     # -- questions
@@ -360,6 +355,7 @@ ContextInbox = (
     | s.ApplicationTimerDue
     | s.HistoryExpiryDue
     | s.QueueCleaningDue
+    | s.ConfirmationDue
     | p.PredicatesChecked
     | p.DenialsLifted
     | StateDumpRequested
@@ -383,9 +379,10 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     s.ReportWaiting: Context._on_report_waiting,
     s.RunCycle: Context._on_run_cycle,
     s.PlanningDue: Context._on_planning_due,
-    s.ApplicationTimerDue: Context._on_application_timer_due,
-    s.HistoryExpiryDue: Context._on_history_expiry_due,
-    s.QueueCleaningDue: Context._on_queue_cleaning_due,
+    s.ApplicationTimerDue: Context._on_timer_due,
+    s.HistoryExpiryDue: Context._on_timer_due,
+    s.QueueCleaningDue: Context._on_timer_due,
+    s.ConfirmationDue: Context._on_timer_due,
     p.PredicatesChecked: Context._on_predicates_checked,
     p.DenialsLifted: Context._on_denials_lifted,
     StateDumpRequested: Context._on_state_dump_requested,

@@ -5,11 +5,12 @@ timer) names an epoch that is gone; it is counted and does nothing.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.context.applications import remove_application
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
+from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
@@ -55,6 +56,8 @@ class Estate:
         touched = work.touched()
         for partition in touched:
             follow(work, partition)
+            if bool(partition.state.unconfirmed) is not partition.awaits_confirmation:
+                watch_confirmations(work, partition, self.confirm_warning_ns(partition))
         if planned is not None and planned not in touched:
             touched.append(planned)
         for partition in touched:
@@ -66,6 +69,11 @@ class Estate:
             if self.partitions.get(partition.name) is partition:
                 effects.extend(self.next_cycle(partition))
         return effects
+
+    def confirm_warning_ns(self, partition: Partition) -> int:
+        """How long its resource manager may take; one that is gone has nobody to ask."""
+        manager = self.registry.managers.get(partition.rm_id)
+        return (manager.extra if manager is not None else ExtraConfig()).confirm_warning_ns
 
     def _count(self, work: Work) -> None:
         self.scheduling_errors += work.unknown_applications

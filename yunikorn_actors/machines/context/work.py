@@ -59,6 +59,8 @@ class Partition:
         self.explaining: dict[str, None] = {}
         """Who waits for its Scheduler to say why something waits."""
         self.cycle_is_coming = False
+        self.awaits_confirmation = False
+        """A timer is armed for the releases that are not confirmed."""
         self.cleaning: dict[str, int] = {}
         """Generation of the cleaning timer of each queue that has become empty."""
         self.last_serial = 0
