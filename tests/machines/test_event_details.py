@@ -48,6 +48,9 @@ AWARE = _root("{name: default, properties: {application.sort.policy: stateaware}
 ONE_AT_A_TIME = _root("{name: default, maxapplications: 1}")
 
 
+TO_CONFIRM = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})
+
+
 class Listening(Recorder):
     """Confirms what the core takes back; hears container states, so that those are worked out."""
 
@@ -56,7 +59,7 @@ class Listening(Recorder):
     def update_allocation(self, response: si.AllocationResponse) -> None:
         super().update_allocation(response)
         for item in response.released:
-            if item.termination_type in {_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER}:
+            if item.termination_type in TO_CONFIRM:
                 self.lab.release(
                     item.allocation_key,
                     app=item.application_id,
@@ -153,6 +156,23 @@ def _dynamic(lab: Lab) -> None:
     lab.submit("app-2", queue="root.new")
 
 
+def _gang(lab: Lab, style: str) -> None:
+    enough = si.Resource.of({"vcore": 4})
+    lab.submit("gang", placeholder_ask=enough, gang_scheduling_style=style)
+    lab.ask("ph-a", app="gang", vcore=2, task_group_name="a", placeholder=True)
+    lab.settle()
+
+
+def _swap(lab: Lab) -> None:
+    _gang(lab, "Hard")
+    lab.ask("member", app="gang", vcore=2, task_group_name="a")
+
+
+def _out_of_patience(lab: Lab) -> None:
+    _gang(lab, "Soft")
+    lab.advance(15 * 60)
+
+
 Record = tuple[EventType, str, ChangeType, str]
 """Kind of object, its name, what happened to it, and the other object of the event."""
 Story = tuple[str, Callable[[Lab], None]]
@@ -194,6 +214,8 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.QUEUE_APP: (LIFE, (QUEUE_, QUEUE, REMOVE, APP)),
     Detail.QUEUE_ALLOC: (LIFE, (QUEUE_, QUEUE, ADD, APP)),
     Detail.ALLOC_CANCEL: (LIFE, (APPLICATION, APP, REMOVE, "a")),
+    Detail.ALLOC_REPLACED: ((CONFIG, _swap), (APPLICATION, "gang", REMOVE, "ph-a")),
+    Detail.APP_RESUMING: ((CONFIG, _out_of_patience), (APPLICATION, "gang", SET, "")),
     Detail.ALLOC_TIMEOUT: (TIME, (APPLICATION, "app-2", REMOVE, "a")),
     Detail.ALLOC_NODEREMOVED: (NODES, (APPLICATION, APP, REMOVE, "a")),
     Detail.ALLOC_PREEMPT: (ENFORCED, (APPLICATION, APP, REMOVE, "a")),
@@ -206,12 +228,10 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
 }  # fmt: skip
 
 TO_COME: dict[Detail, tuple[str, Story | None]] = {
-    Detail.APP_RESUMING: ("gang scheduling: soft timeout of placeholders", None),
     Detail.APP_CANNOTRUN_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
     Detail.APP_RUNNABLE_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
     Detail.APP_CANNOTRUN_QUOTA: ("limits bound running applications", None),
     Detail.APP_RUNNABLE_QUOTA: ("limits bound running applications", None),
-    Detail.ALLOC_REPLACED: ("gang scheduling: swaps", None),
 }  # fmt: skip
 
 

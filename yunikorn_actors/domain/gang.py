@@ -46,7 +46,15 @@ def is_held(app: Application) -> bool:
     """Whether the placeholders of an application wait for its admission."""
     if app.is_admitted or not app.waiting_placeholders:
         return False
-    return app.queue.properties.gang_admission is GangAdmission.HOLD and any(unplaced(app).values())
+    return app.queue.properties.gang_admission is GangAdmission.HOLD and is_incomplete(app)
+
+
+def is_incomplete(app: Application) -> bool:
+    """Whether there are placeholders that have never been placed."""
+    placed = app.placed
+    return any(
+        quantity > placed.get(kind, 0) for kind, quantity in app.spec.placeholder_ask.items()
+    )
 
 
 def unplaced(app: Application) -> Resource:

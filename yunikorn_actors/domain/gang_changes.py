@@ -6,7 +6,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.books import strike, write
-from yunikorn_actors.domain.gang import unplaced
+from yunikorn_actors.domain.gang import is_incomplete
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.swap import Incoming, Swap
@@ -27,7 +27,7 @@ def forget_gang(state: "PartitionState", app: Application) -> None:
 
 
 def forget_complete_gang(state: "PartitionState", app: Application) -> None:
-    if app.serial in state.admitted and not any(unplaced(app).values()):
+    if app.serial in state.admitted and not is_incomplete(app):
         forget_gang(state, app)
 
 

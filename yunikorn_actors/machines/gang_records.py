@@ -3,7 +3,7 @@
 A swap that stays on its node is no event of that node: nothing about it has changed but a name.
 """
 
-from functools import partial
+from functools import cache, partial
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.resource import Resource, describe
@@ -89,10 +89,20 @@ def _queue(change: ChangeType, fact: f.SwapCompleted) -> EventRecord:
     )
 
 
+def _user_usage(change: ChangeType, level: int, fact: f.SwapCompleted) -> EventRecord:
+    return _usage(change, _D.UG_USER_RESOURCE, fact.user, level, fact)
+
+
+def _group_usage(change: ChangeType, level: int, fact: f.SwapCompleted) -> EventRecord:
+    return _usage(change, _D.UG_GROUP_RESOURCE, fact.group, level, fact)
+
+
 def _usage(
-    change: ChangeType, detail: ChangeDetail, owner: str, path: str, fact: f.SwapCompleted
+    change: ChangeType, detail: ChangeDetail, owner: str, level: int, fact: f.SwapCompleted
 ) -> EventRecord:
+    """Tell of one queue of the path; level 0 is the root."""
     _, _, amount = _part(change, fact)
+    path = ".".join(fact.queue.split(".")[: level + 1])
     return event_record(
         EventType.USERGROUP, owner, fact, change, detail, reference=path, resource=amount
     )
@@ -105,26 +115,33 @@ def _part(change: ChangeType, fact: f.SwapCompleted) -> tuple[str, str, Resource
     return fact.key, fact.node_id, fact.resource
 
 
+_WENT = (partial(_application, _REMOVE, _D.ALLOC_REPLACED),)
+_CAME = (partial(_application, _ADD, _D.APP_ALLOC), _request)
+
+
 def of_swap(fact: f.SwapCompleted) -> tuple[Builder, ...]:
     """First what went, then what came."""
     crosses = fact.node_id != fact.placeholder_node
-    return (
-        partial(_application, _REMOVE, _D.ALLOC_REPLACED),
-        *_charges(_REMOVE, fact, crosses=crosses),
-        partial(_application, _ADD, _D.APP_ALLOC),
-        _request,
-        *_charges(_ADD, fact, crosses=crosses),
-    )
+    return _prepared(fact.queue.count("."), crosses, bool(fact.group))
 
 
-def _charges(change: ChangeType, fact: f.SwapCompleted, *, crosses: bool) -> tuple[Builder, ...]:
-    names = fact.queue.split(".")
-    paths = [".".join(names[: level + 1]) for level in range(len(names))]
-    users = (partial(_usage, change, _D.UG_USER_RESOURCE, fact.user, path) for path in paths)
-    groups = (partial(_usage, change, _D.UG_GROUP_RESOURCE, fact.group, path) for path in paths)
+@cache
+def _prepared(depth: int, crosses: bool, grouped: bool) -> tuple[Builder, ...]:
+    """Swaps of one kind share their builders: what differs is in the fact."""
+    went, came = (_charges(change, depth, crosses, grouped) for change in (_REMOVE, _ADD))
+    return (*_WENT, *went, *_CAME, *came)
+
+
+def _charges(
+    change: ChangeType,
+    depth: int,
+    crosses: bool,
+    grouped: bool,
+) -> tuple[Builder, ...]:
+    levels = range(depth + 1)
     return (
         *((partial(_node, change),) if crosses else ()),
         partial(_queue, change),
-        *users,
-        *(groups if fact.group else ()),
+        *(partial(_user_usage, change, level) for level in levels),
+        *(partial(_group_usage, change, level) for level in levels if grouped),
     )
