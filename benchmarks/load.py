@@ -24,6 +24,9 @@ from yunikorn_actors import SchedulerCore, si
 POLL_S = 0.25
 SETTLE_POLL_S = 0.005
 
+PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
+PREEMPTS = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
+
 Size = Mapping[str, int]
 Held = tuple[str, str, Size]
 """An allocation that was announced: application, UUID, and the size that was asked for."""
@@ -79,6 +82,8 @@ class Load:
         """Asks that have not been announced, by key; a key is used once in a run."""
         self.held: deque[Held] = deque()
         """Allocations that were announced and not released, the oldest first."""
+        self.preempted: dict[str, None] = {}
+        """UUIDs of allocations that the core has taken back."""
         self.unconfirmed = 0
         """Releases that the core has not echoed."""
         self._patience_s = patience_s
@@ -112,12 +117,18 @@ class Load:
 
     # -- to the core
 
-    def submit(self, application_id: str, keys: Sequence[str], size: Size) -> None:
-        """Send equal asks of one application in one request."""
+    def submit(
+        self, application_id: str, keys: Sequence[str], size: Size, *, preempt: bool = False
+    ) -> None:
+        """Send equal asks of one application in one request; others may have to go for them."""
         resource = si.Resource.of(size)
+        policy = PREEMPTS if preempt else None
         asks = tuple(
             si.AllocationAsk(
-                application_id=application_id, allocation_key=key, resource_ask=resource
+                application_id=application_id,
+                allocation_key=key,
+                resource_ask=resource,
+                preemption_policy=policy,
             )
             for key in keys
         )
@@ -147,6 +158,19 @@ class Load:
         self.waiting.clear()
         releases = si.AllocationReleasesRequest(allocation_asks_to_release=gone)
         self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+
+    def _confirm(self, released: tuple[si.AllocationRelease, ...]) -> None:
+        """What the core takes back ends at once; the rest are echoes."""
+        gone = tuple(it for it in released if it.termination_type is PREEMPTED)
+        self.unconfirmed -= len(released) - len(gone)
+        if gone:
+            self.preempted.update(dict.fromkeys(it.uuid for it in gone))
+            releases = si.AllocationReleasesRequest(allocations_to_release=gone)
+            self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+
+    def forget_preempted(self) -> None:
+        """They are held no longer; looking for each of them at its end would take its time."""
+        self.held = deque(held for held in self.held if held[1] not in self.preempted)
 
     # -- from the core
 
@@ -210,6 +234,6 @@ class Load:
             self._latencies_s.append(at - submission.at)
             self.held.append((item.application_id, item.uuid, submission.size))
             self._ended = at
-        self.unconfirmed -= len(response.released)
+        self._confirm(response.released)
         for refused in response.rejected:
             raise TurnedDown(f"ask {refused.allocation_key}: {refused.reason}")

@@ -11,7 +11,7 @@ from itertools import cycle, islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from benchmarks.cluster import Cluster
+from benchmarks.cluster import NODE, Cluster
 from benchmarks.failure import Stalled
 from benchmarks.load import Load, Size, Timing
 
@@ -142,6 +142,40 @@ class Fragmented(Workload, frozen=True, kw_only=True):
         return timing, len(answers) / released
 
 
+class Takeover(Workload, frozen=True, kw_only=True):
+    """A full house of work above its guarantee, and a queue that takes back what it is entitled to.
+
+    The clock starts with the asks of the second leaf.
+    """
+
+    asks: int
+
+    def drive(self, load: Load) -> Outcome:
+        ids = self.cluster.application_ids()
+        full = self.cluster.nodes * NODE["vcore"] // ASK["vcore"]
+        _spread(load, ids[0::2], "first", full)
+        load.receive_all()
+        load.settle()
+        load.begin()
+        _spread(load, ids[1::2], "entitled", self.asks, preempt=True)
+        load.receive_all()
+        timing = load.timing()
+        load.settle()
+        rate = len(load.preempted) / timing.wall_s
+        load.forget_preempted()
+        return Outcome(timing=timing, added={"preemptions_per_s": rate})
+
+
+def _spread(
+    load: Load, application_ids: list[str], name: str, total: int, *, preempt: bool = False
+) -> None:
+    share, rest = divmod(total, len(application_ids))
+    for index, id_ in enumerate(application_ids):
+        keys = [f"{id_}-{name}-{number}" for number in range(share + (index < rest))]
+        load.submit(id_, keys, ASK, preempt=preempt)
+        load.receive_ready()
+
+
 _TEN_LEAVES = Cluster(nodes=1_000, leaves=10, applications=100)
 
 _FRAGMENTED = Fragmented(cluster=_TEN_LEAVES, waiting=2_000, releases=1_000)
@@ -161,5 +195,8 @@ WORKLOADS: dict[str, Workload] = {
     "W7b": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 20_000}),
     "W7c": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 12_000}, rest_s=2.5),
     "W8": OneByOne(cluster=replace(_TEN_LEAVES, applications=10), rounds=1_000),
+    "W10": Takeover(
+        cluster=Cluster(nodes=1_000, leaves=2, applications=100, entitled_vcore=500_000), asks=1_000
+    ),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

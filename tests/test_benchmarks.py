@@ -28,6 +28,7 @@ TINY: dict[str, dict[str, int]] = {
     "W7b": {"older": 7, "waiting": 6, "releases": 5},
     "W7c": {"older": 7, "waiting": 6, "releases": 5, "rest_s": 0},
     "W8": {"rounds": 12},
+    "W10": {"asks": 7},
     "W9": {"asks_each": 3},
 }
 RUN_KEYS = {
@@ -40,7 +41,9 @@ RUN_KEYS = {
     "wall_s",
     "calibration",
 }
-ADDED_KEYS = {"W5": {"pairs_per_s"}} | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
+ADDED_KEYS = {"W5": {"pairs_per_s"}, "W10": {"preemptions_per_s"}} | {
+    name: {"answered_share"} for name in ("W7a", "W7b", "W7c")
+}
 ANNOUNCED = {
     "W1": 15,
     "W2": 15,
@@ -52,6 +55,7 @@ ANNOUNCED = {
     "W7b": 5,
     "W7c": 5,
     "W8": 12,
+    "W10": 7,
     "W9": 15,
 }
 

@@ -9,6 +9,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.preempt import preemptor
+from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.search import Search
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -236,3 +237,23 @@ def test_r085_the_core_goes_on_while_a_victim_is_not_confirmed() -> None:
     placed = {item.spec.key for item in lab.state.nodes["n2"].allocations.values()}
     assert {"late", "p0"} == placed
     assert 1 == len(told(lab))
+
+
+def test_room_that_is_about_to_be_used_is_not_promised_as_well() -> None:
+    """An ask is on its way to the room that was made for it: it uses one, not two."""
+    text = config(leaf("rich"), leaf("poor", 6))
+    crossed = 0
+    for seed in SEEDS:
+        lab = rich_and_poor(seed, at_once=False, text=text)
+        lab.ask("p0", app="poor", **PUSHY)
+        lab.advance(2)
+        lab.rm.confirm_all()  # type: ignore[attr-defined]
+        planner = lab.planner
+        while not planner.serving and lab.simulator.step():
+            pass
+        crossed += bool(planner.serving)
+        poor = planner.state.queues["root.poor"]
+        assert 1 == Scene(planner, ()).usage.of(poor)["vcore"]
+        lab.settle()
+        assert "p0" in lab.running()
+    assert len(SEEDS) == crossed, "vacuous: it was never on its way"

@@ -49,6 +49,8 @@ class Amounts:
         """A node that was kept is not any more, or a decision about it has come out."""
         self.newly_waiting: dict[QueueView, int] = {}
         """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
+        self.roomy_nodes: dict[str, None] = {}
+        """Nodes that are kept, and may have room for whom they are kept."""
         self.unsettled_nodes: dict[str, None] = {}
         self.unsettled_apps: dict[AppView, None] = {}
         """Of leaves with a back-off: how a pass over their asks would end may have changed."""
@@ -109,11 +111,13 @@ class Amounts:
         """The node may have more room than before."""
         self.tree.wake_shapes(node)
         self.gangs.wake()
+        if node.node.reservations:
+            self.roomy_nodes[node.id] = None
 
     def unsettle(self, view: NodeView) -> None:
         """What is on the node changed: whoever waits for it alone looks again."""
         self.preempting_is_stale = True
-        if view.node.reservations:
+        if any(held.required for held in view.node.reservations.values()):
             self.unsettled_nodes[view.id] = None
 
     def _settle_limits(self, held: InFlight) -> None:

@@ -58,16 +58,24 @@ class Reserver:
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is kept for them, where there is room on it."""
         view = self._view
-        for node_id in tuple(view.reserved_nodes):
-            node = view.nodes.views[node_id]
-            for item in tuple(node.node.reservations.values()):
-                ask = view.ask_of(item.application_id, item.key)
-                if ask is None or node_id not in self._unused(ask):
+        for node_id in tuple(view.roomy_nodes):
+            node = view.nodes.views.get(node_id)
+            fitting = [] if node is None else list(self._fitting(node))
+            if node is None or not fitting:
+                # It is looked at again when it gains room.
+                del view.roomy_nodes[node_id]
+                continue
+            for ask, item in fitting:
+                if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
                     continue
-                if ask.is_denied(node_id, allocate=True):
-                    continue
-                if node.fits(ask.shape.wanted):
+                if not ask.is_denied(node_id, allocate=True):
                     yield ask, node, item
+
+    def _fitting(self, node: NodeView) -> Iterator[tuple[AskView, Reservation]]:
+        for item in node.node.reservations.values():
+            ask = self._view.ask_of(item.application_id, item.key)
+            if ask is not None and node.fits(ask.shape.wanted):
+                yield ask, item
 
     def _unused(self, ask: AskView) -> list[str]:
         """Return the reserved nodes that decisions on their way leave: each of them serves once.
@@ -178,10 +186,13 @@ class Reserver:
         proposals: list[Unreserve] = []
         for node_id in self._view.reserved_nodes:
             for item in self._view.nodes.views[node_id].node.reservations.values():
-                ask = self._view.ask_of(item.application_id, item.key)
-                if ask is None or item.required or self.gate_of(ask, item) is None:
-                    continue
                 due_ns = item.made_ns + WAIT_NS
+                if item.required or (due_ns > now_ns and item.claim is not None):
+                    # For a claim others are on their way out; there is time to look again.
+                    continue
+                ask = self._view.ask_of(item.application_id, item.key)
+                if ask is None or self.gate_of(ask, item) is None:
+                    continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
                 elif not ask.keeping:

@@ -4,7 +4,7 @@ It is counted in from the start, so what a queue lacks or may give is read off t
 The planner looks for victims with this, and Context checks with it what the planner found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation
 from yunikorn_actors.domain.node import Node
@@ -110,11 +110,11 @@ class Asking:
 # -- nodes
 
 
-def room_on(node: Node, free: Resource) -> Resource:
-    """Return what a node has, or will have when all that was asked back there is gone."""
+def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
+    """Return what a node has, or will have when all that has to go there is gone."""
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.releasing in FREES:
+        if allocation.releasing in FREES or allocation.uuid in taken:
             charge(room, allocation.resource)
     return room
 

@@ -42,6 +42,8 @@ class Preemptor:
         """Leaves for which nothing was found: when to look again once something has changed."""
         self._blocked: dict[QueueView, None] = {}
         """Leaves whose asks look again as soon as a node is not kept any more."""
+        self._is_cut_short = False
+        """The bound ended the last plan; there may be more to find."""
         self._changes = 0
         self._attempts = 0
 
@@ -49,7 +51,7 @@ class Preemptor:
     def is_stale(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
         view = self._view
-        if view.was_freed and self._blocked:
+        if self._is_cut_short or (view.was_freed and self._blocked):
             return True
         return view.preempting_is_stale and bool(
             self._idle or view.newly_waiting or view.unsettled_nodes or view.state.quotas
@@ -102,20 +104,22 @@ class Preemptor:
             self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
         view.newly_waiting.clear()
         self._attempts = 0
-        scene = Scene(view)
-        for held in self.in_flight.values():
-            scene.promised(held)
+        self._is_cut_short = False
         proposals: list[Preempt] = []
-        for proposal in self._decide(scene, now_ns):
+        for proposal in self._decide(now_ns):
             proposals.append(proposal)
             if len(proposals) >= limit:
-                view.preempting_is_stale = True
+                self._is_cut_short = True
                 break
         self._measure()
         return proposals
 
-    def _decide(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
+    def _decide(self, now_ns: int) -> Iterator[Preempt]:
         yield from self._for_required_nodes(now_ns)
+        times = (*self._view.state.quotas.values(), *self._due.values())
+        if all(due_ns > now_ns for due_ns in times):
+            return
+        scene = Scene(self._view, self.in_flight.values())
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
 
@@ -238,12 +242,11 @@ class Preemptor:
         if config is None or not config.preemption_enabled or root is None:
             self._due.clear()
             return
-        if all(due_ns > now_ns for due_ns in self._due.values()):
-            return
         searches: dict[tuple[QueueView, Shape, int], Search] = {}
         for leaf in _leaves(root):
             if self._due.get(leaf, NEVER_NS) <= now_ns:
-                self._due[leaf] = NEVER_NS
+                # Until all of the leaf was looked at it stays due: the plan may be cut short.
+                self._due[leaf] = 0
                 yield from self._for_leaf(leaf, scene, searches, now_ns)
 
     def _for_leaf(
@@ -253,7 +256,7 @@ class Preemptor:
         searches: dict[tuple[QueueView, Shape, int], Search],
         now_ns: int,
     ) -> Iterator[Preempt]:
-        delay_ns = self._delay_of(leaf)
+        delay_ns, next_ns = self._delay_of(leaf), NEVER_NS
         for lane, ask in waiting_in(leaf, _may_preempt):
             if not self._may_run(ask) or not self._repeats_left(ask):
                 continue
@@ -265,16 +268,16 @@ class Preemptor:
                     self._rest(leaf, due_ns)
                     continue
             if due_ns > now_ns:
-                self._due[leaf] = min(self._due[leaf], due_ns)
+                next_ns = min(next_ns, due_ns)
                 continue
             key = (leaf, lane.shape, ask.ask.spec.priority)
             if key not in searches:
                 searches[key] = Search(scene, leaf.queue, ask.ask.spec)
             yield from self._try(ask, searches[key], now_ns)
             if self._attempts >= ATTEMPTS_MAX:
-                self._due[leaf] = 0
-                self._view.preempting_is_stale = True
+                self._is_cut_short = True
                 return
+        self._due[leaf] = next_ns
 
     def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
         """Take for as many repeats as wait, until nothing is found."""

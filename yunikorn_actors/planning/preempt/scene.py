@@ -3,6 +3,8 @@
 It is made when a plan first looks for victims and forgotten with the plan.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation
@@ -31,13 +33,17 @@ class Flight(Struct):
 
 
 class Scene:
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, in_flight: Iterable[Flight]) -> None:
         self._view = view
         self.state: PartitionState = view.state
         self.usage = Usage(self._expected)
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of those that have to go already."""
+        for held in in_flight:
+            self._promised(held)
+        for ask, node_id in view.serving:
+            self._serve(ask, node_id)
 
     def _expected(self, queue: Queue) -> Resource:
         """As in the replica, with what proposals in flight will use."""
@@ -47,7 +53,7 @@ class Scene:
         discharge(used, queue.allocated)
         return used
 
-    def promised(self, held: Flight) -> None:
+    def _promised(self, held: Flight) -> None:
         """Count a decision of a former plan that is not settled yet."""
         if held.ask is not None and held.beneficiary.rule is PreemptionRule.GUARANTEE:
             self.usage.add(held.ask.app.leaf.queue, held.resource)
@@ -58,11 +64,18 @@ class Scene:
                 self.usage.take(app.queue, victim.resource)
                 self.take(victim)
 
+    def _serve(self, ask: AskView, node_id: str) -> None:
+        """An ask on its way to the room that was made for it is used, not promised as well."""
+        node, spec = self.state.nodes.get(node_id), ask.ask.spec
+        held = node and node.reservations.get((spec.application_id, spec.key))
+        if held and held.claim is not None:
+            self.usage.take(ask.app.leaf.queue, held.claim)
+
     def room_on(self, node: Node) -> Resource | None:
         """Return what the node has and will have; None where it is not to be had."""
         if node.id not in self._rooms:
             view = self._view.nodes.views[node.id]
-            self._rooms[node.id] = None if view.keeping else room_on(node, view.free)
+            self._rooms[node.id] = None if view.keeping else room_on(node, view.free, self.taken)
         return self._rooms[node.id]
 
     def keep(self, node: Node) -> None:
@@ -77,6 +90,6 @@ class Scene:
 
     def take(self, victim: Allocation) -> None:
         self.taken[victim.uuid] = None
-        room = self.room_on(self.state.nodes[victim.node_id])
+        room = self._rooms.get(victim.node_id)
         if room is not None:
             charge(room, victim.resource)

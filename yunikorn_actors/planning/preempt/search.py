@@ -6,6 +6,7 @@ have to go elsewhere. What one ask gets is counted before the next one looks, so
 nodes stay on a heap and only the one on top is worked out again.
 """
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ class Search:
         self._usage: Usage = scene.usage
         self._leaf = leaf
         self._candidates: dict[str, list[Victim]] = {}
+        self._ordered: list[Victim] | None = None
         self._heap: list[tuple[Score, str]] | None = None
         self.is_over = False
         """Nothing was found, and nothing will be found within this plan."""
@@ -70,7 +72,7 @@ class Search:
         node_id, victims = best
         for victim in victims:
             self._asking.take(victim)
-        more = self._more(node_id, victims)
+        more = self._more(victims)
         if more is None:
             for victim in victims:
                 self._asking.give_back(victim)
@@ -183,13 +185,13 @@ class Search:
 
     # -- queues
 
-    def _more(self, node_id: str, victims: list[Victim]) -> list[Victim] | None:
+    def _more(self, victims: list[Victim]) -> list[Victim] | None:
         """Pick whoever else has to go so that the quotas let the ask in; None if they cannot."""
         lacks = tuple(self._asking.lacks_quota())
         more: list[Victim] = []
         if not lacks:
             return more
-        for victim in self._everywhere(node_id):
+        for victim in self._everywhere():
             if victim in victims or not _relieves(victim, lacks):
                 continue
             if self._asking.may_take(victim):
@@ -202,10 +204,14 @@ class Search:
             self._asking.give_back(victim)
         return None
 
-    def _everywhere(self, preferred: str) -> list[Victim]:
-        found = [v for node_id in self._state.nodes for v in self._candidates_on(node_id)]
-        found.sort(key=lambda v: (v.order[:2], v.allocation.node_id != preferred, v.order[2:]))
-        return found
+    def _everywhere(self) -> Iterator[Victim]:
+        """Yield all candidates in order; they are put in order once."""
+        if self._ordered is None:
+            nodes = self._state.nodes
+            self._ordered = [v for node_id in nodes for v in self._candidates_on(node_id)]
+            self._ordered.sort(key=_in_order)
+        taken = self._scene.taken
+        return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
 
     def _spare(self, more: list[Victim]) -> list[Victim]:
         """Let those go free that turned out to be needless, the last in order first."""
