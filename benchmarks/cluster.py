@@ -25,8 +25,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     """Below each parent; below root where there are no parents."""
     parents: int = 0
     applications: int
-    entitled_vcore: int = 0
-    """Guaranteed to the last leaf, which preempts for it at once; the first has the rest."""
+    entitled_part: int = 0
+    """One such part of all is guaranteed to the last leaf, which preempts for it at once."""
     node_order: Literal["fair", "binpacking"] = "fair"
 
     def application_ids(self) -> list[str]:
@@ -72,10 +72,11 @@ class Cluster(Struct, frozen=True, kw_only=True):
     def _root(self) -> dict[str, Any]:
         """Root, fair over what is below; a user limit that does not bind has its place here."""
         leaves = [self._leaf(f"leaf-{number}") for number in range(self.leaves)]
-        if self.entitled_vcore:
-            rest = max(0, self.nodes * NODE["vcore"] - self.entitled_vcore)
-            leaves[0]["resources"]["guaranteed"] = {"vcore": f"{rest}m"}
-            leaves[-1]["resources"]["guaranteed"] = {"vcore": f"{self.entitled_vcore}m"}
+        if self.entitled_part:
+            whole = self.nodes * NODE["vcore"]
+            entitled = whole // self.entitled_part
+            leaves[0]["resources"]["guaranteed"] = {"vcore": f"{whole - entitled}m"}
+            leaves[-1]["resources"]["guaranteed"] = {"vcore": f"{entitled}m"}
             leaves[-1]["properties"]["preemption.delay"] = "1ns"
         parents = [
             {"name": f"parent-{number}", "parent": True, "queues": leaves}

@@ -196,7 +196,7 @@ WORKLOADS: dict[str, Workload] = {
     "W7c": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 12_000}, rest_s=2.5),
     "W8": OneByOne(cluster=replace(_TEN_LEAVES, applications=10), rounds=1_000),
     "W10": Takeover(
-        cluster=Cluster(nodes=1_000, leaves=2, applications=100, entitled_vcore=500_000), asks=1_000
+        cluster=Cluster(nodes=1_000, leaves=2, applications=100, entitled_part=32), asks=1_000
     ),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

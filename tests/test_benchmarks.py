@@ -28,7 +28,7 @@ TINY: dict[str, dict[str, int]] = {
     "W7b": {"older": 7, "waiting": 6, "releases": 5},
     "W7c": {"older": 7, "waiting": 6, "releases": 5, "rest_s": 0},
     "W8": {"rounds": 12},
-    "W10": {"asks": 7},
+    "W10": {"asks": 3},
     "W9": {"asks_each": 3},
 }
 RUN_KEYS = {
@@ -55,7 +55,7 @@ ANNOUNCED = {
     "W7b": 5,
     "W7c": 5,
     "W8": 12,
-    "W10": 7,
+    "W10": 3,
     "W9": 15,
 }
 
