@@ -1,18 +1,24 @@
 # ruff: noqa: INP001 - a script beside the pages that it writes
-"""Writes the reference pages that follow from the code: `python docs/generate.py`.
+"""Writes the pages, and parts of pages, that follow from the code: `python docs/generate.py`.
 
 Messages and facts are read from their source, where each class and field has its words; who makes a
 message is found by looking for the calls of its class, who takes it by the tables of the machines.
-So a page can say nothing that the code does not, and a test fails when a page is stale.
+So a page can say nothing that the code does not, and a test fails when a page is stale. Drawings in
+other pages are those of a recorded run of the scenario that stands above them.
 """
 
 import ast
+import contextlib
+import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import cleandoc
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from yunikorn_actors.cli import main
 from yunikorn_actors.domain import application as a
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
@@ -274,10 +280,51 @@ def states() -> str:
     )
 
 
+# -- drawings in pages
+
+_LINES = r"(?:(?!```).*\n)*"
+_DRAWING = re.compile(
+    rf"^```yaml\n(?P<scenario>{_LINES})```\n{_LINES}```text drawn (?P<options>.*)\n"
+    rf"(?P<drawing>{_LINES})```$",
+    re.MULTILINE,
+)
+
+
+def redrawn(text: str) -> str:
+    """Draw anew every block that is marked `drawn`, with the options that stand there."""
+    for found in reversed(list(_DRAWING.finditer(text))):
+        start, end = found.span("drawing")
+        text = text[:start] + _drawing(found["scenario"], found["options"].split()) + text[end:]
+    return text
+
+
+def _drawing(scenario: str, options: list[str]) -> str:
+    """Return what the commands print that a reader would use."""
+    with TemporaryDirectory() as folder:
+        file, trace = Path(folder, "run.yaml"), Path(folder, "run.trace")
+        file.write_text(scenario, "utf-8")
+        _printed("scenario", "run", str(file), "--trace", str(trace))
+        return _printed("trace", "draw", str(trace), *options)
+
+
+def _printed(*command: str) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        status = main(list(command))
+    assert status == 0, out.getvalue()
+    return out.getvalue()
+
+
+def gangs() -> str:
+    return redrawn((HOME / GANGS).read_text("utf-8"))
+
+
+GANGS = "explanation/gang-scheduling.md"
 PAGES = {
     "reference/messages.md": messages,
     "reference/facts.md": facts,
     "reference/state-machine.md": states,
+    GANGS: gangs,
 }
 
 

@@ -127,8 +127,10 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
 def _refusal(partition: Partition, item: AskItem) -> str | None:
     spec = item.spec
     app = partition.state.applications.get(spec.application_id)
-    if app is None or app.state in TAKES_NO_ASKS:
+    if app is None:
         return f"{UNKNOWN_APPLICATION} {spec.application_id}"
+    if app.state in TAKES_NO_ASKS:
+        return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: it is {app.state.value}"
     if item.node_id and item.node_id not in partition.state.nodes:
         return f"failed to find node {item.node_id}"
     reason = _refused_amounts(spec)

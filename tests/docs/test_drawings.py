@@ -1,0 +1,48 @@
+"""Drawings in pages are those of a real run, and a stale one is noticed."""
+
+import runpy
+from pathlib import Path
+
+PAGES = Path(__file__).parents[2] / "docs"
+GENERATE = runpy.run_path(str(PAGES / "generate.py"))
+PAGE = """\
+```yaml
+name: one ask
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: job, queue: root.default}
+- ask: {app: job, key: task, resource: {vcore: 1}}
+```
+
+Drawn by hand:
+
+```text drawn --about task --mailbox context
+task appears
+```
+"""
+
+
+def test_a_drawing_is_that_of_the_scenario_above() -> None:
+    fresh = GENERATE["redrawn"](PAGE)
+    assert fresh == PAGE.replace(
+        "task appears\n",
+        """\
+rm_proxy   context   scheduler
+    |         |          |
+    |-------->|          |       RMUpdateAllocation asks task
+    |         |<---------|       ProposeAllocations as of 7: task -> n1
+""",
+    )
+    assert GENERATE["redrawn"](fresh) == fresh
+
+
+def test_every_drawing_in_the_pages_is_kept_fresh() -> None:
+    drawn = [page for page in PAGES.rglob("*.md") if "```text drawn" in page.read_text("utf-8")]
+    assert drawn == [PAGES / GENERATE["GANGS"]]
+
+
+def test_the_swap_is_in_the_drawings() -> None:
+    page = (PAGES / GENERATE["GANGS"]).read_text("utf-8")
+    for words in ("AskParked task for scenario-1 on n1", "AskParked task for scenario-1 on n2"):
+        assert page.count(words) == 1
+    assert page.count("SwapCompleted") == 3
