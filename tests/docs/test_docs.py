@@ -15,25 +15,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from pages import PAGES, REPOSITORY, pages
 
 from benchmarks.cli import main as benchmarks
 from yunikorn_actors import Settings, errors
 from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
-from yunikorn_actors.domain.invariants import CHECKS
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 
-REPOSITORY = Path(__file__).parents[2]
-PAGES = sorted((*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md")))
 README = REPOSITORY / "README.md"
-RACES = REPOSITORY / "docs/reference/races.md"
-INVARIANTS = REPOSITORY / "docs/reference/invariants.md"
 SCENARIO_SEEDS = range(20)
-
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 
 
 class Block(NamedTuple):
@@ -276,57 +270,6 @@ def test_a_stale_page_is_noticed() -> None:
     fresh = rendered()
     page = next(iter(fresh))
     assert [page] == stale({**fresh, page: fresh[page] + "one more line\n"})
-
-
-# -- ids are defined
-
-
-def defined_ids(text: str) -> list[str]:
-    return re.findall(r"^\| ([RH]-[0-9]+|G[0-9]{2})\b", text, re.MULTILINE)
-
-
-def undefined(named: Iterable[str], defined: Iterable[str]) -> list[str]:
-    return sorted(set(named) - set(defined))
-
-
-def _ids_in(text: str) -> list[str]:
-    return re.findall(r"\b[RH]-[0-9]+\b|\bG[0-9]{2}\b", text)
-
-
-def _all_defined() -> list[str]:
-    return [*defined_ids(RACES.read_text("utf-8")), *defined_ids(INVARIANTS.read_text("utf-8"))]
-
-
-def _sources() -> list[Path]:
-    folders = ("yunikorn_actors", "tests", "benchmarks", "examples")
-    kinds = ("*.py", "*.yaml")
-    return [path for name in folders for kind in kinds for path in (REPOSITORY / name).rglob(kind)]
-
-
-def test_every_id_in_code_and_tests_is_defined() -> None:
-    named = [id_ for path in _sources() for id_ in _ids_in(path.read_text("utf-8"))]
-    assert {"G01", "R-036"} <= set(named)
-    assert [] == undefined(named, _all_defined())
-    assert [] == undefined((id_ for id_, _ in CHECKS), _all_defined())
-
-
-@pages
-def test_every_id_in_the_pages_is_defined(page: Path) -> None:
-    assert [] == undefined(_ids_in(page.read_text("utf-8")), _all_defined())
-
-
-def test_each_id_is_defined_once_and_none_is_left_out() -> None:
-    expected = [
-        *(f"R-{number:03}" for number in range(1, 145)),
-        *(f"H-{number:02}" for number in range(1, 34)),
-        *(f"G{number:02}" for number in range(1, 31)),
-    ]
-    assert expected == _all_defined()
-
-
-def test_an_id_without_definition_is_noticed() -> None:
-    unknown = f"R-{999}"
-    assert [unknown] == undefined(_ids_in(f"see {unknown} and R-036"), _all_defined())
 
 
 # -- lists are complete

@@ -1,4 +1,4 @@
-"""The life of an application: every pair of a state and an event, in both kinds of leaves."""
+"""The life of an application: every pair of a state and an event, in both kinds of leaves (R-134)."""
 
 from itertools import product
 

@@ -1,4 +1,8 @@
-"""The calls of the scheduler interface: the same from every driver, and refused at the call."""
+"""The calls of the scheduler interface: the same from every driver, and refused at the call.
+
+R-113: what is refused is answered once, and the core goes on. R-128: a callback may call back, and
+a call from inside it that would wait is refused.
+"""
 
 from collections.abc import Callable
 from typing import Any

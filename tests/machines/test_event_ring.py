@@ -1,6 +1,7 @@
 """Event records are numbered for ever, the newest are kept, and what is new is pushed in batches.
 
-Worked example: a ring of twenty and thirty records.
+Worked example: a ring of twenty and thirty records. Records are values, so what was handed out is
+never overwritten (R-142).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """R-066, R-067, R-086, R-093: the resource manager reports work that runs already.
 
-A report is taken at any time, is answered once however often it is repeated, and belongs to the
+A report is taken at any time, is answered once however often it is repeated (R-136), and belongs to the
 life of the node in which it arrives.
 """
 

@@ -1,4 +1,4 @@
-"""R-087, R-088, R-101: a resource manager comes back and tells again what it has.
+"""R-056, R-087, R-088, R-101: a resource manager comes back and tells again what it has.
 
 What an application is must not depend on the order in which its parts are told, its state follows
 from what it has, and its place among the others from the oldest part.

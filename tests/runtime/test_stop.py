@@ -1,4 +1,4 @@
-"""Stopping: from anywhere, any number of times, with every thread joined."""
+"""Stopping: from anywhere, any number of times, with every thread joined (R-140, R-141)."""
 
 import signal
 import threading

@@ -1,9 +1,9 @@
 """What is checked after every delivered message of a simulated run.
 
-The state checker derives the books from scratch (G01 to G10, G20, G21, G24, G28); the view checker
-does the same with every planner, and at rest compares each replica with the truth; the ledger
-listens at the door and at the callbacks and keeps account of what the resource manager was told
-(G14 to G16, G25, G27). The first contradiction ends the run.
+The state checker derives the books from scratch (G01 to G11, G17 to G21, G24, G28); the view
+checker does the same with every planner, and at rest compares each replica with the truth; the
+ledger listens at the door and at the callbacks and keeps account of what the resource manager was
+told (G14 to G16, G25, G27). The first contradiction ends the run.
 """
 
 from collections import Counter
