@@ -38,6 +38,9 @@ def _restarted(lab: Lab) -> Lab:
 
 def _story(lab: Lab) -> dict[str, Any]:
     app = snapshot(lab.state)["applications"][APP]
+    for item in app["asks"]:
+        # When it arrived is the order itself.
+        del item["sequence"]
     return {
         "keys": sorted(item["key"] for item in app.pop("allocations")),
         **{name: app[name] for name in ("state", "user", "submitted_ns", "asks", "allocated")},
