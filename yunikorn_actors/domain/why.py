@@ -66,6 +66,18 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When time alone will change it; 0 where it will not."""
 
 
+class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether others go for the ask."""
+
+    text: str
+    victims: tuple[str, ...] = ()
+    """Keys of those who go and are not confirmed yet."""
+    tried_ns: int = 0
+    """When nobody was found; 0 where that did not happen."""
+    next_ns: int = 0
+    """Not before then; 0 where time is not what it waits for."""
+
+
 class Why(Struct, frozen=True, kw_only=True):
     application_id: str
     key: str
@@ -75,6 +87,8 @@ class Why(Struct, frozen=True, kw_only=True):
     reserved: tuple[str, ...]
     """Nodes that are kept for it."""
     obstacle: Obstacle
+    preempting: Preempting | None = None
+    """None where nothing of it waits for room."""
 
     def __str__(self) -> str:
         return f"{self.key} of {self.application_id}: {self.obstacle.text}; {self.obstacle.remedy}"

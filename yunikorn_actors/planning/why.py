@@ -17,6 +17,7 @@ from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_onl
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preempt.account import account_of
 from yunikorn_actors.planning.shape import Shape, shortfall
 from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
 
@@ -81,6 +82,7 @@ def _why(planner: Planner, app: AppView, record: Ask, surveys: dict[Shape, Surve
         since_ns=record.created_ns,
         reserved=record.reserved,
         obstacle=obstacle,
+        preempting=account_of(planner, app.asks[record.spec.key]) if record.remaining else None,
     )
 
 

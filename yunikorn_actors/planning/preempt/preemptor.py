@@ -100,7 +100,7 @@ class Preemptor:
             self._due.update(dict.fromkeys(self._blocked, 0))
             self._blocked.clear()
         for leaf, created_ns in view.newly_waiting.items():
-            due_ns = created_ns + self._delay_of(leaf)
+            due_ns = created_ns + self.delay_of(leaf)
             self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
         view.newly_waiting.clear()
         self._attempts = 0
@@ -256,7 +256,7 @@ class Preemptor:
         searches: dict[tuple[QueueView, Shape, int], Search],
         now_ns: int,
     ) -> Iterator[Preempt]:
-        delay_ns, next_ns = self._delay_of(leaf), NEVER_NS
+        delay_ns, next_ns = self.delay_of(leaf), NEVER_NS
         for lane, ask in waiting_in(leaf, _may_preempt):
             if not self._may_run(ask) or not self._repeats_left(ask):
                 continue
@@ -304,7 +304,7 @@ class Preemptor:
     def _rest(self, leaf: QueueView, due_ns: int) -> None:
         self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
 
-    def _delay_of(self, leaf: QueueView) -> int:
+    def delay_of(self, leaf: QueueView) -> int:
         delay_ns = leaf.queue.properties.preemption_delay_ns
         return self._delay_ns if delay_ns is None else delay_ns
 

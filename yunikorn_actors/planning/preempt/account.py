@@ -1,0 +1,53 @@
+"""Whether an ask that waits may have others go for it: what was tried, and what comes next."""
+
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.why import Preempting
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preempt.preemptor import PAUSE_NS
+from yunikorn_actors.planning.preempt.rules import bounds_of
+from yunikorn_actors.planning.views import AskView
+
+
+def account_of(planner: Planner, ask: AskView) -> Preempting:
+    going = _going_for(planner, ask)
+    if going:
+        return Preempting(text="others go for it and are not confirmed yet", victims=going)
+    objection = _objection(planner, ask)
+    if objection is not None:
+        return Preempting(text=objection)
+    if ask.tried is not None:
+        tried_ns = ask.tried[0]
+        return Preempting(
+            text="nobody was found who may go for it; it is tried again after a change",
+            tried_ns=tried_ns,
+            next_ns=tried_ns + PAUSE_NS,
+        )
+    if ask.shape.required_node:
+        return Preempting(text="it is tried whenever its node changes")
+    due_ns = ask.ask.created_ns + planner.preemptor.delay_of(ask.app.leaf)
+    return Preempting(text="it has not been tried yet", next_ns=due_ns)
+
+
+def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
+    spec, queue = ask.ask.spec, ask.app.leaf.queue.path
+    rule = PreemptionRule.REQUIRED_NODE if spec.required_node else PreemptionRule.GUARANTEE
+    whom = Beneficiary(rule=rule, queue=queue, application_id=spec.application_id, key=spec.key)
+    return tuple(
+        item.spec.key
+        for node in planner.state.nodes.values()
+        for item in node.allocations.values()
+        if item.beneficiary == whom
+    )
+
+
+def _objection(planner: Planner, ask: AskView) -> str | None:
+    spec, config = ask.ask.spec, planner.state.config
+    if not spec.allow_preempt_other:
+        return "its policy does not let others go for it"
+    if spec.required_node:
+        return None
+    if config is None or not config.preemption_enabled:
+        return "preemption is switched off in its partition"
+    if not bounds_of(ask.app.leaf.queue, spec.resource):
+        return "nothing that it wants is guaranteed to its queue"
+    return None
