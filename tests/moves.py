@@ -185,6 +185,9 @@ def _few(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(items, min_size=1, max_size=3).map(tuple)
 
 
+_task_groups = st.sampled_from(("", "", "", "team", "crew"))
+_placeholders = st.sampled_from((False, False, True))
+_gangs = st.sampled_from((None, None, None, {"vcore": 2}, {"vcore": 4}, {"vcore": -1}, {}))
 _asks = st.builds(
     si.AllocationAsk,
     allocation_key=_keys,
@@ -195,8 +198,8 @@ _asks = st.builds(
     priority=st.sampled_from((0, 0, 0, 5, -3)),
     execution_timeout_milli_seconds=_timeouts,
     tags=_ask_tags,
-    task_group_name=st.sampled_from(("", "", "", "team")),
-    placeholder=st.sampled_from((False, False, True)),
+    task_group_name=_task_groups,
+    placeholder=_placeholders,
     preemption_policy=st.sampled_from(
         (
             None,
@@ -214,6 +217,8 @@ _reports = st.builds(
     node_id=st.sampled_from(("", "", *NODES, "ghost")),
     allocation_tags=_ask_tags,
     uuid=_uuids,
+    task_group_name=_task_groups,
+    placeholder=_placeholders,
 )
 _foreign = st.builds(
     si.Allocation,
@@ -229,6 +234,8 @@ _existing = st.builds(
     application_id=_apps,
     resource_per_alloc=_resources,
     uuid=_uuids,
+    task_group_name=_task_groups,
+    placeholder=_placeholders,
 )
 _node_infos = st.builds(
     si.NodeInfo,
@@ -239,6 +246,12 @@ _node_infos = st.builds(
     occupied_resource=st.none() | st.none() | _capacities.map(si.Resource.of),
     existing_allocations=st.just(()) | st.just(()) | _few(_existing),
 )
+
+
+def _amount_or_none(amounts: dict[str, int] | None) -> si.Resource | None:
+    return None if amounts is None else si.Resource.of(amounts)
+
+
 _applications = st.builds(
     si.AddApplicationRequest,
     application_id=st.sampled_from(APPS),
@@ -247,6 +260,8 @@ _applications = st.builds(
     ugi=_users.map(lambda user: si.UserGroupInformation(user=user)),
     tags=_app_tags,
     execution_timeout_milli_seconds=_timeouts,
+    placeholder_ask=_gangs.map(_amount_or_none),
+    gang_scheduling_style=st.sampled_from(("", "Hard", "soft")),
 )
 _removals = st.builds(si.RemoveApplicationRequest, application_id=_apps, partition_name=_partitions)
 _releases = st.builds(
@@ -319,6 +334,17 @@ _WHAT: dict[str, tuple[int, dict[str, st.SearchStrategy[Any]]]] = {
             "asks": _few(_plain_ask),
             "steps": st.integers(0, 8),
             "against": st.sampled_from(AGAINST),
+            "node": _nodes,
+        },
+    ),
+    "gang": (
+        6,
+        {
+            "app": st.sampled_from(APPS),
+            "members": st.lists(st.integers(1, 3), min_size=1, max_size=2),
+            "between": st.integers(0, 12),
+            "steps": st.integers(0, 12),
+            "against": st.sampled_from((*AGAINST, "")),
             "node": _nodes,
         },
     ),

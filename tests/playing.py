@@ -248,8 +248,27 @@ class Player:
                 self._applications(rm, remove=(si.RemoveApplicationRequest(application_id=app),))
             case "lose":
                 self._lose(rm)
+            case "":
+                pass
             case _:
                 self._nodes(rm, nodes=(_ACTIONS[against](node),))
+
+    def _gang(self, rm: str, *, app: str, members: list[int], between: int, **rest: Any) -> None:
+        """Placeholders first, then as many members as were drawn, then what disturbs them."""
+        asks = tuple(
+            si.AllocationAsk(
+                allocation_key=f"{app}-{what}-{number}",
+                application_id=app,
+                resource_ask=si.Resource.of({"vcore": vcore}),
+                task_group_name="team",
+                placeholder=what == "ph",
+            )
+            for what, sizes in (("ph", (2, 2)), ("member", members))
+            for number, vcore in enumerate(sizes)
+        )
+        self._asks(rm, asks=asks[:2])
+        self._pause(between)
+        self._rush(rm, asks=asks[2:], **rest)
 
     def _linger(self, rm: str, *, ask: si.AllocationAsk, seconds: float) -> None:
         """Let an application complete, and ask again while its timer is firing."""

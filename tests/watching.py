@@ -25,16 +25,18 @@ class Cleaner:
 
 
 class Kept:
-    """Counts reservations: made, dropped, and refused because something came before them."""
+    """Counts reservations, made and dropped, and swaps that were completed."""
 
     def __init__(self) -> None:
         self.made = 0
         self.dropped: Counter[str] = Counter()
         """By reason."""
+        self.swapped = 0
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox == CONTEXT:
             for fact in facts_of(simulator, delivery):
                 self.made += isinstance(fact, f.ReservationMade)
+                self.swapped += isinstance(fact, f.SwapCompleted)
                 if isinstance(fact, f.ReservationDropped):
                     self.dropped[fact.reason] += 1
