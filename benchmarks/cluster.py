@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import cycle
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from yunikorn_actors import si
 
@@ -27,6 +27,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     applications: int
     entitled_part: int = 0
     """One such part of all is guaranteed to the last leaf, which preempts for it at once."""
+    placeholder_ask: dict[str, int] = field(default_factory=dict)
+    """What the placeholders of each application make together, where they are gangs."""
     node_order: Literal["fair", "binpacking"] = "fair"
 
     def application_ids(self) -> list[str]:
@@ -63,8 +65,15 @@ class Cluster(Struct, frozen=True, kw_only=True):
     def application_requests(self) -> Iterator[si.ApplicationRequest]:
         """One request for each application; one user's, in rotation over the leaves."""
         ugi = si.UserGroupInformation(user=USER)
+        gang = si.Resource.of(self.placeholder_ask) if self.placeholder_ask else None
         for id_, path in zip(self.application_ids(), cycle(self.leaf_paths()), strict=False):
-            new = si.AddApplicationRequest(application_id=id_, queue_name=path, ugi=ugi)
+            new = si.AddApplicationRequest(
+                application_id=id_,
+                queue_name=path,
+                ugi=ugi,
+                placeholder_ask=gang,
+                gang_scheduling_style="Hard" if gang else "",
+            )
             yield si.ApplicationRequest(rm_id=RM_ID, new=(new,))
 
     # -- the configuration

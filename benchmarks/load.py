@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -24,7 +24,10 @@ from yunikorn_actors import SchedulerCore, si
 POLL_S = 0.25
 SETTLE_POLL_S = 0.005
 
-PREEMPTED = si.TerminationType.PREEMPTED_BY_SCHEDULER
+BY_CORE = (
+    si.TerminationType.PREEMPTED_BY_SCHEDULER,
+    si.TerminationType.PLACEHOLDER_REPLACED,
+)
 PREEMPTS = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
 
 Size = Mapping[str, int]
@@ -82,7 +85,7 @@ class Load:
         """Asks that have not been announced, by key; a key is used once in a run."""
         self.held: deque[Held] = deque()
         """Allocations that were announced and not released, the oldest first."""
-        self.preempted: dict[str, None] = {}
+        self.taken_back: dict[str, None] = {}
         """UUIDs of allocations that the core has taken back."""
         self.unconfirmed = 0
         """Releases that the core has not echoed."""
@@ -118,17 +121,20 @@ class Load:
     # -- to the core
 
     def submit(
-        self, application_id: str, keys: Sequence[str], size: Size, *, preempt: bool = False
+        self,
+        application_id: str,
+        keys: Sequence[str],
+        size: Size,
+        **shared: Any,  # noqa: ANN401 - fields of an ask
     ) -> None:
-        """Send equal asks of one application in one request; others may have to go for them."""
+        """Send equal asks of one application in one request."""
         resource = si.Resource.of(size)
-        policy = PREEMPTS if preempt else None
         asks = tuple(
             si.AllocationAsk(
                 application_id=application_id,
                 allocation_key=key,
                 resource_ask=resource,
-                preemption_policy=policy,
+                **shared,
             )
             for key in keys
         )
@@ -161,16 +167,16 @@ class Load:
 
     def _confirm(self, released: tuple[si.AllocationRelease, ...]) -> None:
         """What the core takes back ends at once; the rest are echoes."""
-        gone = tuple(it for it in released if it.termination_type is PREEMPTED)
+        gone = tuple(it for it in released if it.termination_type in BY_CORE)
         self.unconfirmed -= len(released) - len(gone)
         if gone:
-            self.preempted.update(dict.fromkeys(it.uuid for it in gone))
+            self.taken_back.update(dict.fromkeys(it.uuid for it in gone))
             releases = si.AllocationReleasesRequest(allocations_to_release=gone)
             self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
 
-    def forget_preempted(self) -> None:
+    def forget_taken_back(self) -> None:
         """They are held no longer; looking for each of them at its end would take its time."""
-        self.held = deque(held for held in self.held if held[1] not in self.preempted)
+        self.held = deque(held for held in self.held if held[1] not in self.taken_back)
 
     # -- from the core
 

@@ -7,13 +7,14 @@ nothing is prepared before the clock starts but the cluster and its applications
 import time
 from abc import abstractmethod
 from itertools import cycle, islice
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from benchmarks.cluster import NODE, Cluster
 from benchmarks.failure import Stalled
-from benchmarks.load import Load, Size, Timing
+from benchmarks.load import PREEMPTS, Load, Size, Timing
 
 ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
 FRAGMENT = {"vcore": 5_000, "memory": 16 << 30, "pods": 1}
@@ -142,6 +143,42 @@ class Fragmented(Workload, frozen=True, kw_only=True):
         return timing, len(answers) / released
 
 
+class Gangs(Workload, frozen=True, kw_only=True):
+    """Every application is a gang: first all placeholders, then a member for each of them.
+
+    The two phases are timed apart; what the core takes back is confirmed at once.
+    """
+
+    groups: int
+    members: int
+    """Of each group."""
+
+    def drive(self, load: Load) -> Outcome:
+        self._ask(load, "placeholder", placeholder=True)
+        load.receive_all()
+        placed = load.timing()
+        load.settle()
+        load.begin()
+        self._ask(load, "member", placeholder=False)
+        load.receive_all()
+        swapped = load.timing()
+        load.settle()
+        load.forget_taken_back()
+        added = {
+            "placeholders_per_s": placed.allocations_per_s,
+            "swaps_per_s": swapped.allocations_per_s,
+        }
+        return Outcome(timing=swapped, added=added)
+
+    def _ask(self, load: Load, name: str, *, placeholder: bool) -> None:
+        for id_ in self.cluster.application_ids():
+            for group in range(self.groups):
+                keys = [f"{id_}-{name}-{group}-{number}" for number in range(self.members)]
+                task_group = f"group-{group}"
+                load.submit(id_, keys, ASK, task_group_name=task_group, placeholder=placeholder)
+            load.receive_ready()
+
+
 class Takeover(Workload, frozen=True, kw_only=True):
     """A full house of work above its guarantee, and a queue that takes back what it is entitled to.
 
@@ -157,22 +194,26 @@ class Takeover(Workload, frozen=True, kw_only=True):
         load.receive_all()
         load.settle()
         load.begin()
-        _spread(load, ids[1::2], "entitled", self.asks, preempt=True)
+        _spread(load, ids[1::2], "entitled", self.asks, preemption_policy=PREEMPTS)
         load.receive_all()
         timing = load.timing()
         load.settle()
-        rate = len(load.preempted) / timing.wall_s
-        load.forget_preempted()
+        rate = len(load.taken_back) / timing.wall_s
+        load.forget_taken_back()
         return Outcome(timing=timing, added={"preemptions_per_s": rate})
 
 
 def _spread(
-    load: Load, application_ids: list[str], name: str, total: int, *, preempt: bool = False
+    load: Load,
+    application_ids: list[str],
+    name: str,
+    total: int,
+    **shared: Any,  # noqa: ANN401 - fields of an ask
 ) -> None:
     share, rest = divmod(total, len(application_ids))
     for index, id_ in enumerate(application_ids):
         keys = [f"{id_}-{name}-{number}" for number in range(share + (index < rest))]
-        load.submit(id_, keys, ASK, preempt=preempt)
+        load.submit(id_, keys, ASK, **shared)
         load.receive_ready()
 
 
@@ -191,6 +232,11 @@ WORKLOADS: dict[str, Workload] = {
         cluster=Cluster(nodes=10_000, parents=10, leaves=10, applications=1_000), asks_each=100
     ),
     "W5": Churn(cluster=_TEN_LEAVES, running=2_000, pairs=30_000),
+    "W6": Gangs(
+        cluster=replace(_TEN_LEAVES, placeholder_ask={name: 50 * n for name, n in ASK.items()}),
+        groups=2,
+        members=25,
+    ),
     "W7a": _FRAGMENTED,
     "W7b": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 20_000}),
     "W7c": replace(_FRAGMENTED, older=10_000, older_size=FRAGMENT | {"vcore": 12_000}, rest_s=2.5),

@@ -24,6 +24,7 @@ TINY: dict[str, dict[str, int]] = {
     "W3": {"asks_each": 1},
     "W4": {"asks_each": 1},
     "W5": {"running": 7, "pairs": 40},
+    "W6": {"groups": 2, "members": 2},
     "W7a": {"waiting": 6, "releases": 5},
     "W7b": {"older": 7, "waiting": 6, "releases": 5},
     "W7c": {"older": 7, "waiting": 6, "releases": 5, "rest_s": 0},
@@ -41,9 +42,11 @@ RUN_KEYS = {
     "wall_s",
     "calibration",
 }
-ADDED_KEYS = {"W5": {"pairs_per_s"}, "W10": {"preemptions_per_s"}} | {
-    name: {"answered_share"} for name in ("W7a", "W7b", "W7c")
-}
+ADDED_KEYS = {
+    "W5": {"pairs_per_s"},
+    "W6": {"placeholders_per_s", "swaps_per_s"},
+    "W10": {"preemptions_per_s"},
+} | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
 ANNOUNCED = {
     "W1": 15,
     "W2": 15,
@@ -51,6 +54,7 @@ ANNOUNCED = {
     "W3": 5,
     "W4": 5,
     "W5": 40,
+    "W6": 20,
     "W7a": 5,
     "W7b": 5,
     "W7c": 5,
