@@ -4,13 +4,15 @@
 Messages and facts are read from their source, where each class and field has its words; who makes a
 message is found by looking for the calls of its class, who takes it by the tables of the machines.
 So a page can say nothing that the code does not, and a test fails when a page is stale. Drawings in
-other pages are those of a recorded run of the scenario that stands above them.
+other pages are those of a recorded run of the scenario that stands above them, and what commands
+print there is what they print.
 """
 
 import ast
 import contextlib
 import io
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import cleandoc
 from itertools import pairwise
@@ -307,6 +309,33 @@ def _drawing(scenario: str, options: list[str]) -> str:
         return _printed("trace", "draw", str(trace), *options)
 
 
+# -- what commands print
+
+_STORY = re.compile(rf"^```yaml\n({_LINES})```$", re.MULTILINE)
+_CONSOLE = re.compile(rf"^```console\n({_LINES})```$", re.MULTILINE)
+_TIME = re.compile(r"\d+\.\d ms\)")
+RACE_SEED = "4"
+"""In this run of the story a proposal comes too late."""
+
+
+def transcripts(page: str) -> str:
+    """Run the commands of a page again, on the first scenario of the page about scenarios."""
+    story = _STORY.search((HOME / "how-to/write-a-scenario.md").read_text("utf-8"))
+    assert story is not None
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("cancel.yaml").write_text(story[1], "utf-8")
+        _printed("scenario", "run", "cancel.yaml", "--seed", RACE_SEED, "--trace", "cancel.trace")
+        return _CONSOLE.sub(_transcript, (HOME / page).read_text("utf-8"))
+
+
+def _transcript(found: re.Match[str]) -> str:
+    lines = ["```console\n"]
+    for command in re.findall(r"^\$ yunikorn-actors (.*)$", found[1], re.MULTILINE):
+        printed = _TIME.sub("7.2 ms)", _printed(*shlex.split(command)))
+        lines.append(f"$ yunikorn-actors {command}\n{printed}")
+    return "".join([*lines, "```"])
+
+
 def _printed(*command: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
@@ -319,11 +348,21 @@ def gangs() -> str:
     return redrawn((HOME / GANGS).read_text("utf-8"))
 
 
+def race() -> str:
+    return transcripts("how-to/reproduce-a-race.md")
+
+
+def trace() -> str:
+    return transcripts("how-to/read-a-trace.md")
+
+
 GANGS = "explanation/gang-scheduling.md"
 PAGES = {
     "reference/messages.md": messages,
     "reference/facts.md": facts,
     "reference/state-machine.md": states,
+    "how-to/reproduce-a-race.md": race,
+    "how-to/read-a-trace.md": trace,
     GANGS: gangs,
 }
 

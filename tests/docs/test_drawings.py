@@ -1,7 +1,9 @@
-"""Drawings in pages are those of a real run, and a stale one is noticed."""
+"""Drawings and transcripts in pages are those of real runs, and a stale one is noticed."""
 
 import runpy
 from pathlib import Path
+
+import pytest
 
 PAGES = Path(__file__).parents[2] / "docs"
 GENERATE = runpy.run_path(str(PAGES / "generate.py"))
@@ -46,3 +48,20 @@ def test_the_swap_is_in_the_drawings() -> None:
     for words in ("AskParked task for scenario-1 on n1", "AskParked task for scenario-1 on n2"):
         assert page.count(words) == 1
     assert page.count("SwapCompleted") == 3
+
+
+def test_the_transcripts_show_the_race_that_they_are_about() -> None:
+    """If not, another seed has to be chosen, in the page and where its commands are run."""
+    page = GENERATE["transcripts"]("how-to/reproduce-a-race.md")
+    assert f"--seed {GENERATE['RACE_SEED']} --trace" in page
+    assert page.count("ASK_GONE") == 1
+
+
+def test_a_stale_transcript_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cancel.yaml").write_text("name: x\nsteps:\n- advance: 1s\n", "utf-8")
+    command = "$ yunikorn-actors scenario run cancel.yaml --seed 3"
+    stale = f"```console\n{command}\nonce this was printed\n```"
+    fresh = GENERATE["_CONSOLE"].sub(GENERATE["_transcript"], stale)
+    assert fresh.startswith(f"```console\n{command}\nok    x (")
+    assert fresh.endswith(", 7.2 ms)\n1 files, 1 runs, 0 failures\n```")
