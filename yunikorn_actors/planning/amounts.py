@@ -25,7 +25,7 @@ class Amounts:
         self.state = state
         self.findings = Findings(wanted=reports)
         self.nodes = NodeIndex()
-        self.tree = Tree()
+        self.tree = Tree(self.findings)
         self.gangs = Gangs()
         self._limits = LimitViews(state)
         self.apps: dict[int, AppView] = {}
@@ -207,8 +207,8 @@ class Amounts:
                 self._notice(ask)
             self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
-            if lane is not None and not lane.is_open:
-                self.findings.note(ask, lane)
+            if lane is None or not lane.is_open or ask.app.held_by is not None:
+                self.findings.look_into(ask)
 
     def _notice(self, ask: AskView) -> None:
         """An ask may come to preempt, should it wait for long enough."""

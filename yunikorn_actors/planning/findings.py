@@ -1,7 +1,7 @@
 """What a plan found out about asks that wait, where anybody wants to know."""
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.planning.views import AppView, AskView, Lane
+from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane
 
 Finding = tuple[Ask, WaitingState, str]
 NO_NODE = "request is waiting for cluster resources become available"
@@ -11,11 +11,31 @@ class Findings:
     def __init__(self, *, wanted: bool) -> None:
         self._wanted = wanted
         self._found: list[Finding] = []
+        self.unexplained: dict[AskView, None] = {}
+        """Asks that are not tried by themselves: the next plan finds out why."""
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
         found, self._found = self._found, []
         return found
+
+    def look_into(self, ask: AskView) -> None:
+        if self._wanted:
+            self.unexplained[ask] = None
+
+    def look_into_lane(self, lane: Lane) -> None:
+        if self._wanted:
+            for _, app in lane.apps:
+                self.unexplained.update((ask, None) for _, ask in app.piles[lane.shape])
+
+    def look_into_app(self, app: AppView) -> None:
+        if self._wanted:
+            for pile in app.piles.values():
+                self.unexplained.update((ask, None) for _, ask in pile)
+
+    def take_unexplained(self) -> list[AskView]:
+        asks, self.unexplained = list(self.unexplained), {}
+        return asks
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
@@ -30,6 +50,14 @@ class Findings:
             for ask in app.asks.values():
                 if ask.ask.spec.placeholder:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
+
+    def note_held(self, app: AppView, gate: Gate) -> None:
+        """As many applications run as may: nothing of this one is tried."""
+        if self._wanted:
+            reason = f"{gate.name} has as many applications running as it may"
+            for ask in app.app.asks.values():
+                if ask.remaining:
+                    self._tell(ask, WaitingState.SKIPPED, reason)
 
     def note_stuck(self, ask: AskView) -> None:
         """It may not run where its placeholder stands, and no other node has room."""

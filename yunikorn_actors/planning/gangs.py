@@ -154,7 +154,9 @@ class Gangs:
             if len(proposals) >= limit:
                 self.room_has_changed = True
                 break
-            if app.held_at() is not None:
+            crowd = app.held_at()
+            if crowd is not None:
+                planner.findings.note_held(app, crowd)
                 continue
             need = unplaced(app.app)
             gate = refusing_queue(app.app, need, lambda queue: _taken(planner, queue, claims))

@@ -45,6 +45,7 @@ class Planner(View):
             return False
         stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
         stale = stale or self.gangs.has_work or bool(self.unsettled_apps)
+        stale = stale or bool(self.findings.unexplained)
         return stale or (root is not None and root.has_work)
 
     @property
@@ -93,6 +94,8 @@ class Planner(View):
             self.reserving_is_stale = False
             proposals.extend(self.reserver.reserve_ordinary(now_ns, limit - len(proposals)))
             proposals.extend(self.reserver.give_up(now_ns))
+        if self.findings.unexplained and len(proposals) < limit:
+            self._explain()
         return proposals
 
     def _bring_up_to_date(self) -> None:
@@ -134,7 +137,7 @@ class Planner(View):
             leaf = leaf.children[0][1]
         ask = leaf.first()
         app = ask.app
-        if (app.limits or app.app.state is ApplicationState.ACCEPTED) and self._is_held(app):
+        if self._is_held(app):
             return True
         if self.backoff.must_rest(ask):
             return True
@@ -142,7 +145,11 @@ class Planner(View):
         if gate is not None:
             lane = leaf.lanes[ask.shape, ask.app.owner]
             self.tree.refuse(lane, gate)
-            self._note(lane)
+            if gate.is_quota:
+                self.findings.note_lane(lane)
+            else:
+                self.findings.look_into_lane(lane)
+            self._unsettle_apps(lane)
             return True
         node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
         if node is not None:
@@ -156,7 +163,8 @@ class Planner(View):
         shape = ask.shape
         self.tree.wait_for_node(shape)
         for lane in shape.lanes:
-            self._note(lane)
+            self.findings.look_into_lane(lane)
+            self._unsettle_apps(lane)
         self.reserving_is_stale = True
         required = self.nodes.views.get(shape.required_node)
         if required is not None:
@@ -166,9 +174,8 @@ class Planner(View):
             if reservation is not None:
                 proposals.append(reservation)
 
-    def _note(self, lane: Lane) -> None:
+    def _unsettle_apps(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
-        self.findings.note_lane(lane)
         if lane.leaf.queue.properties.backoff_count:
             self.unsettled_apps.update((app, None) for _, app in lane.apps)
 
@@ -176,8 +183,27 @@ class Planner(View):
         """Return what refuses the ask, if anything does; only quotas hold back a required node."""
         wanted = ask.shape.wanted
         leaf = ask.app.leaf
-        refusing = leaf.refusing_quota if ask.shape.required_node else leaf.refusing
-        return refusing(wanted) or refusing_limit(ask.app.limits, wanted)
+        gate: Gate | None = leaf.refusing(wanted)
+        if gate is not None and gate.is_quota:
+            return gate
+        return refusing_limit(ask.app.limits, wanted) or (None if ask.shape.required_node else gate)
+
+    def _explain(self) -> None:
+        """Find out about asks that are not tried by themselves what holds them back first.
+
+        A shape that no node has room for is not tried in the other leaves that ask for it: their
+        own limits may refuse it too, and then these are to say when that changes.
+        """
+        for ask in self.findings.take_unexplained():
+            if not ask.open or not ask.app.is_schedulable or self._is_held(ask.app):
+                continue
+            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
+            if lane is None or lane.is_open:
+                continue
+            gate = self._gate(ask) if lane.refused_by is None else None
+            if gate is not None:
+                self.tree.refuse(lane, gate)
+            self.findings.note(ask, lane)
 
     def _settle_reservation(self, proposal_id: int) -> None:
         self.reserver.settle(proposal_id)
@@ -187,9 +213,13 @@ class Planner(View):
 
     def _is_held(self, app: AppView) -> bool:
         """Hold an application back where as many run as may."""
+        if not app.limits and app.app.state is not ApplicationState.ACCEPTED:
+            return False
         gate = app.held_at()
         if gate is not None:
-            self.tree.hold(app, gate)
+            if app.held_by is None:
+                self.tree.hold(app, gate)
+            self.findings.note_held(app, gate)
         return gate is not None
 
     def _start(self, app: AppView) -> None:

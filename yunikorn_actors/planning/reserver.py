@@ -109,7 +109,7 @@ class Reserver:
                 return proposals
             if lane.shape.hopeless_at == view.node_changes or not self._is_of_age(ask, now_ns):
                 continue
-            if len(ask.ask.reserved) + ask.keeping >= ask.open:
+            if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.held_at() is not None:
                 continue
             node = self.best_nodes.find(ask.shape)
             if node is None:

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.limits import Holder
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
@@ -28,7 +29,8 @@ from yunikorn_actors.planning.views import (
 class Tree:
     """The queues of a partition as the planner walks them."""
 
-    def __init__(self) -> None:
+    def __init__(self, findings: Findings) -> None:
+        self._findings = findings
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
         self.shapes: dict[ShapeKey, Shape] = {}
@@ -174,6 +176,8 @@ class Tree:
             lane.refused_by = None
             if lane.is_open:
                 self.open_lane(lane)
+            else:
+                self._findings.look_into_lane(lane)
 
     def hold(self, app: AppView, holder: Holder) -> None:
         """As many applications run as may, or it has to rest."""
@@ -191,6 +195,7 @@ class Tree:
         for app in [app for app in gate.held.values() if gate.may_start(app)]:
             self.let_go(app)
             self.enter(app)
+            self._findings.look_into_app(app)
 
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""

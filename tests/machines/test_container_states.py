@@ -1,0 +1,120 @@
+"""What the resource manager is told of asks that wait: by a quota, a limit, or for want of a node.
+
+A quota goes first: only an ask that every quota allows has failed to find a node.
+"""
+
+import pytest
+from support import APP, Lab, Recorder
+
+from yunikorn_actors import si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+
+pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+
+class Listening(Recorder):
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.heard.append(("container", request.allocation_key, request.state.name))
+
+
+def _lab(topology: TopologyName, *leaves: str, root: str = "") -> Lab:
+    config = (
+        f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', {root}"
+        f"queues: [{', '.join(leaves)}]}}]}}]"
+    )
+    lab = Lab(config=config, topology=topology, rm=Listening())
+    lab.nodes(n1=10)
+    lab.submit(APP, "app-2")
+    lab.settle()
+    return lab
+
+
+def _states(lab: Lab, key: str) -> list[str]:
+    lab.settle()
+    return [state for told, state in lab.rm.told("container") if told == key]
+
+
+ONE = "{name: default, maxapplications: 1}"
+AWARE = "{name: default, properties: {application.sort.policy: stateaware}}"
+OF_BOB = "{name: default, limits: [{limit: one, users: [bob], maxapplications: 1}]}"
+
+
+@pytest.mark.parametrize("leaf", [ONE, AWARE, OF_BOB])
+def test_as_many_applications_run_as_may(topology: TopologyName, leaf: str) -> None:
+    lab = _lab(topology, leaf)
+    lab.ask("a")
+    lab.settle()
+    lab.ask("b", app="app-2")
+    assert ["SKIPPED"] == _states(lab, "b")
+    lab.ask("late", app="app-2")
+    assert ["SKIPPED"] == _states(lab, "late"), "it came to one that is held back already"
+    lab.remove(APP)
+    assert ["SKIPPED", "SCHEDULED"] == _states(lab, "b")
+    assert ["SKIPPED", "SCHEDULED"] == _states(lab, "late")
+
+
+@pytest.mark.parametrize("leaf", [ONE, AWARE, OF_BOB])
+def test_held_back_before_it_waits_for_a_node(topology: TopologyName, leaf: str) -> None:
+    """Another application waits for the same size of node already."""
+    lab = _lab(topology, leaf)
+    lab.ask("a")
+    lab.settle()
+    lab.ask("large", vcore=99)
+    assert ["FAILED"] == _states(lab, "large")
+    lab.ask("b", app="app-2", vcore=99)
+    assert ["SKIPPED"] == _states(lab, "b")
+    lab.remove(APP)
+    assert ["SKIPPED", "FAILED"] == _states(lab, "b")
+
+
+def test_a_gang_where_as_many_applications_run_as_may(topology: TopologyName) -> None:
+    lab = _lab(topology, ONE)
+    lab.ask("a")
+    lab.settle()
+    lab.submit("gang", placeholder_ask=si.Resource.of({"vcore": 2}))
+    lab.ask("p", app="gang", vcore=2, placeholder=True, task_group_name="g")
+    assert ["SKIPPED"] == _states(lab, "p")
+    lab.remove(APP)
+    assert ["SKIPPED", "SCHEDULED"] == _states(lab, "p")
+
+
+TIGHT = "{name: tight, resources: {max: {vcore: 15m}}}"
+BOBS = "{name: tight, limits: [{limit: few, users: [bob], maxresources: {vcore: 15m}}]}"
+
+
+@pytest.mark.parametrize("leaf", [TIGHT, BOBS])
+@pytest.mark.parametrize("comes_first", ["other", "tight"])
+def test_a_quota_goes_before_the_want_of_a_node(
+    topology: TopologyName, leaf: str, comes_first: str
+) -> None:
+    """A shape that another leaf found no node for is refused by a quota here."""
+    lab = _lab(topology, "{name: default}", leaf)
+    lab.nodes(n2=8)
+    lab.submit("app-3", queue="root.tight")
+    lab.ask("fills", "too", vcore=4, app="app-3")
+    lab.settle()
+    for name in ("other", "tight") if comes_first == "other" else ("tight", "other"):
+        lab.ask(f"in-{name}", vcore=9, app=APP if name == "other" else "app-3")
+        if comes_first == "tight":
+            lab.settle()
+    assert ["FAILED"] == _states(lab, "in-other")
+    assert ["SKIPPED"] == _states(lab, "in-tight")
+    lab.ask("again", vcore=9, app="app-3")
+    assert ["SKIPPED"] == _states(lab, "again"), "the shape waits for a node already"
+    lab.release("fills", app="app-3")
+    assert ["SKIPPED", "FAILED"] == _states(lab, "in-tight")
+    assert ["SKIPPED", "FAILED"] == _states(lab, "again")
+    lab.nodes(n3=9, n4=9)
+    assert ["FAILED", "SCHEDULED"] == _states(lab, "in-other")
+
+
+def test_a_limit_goes_before_the_size_of_the_cluster(topology: TopologyName) -> None:
+    lab = _lab(topology, BOBS.replace("tight", "default"))
+    lab.ask("fills", vcore=8)
+    lab.settle()
+    lab.ask("more", vcore=8)
+    assert ["SKIPPED"] == _states(lab, "more")
+    lab.release("fills")
+    assert ["SKIPPED", "SCHEDULED"] == _states(lab, "more")
