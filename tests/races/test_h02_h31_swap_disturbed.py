@@ -131,22 +131,25 @@ class Flipping(Manager):
 
 
 @topologies
-def test_h10_another_node_is_never_the_placeholders_own(topology: TopologyName) -> None:
+@pytest.mark.parametrize("spare", [0, 10], ids=["no other node", "another node"])
+def test_h10_another_node_is_never_the_placeholders_own(topology: TopologyName, spare: int) -> None:
     """The answer about its node turns into a yes while other nodes are looked for."""
-    rm = Flipping(("real", "n1"), ("real", "n2"))
-    lab = gang_lab(rm=rm, topology=topology)
-    lab.nodes(n3=10)
-    lab.settle()
+    rm = Flipping(("real", "n1"))
+    lab = gang_lab(rm=rm, spare=spare, topology=topology)
     ask_members(lab, "real")
     lab.settle()
     asked = [(node, allocate) for key, node, allocate in rm.asked if key == "real"]
-    assert ("n1", False) == asked[0], "vacuous: the first answer was not about its own node"
-    assert len(asked) > 1, "vacuous: no other node was looked for after the no"
-    (swap,) = application(lab).swaps.values()
-    assert swap.crosses is (swap.node_id != "n1")
+    assert ("n1", False) == asked[0], "vacuous: its own node was not asked about first"
+    assert set() == rm.denied, "vacuous: the answer did not turn"
+    assert ([("n2", True)] if spare else []) == asked[1:]
+    if not spare:
+        assert ({}, ["real"]) == (application(lab).swaps, lab.waiting())
+        lab.submit("any request has it asked again")
+        lab.settle()
+    assert_swapping(lab, crosses=bool(spare))
     confirm(lab, "ph-1")
     lab.settle()
-    assert 1 == sum(used(lab)[node] for node in ("n1", "n2", "n3"))
+    assert 1 == used(lab)["n1"] + used(lab)["n2"]
     assert ["real"] == lab.running()
     assert lab.leftovers() == {}
 

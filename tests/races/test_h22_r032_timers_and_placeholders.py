@@ -55,6 +55,24 @@ def test_h22_the_timer_fires_as_the_last_placeholder_goes(style: str) -> None:
     assert fired > 0, "vacuous: no firing came first"
 
 
+def test_h22_another_placeholder_has_its_own_time() -> None:
+    """The firing for the one that went is not taken for that of the one that came."""
+    stale = 0
+    for seed in range(1, SEEDS + 1):
+        lab = gang_lab(expected=2, seed=seed)
+        lab.let_timers_fire(TIMEOUT_S)
+        lab.release("ph-1")
+        ask_placeholders(lab, "ph-2")
+        lab.settle()
+        if ("released", "TIMEOUT") not in told(lab, "ph-1"):
+            assert ["ph-2"] == lab.running()
+            due = application(lab).timers["placeholder"].due_ns
+            assert lab.simulator.now_ns + TIMEOUT_S * SECOND == due
+            stale += lab.races.stale_timers
+        assert lab.leftovers() == {}
+    assert stale > 0, "vacuous: no firing came late"
+
+
 @topologies
 def test_h22_the_last_swap_stops_the_clock(topology: TopologyName) -> None:
     firings = Firings()
