@@ -1,8 +1,7 @@
 """Where each detail of the interface comes from.
 
 A story is something that happens to a small cluster; a row says which story gives rise to which
-record. A detail of a feature that is still to come stands here with the name of that feature, and
-moves up when it comes. Every detail has its place.
+record. Every detail has its place.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.si import ChangeDetail as Detail
 from yunikorn_actors.si import ChangeType, EventType
 
-ADD, SET, REMOVE = ChangeType.ADD, ChangeType.SET, ChangeType.REMOVE
+ADD, SET, REMOVE, NONE = ChangeType.ADD, ChangeType.SET, ChangeType.REMOVE, ChangeType.NONE
 REQUEST, APPLICATION, NODE = EventType.REQUEST, EventType.APP, EventType.NODE
 QUEUE_, OWNER = EventType.QUEUE, EventType.USERGROUP
 _T = si.TerminationType
@@ -46,6 +45,7 @@ GROWN = _root("{name: default, queues: [{name: inner}]}")
 DYNAMIC = _root("{name: default}", "placementrules: [{name: provided, create: true}],")
 AWARE = _root("{name: default, properties: {application.sort.policy: stateaware}}")
 ONE_AT_A_TIME = _root("{name: default, maxapplications: 1}")
+ONE_OF_BOB = _root("{name: default, limits: [{limit: a, users: [bob], maxapplications: 1}]}")
 
 
 TO_CONFIRM = frozenset({_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED})
@@ -199,6 +199,10 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.APP_EXPIRED: (LIFE, (APPLICATION, APP, SET, "")),
     Detail.APP_FAILING: (TIME, (APPLICATION, "app-2", SET, "")),
     Detail.APP_FAILED: (TIME, (APPLICATION, "app-2", SET, "")),
+    Detail.APP_CANNOTRUN_QUEUE: ((ONE_AT_A_TIME, _one_at_a_time), (APPLICATION, "app-2", NONE, "")),
+    Detail.APP_RUNNABLE_QUEUE: ((ONE_AT_A_TIME, _one_at_a_time), (APPLICATION, "app-2", NONE, "")),
+    Detail.APP_CANNOTRUN_QUOTA: ((ONE_OF_BOB, _one_at_a_time), (APPLICATION, "app-2", NONE, "")),
+    Detail.APP_RUNNABLE_QUOTA: ((ONE_OF_BOB, _one_at_a_time), (APPLICATION, "app-2", NONE, "")),
     Detail.NODE_RESERVATION: ((CONFIG, _reservation), (NODE, "n1", ADD, "c")),
     Detail.NODE_DECOMISSION: (NODES, (NODE, "n1", REMOVE, "")),
     Detail.NODE_READY: (NODES, (NODE, "n1", SET, "")),
@@ -227,13 +231,6 @@ ROWS: dict[Detail, tuple[Story, Record]] = {
     Detail.UG_GROUP_RESOURCE: (LIFE, (OWNER, "team", REMOVE, QUEUE)),
 }  # fmt: skip
 
-TO_COME: dict[Detail, tuple[str, Story | None]] = {
-    Detail.APP_CANNOTRUN_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
-    Detail.APP_RUNNABLE_QUEUE: ("queues bound running applications", (ONE_AT_A_TIME, _one_at_a_time)),
-    Detail.APP_CANNOTRUN_QUOTA: ("limits bound running applications", None),
-    Detail.APP_RUNNABLE_QUOTA: ("limits bound running applications", None),
-}  # fmt: skip
-
 
 def _records(story: Story, topology: TopologyName) -> tuple[si.EventRecord, ...]:
     config, happens = story
@@ -246,7 +243,7 @@ def _records(story: Story, topology: TopologyName) -> tuple[si.EventRecord, ...]
 
 
 def test_every_detail_has_its_place() -> None:
-    assert sorted(Detail) == sorted([*ROWS, *TO_COME])
+    assert sorted(Detail) == sorted(ROWS)
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -261,28 +258,33 @@ def test_where_a_detail_comes_from(detail: Detail, topology: TopologyName) -> No
     assert wanted in found
 
 
-@pytest.mark.parametrize(
-    "detail", [d for d, row in TO_COME.items() if row[1]], ids=lambda d: d.name
-)
-def test_a_detail_that_is_to_come(detail: Detail) -> None:
-    """When this fails the feature has come, and the detail belongs among the rows."""
-    _, story = TO_COME[detail]
-    assert story is not None
-    assert detail not in [it.event_change_detail for it in _records(story, "proposing")]
-
-
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_the_stories_happen(topology: TopologyName) -> None:
-    """What is to come happens already, it only leaves no record."""
-    reserved = _lab(CONFIG, topology)
-    _reservation(reserved)
-    assert ["n1"] == [n.id for n in reserved.state.nodes.values() if n.reservations]
-    bounded = _lab(ONE_AT_A_TIME, topology)
-    bounded.submit("app-2")
-    bounded.ask("a")
-    bounded.ask("b", app="app-2")
-    bounded.settle()
-    assert (["a"], ["b"]) == (bounded.running(), bounded.waiting())
+@pytest.mark.parametrize(("config", "kind"), [(ONE_AT_A_TIME, "QUEUE"), (ONE_OF_BOB, "QUOTA")])
+def test_who_may_not_run_is_told_on_change_only(
+    config: str, kind: str, topology: TopologyName
+) -> None:
+    """However often it is let go and held back again; whoever goes first was never held back."""
+    lab = _lab(config, topology)
+    lab.submit("app-2", "app-3")
+    lab.ask("a")
+    for app in ("app-2", "app-3"):
+        lab.ask(f"of-{app}", app=app)
+        lab.settle()
+        lab.ask(f"more-of-{app}", app=app)
+    lab.settle()
+    lab.remove(APP)
+    lab.settle()
+    told = [
+        (it.object_id, it.event_change_type, it.event_change_detail.name)
+        for it in lab.simulator.events().records
+        if "RUN_" in it.event_change_detail.name or "RUNNABLE" in it.event_change_detail.name
+    ]
+    assert [
+        ("app-2", ChangeType.NONE, f"APP_CANNOTRUN_{kind}"),
+        ("app-3", ChangeType.NONE, f"APP_CANNOTRUN_{kind}"),
+        ("app-2", ChangeType.NONE, f"APP_RUNNABLE_{kind}"),
+    ] == told
+    assert ["more-of-app-2", "of-app-2"] == lab.running()
 
 
 @pytest.mark.parametrize("type_", [_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM])

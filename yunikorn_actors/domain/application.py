@@ -32,6 +32,14 @@ class ApplicationState(StrEnum):
     RESUMING = "Resuming"
 
 
+class Crowd(StrEnum):
+    """Who has as many applications running as may, and so keeps this one back."""
+
+    NONE = ""
+    QUEUE = "queue"
+    QUOTA = "limit of a user or group"
+
+
 class ApplicationEvent(StrEnum):
     """What drives a transition; the texts are what the resource manager is told."""
 
@@ -141,6 +149,7 @@ class Application:
         "allocated_books",
         "allocations",
         "asks",
+        "crowd",
         "group",
         "group_usages",
         "is_admitted",
@@ -200,6 +209,7 @@ class Application:
         """Swaps in flight, by the UUID of their placeholder."""
         self.waiting_placeholders = 0
         """Repeats of placeholder asks that wait; real asks wait for them."""
+        self.crowd = Crowd.NONE
         self.is_admitted = False
         """There was room for the whole gang, so its placeholders may be placed."""
         self.placed: Resource = {}

@@ -194,6 +194,9 @@ class PartitionState:
     def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
         relink(self.groups, self.applications[fact.application_id], fact.group)
 
+    def _on_application_crowded(self, fact: f.ApplicationCrowded) -> None:
+        self.applications[fact.application_id].crowd = fact.crowd
+
     def _on_timer_armed(self, fact: f.TimerArmed) -> None:
         timer = Timer(generation=fact.generation, due_ns=fact.due_ns)
         self.applications[fact.application_id].timers[fact.kind] = timer
@@ -221,6 +224,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ApplicationRejected: PartitionState._on_application_rejected,
     f.ApplicationStateChanged: PartitionState._on_application_state_changed,
     f.ApplicationLinked: PartitionState._on_application_linked,
+    f.ApplicationCrowded: PartitionState._on_application_crowded,
     f.ApplicationRemoved: PartitionState._on_application_removed,
     f.ApplicationForgotten: PartitionState._on_application_forgotten,
     f.TimerArmed: PartitionState._on_timer_armed,

@@ -144,6 +144,7 @@ def _application(app: Application) -> dict[str, Any]:
             for name, group in sorted(app.task_groups.items())
         },
         "admitted": app.is_admitted,
+        "crowd": app.crowd.value,
         "placed": _amounts(app.placed),
         "swaps": [
             {"placeholder": uuid, "key": swap.key, "node": swap.node_id, "crosses": swap.crosses}

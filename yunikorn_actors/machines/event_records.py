@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import FINISHED, ApplicationState
+from yunikorn_actors.domain.application import FINISHED, ApplicationState, Crowd
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.termination import TerminationType
@@ -90,6 +90,30 @@ def _of_state_change(fact: f.ApplicationStateChanged) -> tuple[Builder, ...]:
     if fact.state in FINISHED and fact.state is not ApplicationState.EXPIRED:
         return (_app_state, _app_gone, _queue_app_gone)
     return (_app_state,)
+
+
+def _app_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
+    return event_record(_APP, fact.application_id, fact, _NONE, detail)
+
+
+def _app_crowded(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
+    return event_record(_APP, fact.application_id, fact, _NONE, detail, message=fact.reason)
+
+
+_RUNNABLE: dict[Crowd, tuple[Builder, ...]] = {
+    Crowd.NONE: (),
+    Crowd.QUEUE: (partial(_app_runnable, _D.APP_RUNNABLE_QUEUE),),
+    Crowd.QUOTA: (partial(_app_runnable, _D.APP_RUNNABLE_QUOTA),),
+}
+_CANNOT_RUN: dict[Crowd, tuple[Builder, ...]] = {
+    Crowd.NONE: (),
+    Crowd.QUEUE: (partial(_app_crowded, _D.APP_CANNOTRUN_QUEUE),),
+    Crowd.QUOTA: (partial(_app_crowded, _D.APP_CANNOTRUN_QUOTA),),
+}
+
+
+def _of_crowd(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
+    return (*_RUNNABLE[fact.old_crowd], *_CANNOT_RUN[fact.crowd])
 
 
 def _ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
@@ -361,4 +385,5 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.QueueAdded: _of_queue_added,
     f.QueueReconfigured: _of_queue_change,
     f.ApplicationLinked: _of_link,
+    f.ApplicationCrowded: _of_crowd,
 }

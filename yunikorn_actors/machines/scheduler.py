@@ -146,14 +146,17 @@ class Scheduler:
         return [SetTimer(name="planning", due_ns=due_ns, message=due)]
 
     def _next_report(self) -> list[Effect]:
-        findings = self.planner.findings.take()
-        if not findings:
+        findings = self.planner.findings
+        observations = s.observations_of(findings.take())
+        crowds = s.crowds_of(findings.take_crowds())
+        if not observations and not crowds:
             return []
         report = s.ReportWaiting(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
-            observations=s.observations_of(findings),
+            observations=observations,
+            crowds=crowds,
         )
         return [Send(to=CONTEXT, message=report)]
 

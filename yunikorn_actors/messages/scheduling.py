@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.application import Application, Crowd
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.messages.base import Message
@@ -43,6 +44,24 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     reason: str
 
 
+class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
+    """Where as many applications run as may this one is held back; or it is not any more."""
+
+    application_id: str
+    serial: int
+    crowd: Crowd
+    reason: str
+
+
+def crowds_of(
+    findings: Iterable[tuple[Application, Crowd, str]],
+) -> tuple[CrowdObservation, ...]:
+    return tuple(
+        CrowdObservation(application_id=app.id, serial=app.serial, crowd=crowd, reason=reason)
+        for app, crowd, reason in findings
+    )
+
+
 def observations_of(
     findings: Iterable[tuple[Ask, WaitingState, str]],
 ) -> tuple[Observation, ...]:
@@ -59,12 +78,13 @@ def observations_of(
 
 
 class ReportWaiting(Message, frozen=True, kw_only=True):
-    """What a cycle found out about asks that wait."""
+    """What a cycle found out about asks that wait, and about applications that may not run."""
 
     partition: str
     epoch: int
     as_of: int
     observations: tuple[Observation, ...]
+    crowds: tuple[CrowdObservation, ...]
 
 
 class ProposalRejected(Message, frozen=True, kw_only=True):

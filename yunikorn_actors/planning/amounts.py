@@ -11,11 +11,12 @@ from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.flights import InFlight
 from yunikorn_actors.planning.gangs import Gangs
 from yunikorn_actors.planning.limits import LimitViews
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
 
 
 class Amounts:

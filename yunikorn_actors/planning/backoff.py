@@ -6,8 +6,9 @@ goes on to another ask, of whatever kind, the application rests for a while: not
 not even what comes in with a higher priority, and others go first.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from yunikorn_actors.domain.application import Crowd
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.reserver import NEVER_NS
 from yunikorn_actors.planning.views import AppView, AskView
@@ -20,6 +21,9 @@ Order = tuple[int, int, int]
 
 class Backoff:
     """Holds applications back as a queue does that lets no other start."""
+
+    crowd: ClassVar[Crowd] = Crowd.NONE
+    name = "the back-off"
 
     def __init__(self, view: "View") -> None:
         self._view = view

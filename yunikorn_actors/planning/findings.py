@@ -1,10 +1,17 @@
 """What a plan found out about asks that wait, where anybody wants to know."""
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane
+from yunikorn_actors.domain.application import Application, Crowd
+from yunikorn_actors.planning.limits import Holder
+from yunikorn_actors.planning.views import AppView, AskView, Lane
 
 Finding = tuple[Ask, WaitingState, str]
+CrowdFinding = tuple[Application, Crowd, str]
 NO_NODE = "request is waiting for cluster resources become available"
+
+
+def _crowded(gate: Holder) -> str:
+    return f"{gate.name} has as many applications running as it may"
 
 
 class Findings:
@@ -13,11 +20,35 @@ class Findings:
         self._found: list[Finding] = []
         self.unexplained: dict[AskView, None] = {}
         """Asks that are not tried by themselves: the next plan finds out why."""
+        self.moved: dict[AppView, None] = {}
+        """Applications that were held back, or let go: the end of a plan shows which are."""
+        self._crowds: list[CrowdFinding] = []
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.unexplained or self.moved)
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
         found, self._found = self._found, []
         return found
+
+    def take_crowds(self) -> list[CrowdFinding]:
+        found, self._crowds = self._crowds, []
+        return found
+
+    def note_crowds(self, apps: dict[int, AppView]) -> None:
+        """Find out who is held back now and was not at the end of the last plan, and the reverse.
+
+        In between an application may be let go and held back again many times.
+        """
+        moved, self.moved = self.moved, {}
+        for app in moved:
+            gate = app.held_by
+            crowd, reason = (gate.crowd, _crowded(gate)) if gate is not None else (Crowd.NONE, "")
+            if crowd is not app.crowd and apps.get(app.app.serial) is app:
+                app.crowd = crowd
+                self._crowds.append((app.app, crowd, reason))
 
     def look_into(self, ask: AskView) -> None:
         if self._wanted:
@@ -51,10 +82,10 @@ class Findings:
                 if ask.ask.spec.placeholder:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
 
-    def note_held(self, app: AppView, gate: Gate) -> None:
+    def note_held(self, app: AppView, gate: Holder) -> None:
         """As many applications run as may: nothing of this one is tried."""
         if self._wanted:
-            reason = f"{gate.name} has as many applications running as it may"
+            reason = _crowded(gate)
             for ask in app.app.asks.values():
                 if ask.remaining:
                     self._tell(ask, WaitingState.SKIPPED, reason)

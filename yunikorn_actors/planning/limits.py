@@ -4,8 +4,9 @@ Its usage is that of the replica plus what is in flight. Lanes and applications 
 or for a place, as they do at a queue.
 """
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from yunikorn_actors.domain.application import Crowd
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
@@ -21,10 +22,15 @@ LimitKey = tuple[str, str, bool]
 class Holder(Protocol):
     """What keeps applications from taking part."""
 
+    crowd: ClassVar[Crowd]
     held: dict[int, "AppView"]
+
+    @property
+    def name(self) -> str: ...
 
 
 class LimitView:
+    crowd: ClassVar[Crowd] = Crowd.QUOTA
     __slots__ = ("held", "in_flight", "limit", "members", "starting", "state", "waiters")
 
     def __init__(self, state: PartitionState, limit: Limit) -> None:

@@ -11,12 +11,13 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
 from yunikorn_actors.planning.backoff import Backoff
 from yunikorn_actors.planning.denials import Denials
+from yunikorn_actors.planning.flights import InFlight
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.preemptor import Preemptor
 from yunikorn_actors.planning.reserver import Reserver
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Gate, InFlight, Lane, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
 
 
 class Planner(View):
@@ -45,7 +46,7 @@ class Planner(View):
             return False
         stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
         stale = stale or self.gangs.has_work or bool(self.unsettled_apps)
-        stale = stale or bool(self.findings.unexplained)
+        stale = stale or self.findings.has_work
         return stale or (root is not None and root.has_work)
 
     @property
@@ -94,8 +95,9 @@ class Planner(View):
             self.reserving_is_stale = False
             proposals.extend(self.reserver.reserve_ordinary(now_ns, limit - len(proposals)))
             proposals.extend(self.reserver.give_up(now_ns))
-        if self.findings.unexplained and len(proposals) < limit:
+        if self.findings.has_work and len(proposals) < limit:
             self._explain()
+            self.findings.note_crowds(self.apps)
         return proposals
 
     def _bring_up_to_date(self) -> None:

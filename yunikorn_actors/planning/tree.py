@@ -183,12 +183,14 @@ class Tree:
         """As many applications run as may, or it has to rest."""
         self.leave(app)
         app.held_by = holder
+        self._findings.moved[app] = None
         holder.held[app.app.serial] = app
 
     def let_go(self, app: AppView) -> None:
         if app.held_by is not None:
             del app.held_by.held[app.app.serial]
             app.held_by = None
+            self._findings.moved[app] = None
 
     def wake_held(self, gate: Gate) -> None:
         """There may be a place for another application."""

@@ -12,10 +12,11 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.flights import InFlight, used_by
 from yunikorn_actors.planning.gang_view import GangView
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape
-from yunikorn_actors.planning.views import AppView, AskView, InFlight, used_by
+from yunikorn_actors.planning.views import AppView, AskView
 
 
 class View(GangView):

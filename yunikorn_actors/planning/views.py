@@ -6,19 +6,23 @@ asks by shape. The order between the shapes of one application is by priority an
 applications by the policy of the leaf, between queues by fair share.
 """
 
-from typing import Union
+from typing import ClassVar, Union
 
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation, Ask
-from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationState
+from yunikorn_actors.domain.application import (
+    SCHEDULABLE,
+    Application,
+    ApplicationState,
+    Crowd,
+)
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, sub_only_existing
+from yunikorn_actors.domain.resource import Resource, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.limits import Holder, LimitView
-from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Wanted
 
 Owner = tuple[str, str] | None
@@ -79,6 +83,7 @@ class AppView:
         "app",
         "asks",
         "bars",
+        "crowd",
         "entry",
         "held_by",
         "held_gang",
@@ -104,6 +109,8 @@ class AppView:
         self.submitted_ns = app.submitted_ns
         self.held_by: Holder | None = None
         """Where as many applications run as may; this one waits for a place."""
+        self.crowd = Crowd.NONE
+        """What of that was reported last."""
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
         chosen = tag_of(app.spec, NODE_POLICY_TAG)
@@ -161,6 +168,7 @@ _PRIORITY_MAX = 2**31 - 1
 
 
 class QueueView:
+    crowd: ClassVar[Crowd] = Crowd.QUEUE
     __slots__ = (
         "application_limits",
         "below",
@@ -358,28 +366,6 @@ class QueueView:
             piles[lane.shape][0] for lane in lanes if lane.owner == owner and lane.shape in piles
         ]
         return min(heads)[1]
-
-
-class InFlight(Struct):
-    """One decision on its way to Context, with all that it holds.
-
-    The size is its own: the ask may be sent again with another one meanwhile.
-    """
-
-    ask: AskView
-    leaf: QueueView
-    node: NodeView
-    resource: Resource
-    limits: tuple[LimitView, ...]
-
-
-def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
-    """Return what an application uses: what is allocated, and what is on its way."""
-    used = dict(app.app.allocated)
-    for held in in_flight.values():
-        if held.ask.app is app and not held.ask.ask.spec.placeholder:
-            charge(used, held.resource)
-    return used
 
 
 def priority_of(app: AppView) -> int:

@@ -379,7 +379,10 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     c.CallSendEvent: lambda it: f"{len(it.events)} records",
     c.CallUpdateContainerSchedulingState: _call_states,
     c.CallMark: lambda it: f"{it.rm_id} {it.count}",
-    s.ReportWaiting: lambda it: _states(it.observations),
+    s.ReportWaiting: lambda it: _said(
+        _states(it.observations),
+        _list("held", (f"{at.application_id} by {at.crowd.value or 'none'}" for at in it.crowds)),
+    ),
     s.FactsAppended: _facts_appended,
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",

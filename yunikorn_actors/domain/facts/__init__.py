@@ -8,6 +8,7 @@ are given, never read.
 
 from yunikorn_actors.domain.facts.applications import (
     ApplicationAdded,
+    ApplicationCrowded,
     ApplicationForgotten,
     ApplicationLinked,
     ApplicationRejected,
@@ -68,6 +69,7 @@ __all__ = [
     "AllocationReleased",
     "AllocationResized",
     "ApplicationAdded",
+    "ApplicationCrowded",
     "ApplicationForgotten",
     "ApplicationLinked",
     "ApplicationRejected",
@@ -128,6 +130,7 @@ Fact = (
     | ApplicationRejected
     | ApplicationStateChanged
     | ApplicationLinked
+    | ApplicationCrowded
     | ApplicationRemoved
     | ApplicationForgotten
     | TimerArmed

@@ -1,6 +1,11 @@
 """What is true of applications: their coming and going, their states and timers."""
 
-from yunikorn_actors.domain.application import ApplicationEvent, ApplicationSpec, ApplicationState
+from yunikorn_actors.domain.application import (
+    ApplicationEvent,
+    ApplicationSpec,
+    ApplicationState,
+    Crowd,
+)
 from yunikorn_actors.domain.facts.base import Base
 
 
@@ -35,6 +40,17 @@ class ApplicationLinked(Base, frozen=True, kw_only=True):
     serial: int
     old_group: str
     group: str
+    at_ns: int
+
+
+class ApplicationCrowded(Base, frozen=True, kw_only=True):
+    """It is held back because as many applications run as may, or is not any more."""
+
+    application_id: str
+    serial: int
+    old_crowd: Crowd
+    crowd: Crowd
+    reason: str
     at_ns: int
 
 

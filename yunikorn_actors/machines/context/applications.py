@@ -17,6 +17,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import Rejected
+from yunikorn_actors.messages.scheduling import CrowdObservation
 
 
 def add_application(work: Work, partition: Partition, spec: ApplicationSpec) -> None:
@@ -94,3 +95,23 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
     if has_negative(spec.placeholder_ask):
         return "placeholderAsk contains negative resources"
     return None
+
+
+def report_crowds(
+    work: Work, partition: Partition, observations: tuple[CrowdObservation, ...]
+) -> None:
+    """Write down who is held back where as many run as may, on change only."""
+    for seen in observations:
+        app = partition.state.applications.get(seen.application_id)
+        if app is not None and app.serial == seen.serial and app.crowd is not seen.crowd:
+            work.record(
+                partition,
+                f.ApplicationCrowded(
+                    application_id=app.id,
+                    serial=app.serial,
+                    old_crowd=app.crowd,
+                    crowd=seen.crowd,
+                    reason=seen.reason,
+                    at_ns=work.now_ns,
+                ),
+            )

@@ -8,6 +8,7 @@ from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
+    report_crowds,
 )
 from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
@@ -253,6 +254,7 @@ class Context:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
         report_waiting(work, partition, message.observations)
+        report_crowds(work, partition, message.crowds)
         return self._estate.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:

@@ -7,7 +7,7 @@ timer) names an epoch that is gone; it is counted and does nothing.
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.machines.context.applications import remove_application
+from yunikorn_actors.machines.context.applications import remove_application, report_crowds
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
@@ -62,8 +62,9 @@ class Estate:
             touched.append(planned)
         for partition in touched:
             if partition.planner is not None:
-                findings = partition.planner.findings.take()
-                report_waiting(work, partition, s.observations_of(findings))
+                findings = partition.planner.findings
+                report_waiting(work, partition, s.observations_of(findings.take()))
+                report_crowds(work, partition, s.crowds_of(findings.take_crowds()))
         effects = work.effects()
         for partition in touched:
             if self.partitions.get(partition.name) is partition:

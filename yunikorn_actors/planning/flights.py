@@ -1,0 +1,30 @@
+"""Decisions on their way to Context."""
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.resource import Resource, charge
+from yunikorn_actors.planning.limits import LimitView
+from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.views import AppView, AskView, QueueView
+
+
+class InFlight(Struct):
+    """One decision on its way to Context, with all that it holds.
+
+    The size is its own: the ask may be sent again with another one meanwhile.
+    """
+
+    ask: AskView
+    leaf: QueueView
+    node: NodeView
+    resource: Resource
+    limits: tuple[LimitView, ...]
+
+
+def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
+    """Return what an application uses: what is allocated, and what is on its way."""
+    used = dict(app.app.allocated)
+    for held in in_flight.values():
+        if held.ask.app is app and not held.ask.ask.spec.placeholder:
+            charge(used, held.resource)
+    return used
