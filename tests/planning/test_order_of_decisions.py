@@ -141,6 +141,10 @@ class Cluster:
         assert self.oracle.decide() == decided
         self.seen["placed"] += len(decided)
         self.seen["waited"] += any(ask.left for ask in self.oracle.asks)
+        apps = self.lab.planner.apps.values()
+        held = [app for app in apps if app.held_by is not None and app.piles]
+        self.seen["held"] += len(held) > 1
+        self.seen["let go"] += bool(held) and bool(decided)
 
     def run(self) -> None:
         for _ in range(3):
@@ -153,6 +157,26 @@ class Cluster:
             )
             move()
             self.compare()
+
+
+class Crowd(Cluster):
+    """Many more applications than may run."""
+
+    def run(self) -> None:
+        for _ in range(12):
+            self.submit()
+        super().run()
+
+
+def test_the_order_among_those_that_are_held_back() -> None:
+    """However many wait for a place, it goes to whom it would go to if all were tried again."""
+    seen: Counter[str] = Counter()
+    for seed in range(1000, 1000 + CLUSTERS):
+        crowd = Crowd(seed)
+        crowd.run()
+        seen += crowd.seen
+    assert seen["held"] > 5 * CLUSTERS, "vacuous: hardly anybody was held back"
+    assert seen["let go"] > CLUSTERS, "vacuous: hardly anybody else went on"
 
 
 def test_the_order_of_all_decisions() -> None:

@@ -13,6 +13,8 @@ from yunikorn_actors.domain.config import Acl, LimitConfig, QueueProperties, Tem
 from yunikorn_actors.domain.resource import Resource
 
 ROOT = "root"
+NO_BOUND = 2**31
+"""As many more applications as anybody could submit."""
 
 
 class QueueState(StrEnum):
@@ -112,10 +114,14 @@ class Queue:
 
     def may_start(self, serial: int, starting: int = 0) -> bool:
         """Whether one more application may run, `starting` others being on their way."""
+        return serial in self.allocating or self.places(starting) > 0
+
+    def places(self, starting: int) -> int:
+        """How many more applications may run, `starting` being on their way."""
         limit = self.spec.max_applications
-        if not limit or serial in self.allocating:
-            return True
-        return self.running_apps + len(self.allocating) + starting < limit
+        if not limit:
+            return NO_BOUND
+        return limit - self.running_apps - len(self.allocating) - starting
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

@@ -9,6 +9,7 @@ not even what comes in with a higher priority, and others go first.
 from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.application import Crowd
+from yunikorn_actors.planning.held import Held
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.reserver import NEVER_NS
 from yunikorn_actors.planning.views import AppView, AskView
@@ -31,7 +32,7 @@ class Backoff:
         self.resting: dict[AppView, int] = {}
         """Until when."""
         self.due_ns = NEVER_NS
-        self.held: dict[int, AppView] = {}
+        self.held = Held()
 
     def wake(self, now_ns: int) -> None:
         """Let those go on that have rested; what they wait for may still make them rest again."""

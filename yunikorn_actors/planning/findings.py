@@ -2,7 +2,7 @@
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
-from yunikorn_actors.planning.limits import Holder
+from yunikorn_actors.planning.held import Holder
 from yunikorn_actors.planning.views import AppView, AskView, Lane
 
 Finding = tuple[Ask, WaitingState, str]

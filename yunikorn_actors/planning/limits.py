@@ -4,29 +4,22 @@ Its usage is that of the replica plus what is in flight. Lanes and applications 
 or for a place, as they do at a queue.
 """
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.application import Crowd
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import NO_BOUND
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
+from yunikorn_actors.planning.held import Held
 from yunikorn_actors.planning.shape import Wanted, shortfall
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppView, Lane
 
+NO_SERIAL = 0
 LimitKey = tuple[str, str, bool]
-
-
-class Holder(Protocol):
-    """What keeps applications from taking part."""
-
-    crowd: ClassVar[Crowd]
-    held: dict[int, "AppView"]
-
-    @property
-    def name(self) -> str: ...
 
 
 class LimitView:
@@ -40,7 +33,7 @@ class LimitView:
         self.starting: dict[int, int] = {}
         """Decisions in flight for applications that do not count as running yet."""
         self.waiters: dict[Lane, None] = {}
-        self.held: dict[int, AppView] = {}
+        self.held = Held()
         self.members = 0
 
     @property
@@ -75,14 +68,18 @@ class LimitView:
 
     def may_start(self, app: "AppView") -> bool:
         most = self.limit.max_applications
+        if not most or app.app.serial in self._usage().running:
+            return True
+        return self.places(app.app.serial) > 0
+
+    def places(self, serial: int = NO_SERIAL) -> int:
+        """How many more applications may start; one that is on its way itself leaves its own."""
+        most = self.limit.max_applications
         if not most:
-            return True
+            return NO_BOUND
         running = self._usage().running
-        serial = app.app.serial
-        if serial in running:
-            return True
         others = [other for other in self.starting if other != serial and other not in running]
-        return len(running) + len(others) < most
+        return most - len(running) - len(others)
 
     def take(self, app: "AppView", amount: Resource) -> None:
         charge(self.in_flight, amount)

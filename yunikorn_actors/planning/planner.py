@@ -46,7 +46,7 @@ class Planner(View):
             return False
         stale = self.order_is_stale or self.reserving_is_stale or self.preemptor.is_stale
         stale = stale or self.gangs.has_work or bool(self.unsettled_apps)
-        stale = stale or self.findings.has_work
+        stale = stale or self.findings.has_work or bool(self.tree.loose)
         return stale or (root is not None and root.has_work)
 
     @property
@@ -85,6 +85,7 @@ class Planner(View):
             self._place_reserved(proposals, limit)
         proposals.extend(self.gangs.swap(self, limit - len(proposals)))
         proposals.extend(self.gangs.admit(self, limit - len(proposals)))
+        self.tree.top_up()
         while len(proposals) < limit and self._next(proposals):
             pass
         if self.unsettled_apps and len(proposals) < limit:
@@ -133,16 +134,18 @@ class Planner(View):
         """Make one decision, or file what could not be placed; False when nothing is left."""
         root = self.tree.root
         if root is None or not root.children:
-            return False
+            return self.tree.top_up()
         leaf = root
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
-        ask = leaf.first()
-        app = ask.app
-        if self._is_held(app):
-            return True
-        if self.backoff.must_rest(ask):
-            return True
+        if not self._try(leaf, leaf.first(), proposals):
+            self.tree.top_up()
+        return True
+
+    def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
+        """Place the ask, or file what stands in its way."""
+        if self._is_held(ask.app) or self.backoff.must_rest(ask):
+            return False
         gate = self._gate(ask)
         if gate is not None:
             lane = leaf.lanes[ask.shape, ask.app.owner]
@@ -152,13 +155,13 @@ class Planner(View):
             else:
                 self.findings.look_into_lane(lane)
             self._unsettle_apps(lane)
-            return True
+            return False
         node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
         if node is not None:
             proposals.append(self._decide(ask, leaf, node))
             return True
         self._file(ask, proposals)
-        return True
+        return False
 
     def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
         """No node has room: the shape waits, and a required node is kept at once."""

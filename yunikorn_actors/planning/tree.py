@@ -11,11 +11,12 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.limits import Holder
+from yunikorn_actors.planning.held import Holder
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.views import (
     NO_PRIORITY,
+    AppEntry,
     AppView,
     AskView,
     Gate,
@@ -36,6 +37,8 @@ class Tree:
         self.shapes: dict[ShapeKey, Shape] = {}
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
+        self.loose: dict[Gate, None] = {}
+        """Where applications are held back and there may be places now."""
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -63,6 +66,9 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
+        if app.held_by is not None:
+            app.held_by.held.discard(app)
+            app.held_by.held.add(app)
         if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
             return
         app.entry = (key_of(app), app)
@@ -77,9 +83,8 @@ class Tree:
         app.entry = None
 
     def rekey_app(self, app: AppView) -> None:
-        if app.entry is not None:
-            self.leave(app)
-            self.enter(app)
+        self.leave(app)
+        self.enter(app)
 
     def _join(self, app: AppView, shape: Shape) -> None:
         leaf = app.leaf
@@ -184,20 +189,43 @@ class Tree:
         self.leave(app)
         app.held_by = holder
         self._findings.moved[app] = None
-        holder.held[app.app.serial] = app
+        holder.held.add(app)
 
     def let_go(self, app: AppView) -> None:
         if app.held_by is not None:
-            del app.held_by.held[app.app.serial]
+            app.held_by.held.discard(app)
             app.held_by = None
             self._findings.moved[app] = None
 
     def wake_held(self, gate: Gate) -> None:
         """There may be a place for another application."""
-        for app in [app for app in gate.held.values() if gate.may_start(app)]:
+        if gate.held:
+            self.loose[gate] = None
+
+    def top_up(self) -> bool:
+        """Let as many applications go as have a place, those first that would go first.
+
+        Whoever is let go and not placed leaves the place to the next: this is called again until
+        nobody is left or every place is taken. Says whether anybody was let go.
+        """
+        for gate in tuple(self.loose):
+            places, lists = gate.places(), tuple(gate.held.leaves.values())
+            if not sum(self._wake_first(gate, entries, places) for entries in lists):
+                del self.loose[gate]
+        return bool(self.loose)
+
+    def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
+        """Wake the first of a leaf; those of whom nothing can be tried now do not count."""
+        before = len(entries)
+        while places > 0 and entries and gate.may_start(entries[0][1]):
+            app = entries[0][1]
             self.let_go(app)
             self.enter(app)
             self._findings.look_into_app(app)
+            lanes = app.leaf.lanes
+            if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):
+                places -= 1
+        return len(entries) < before
 
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""

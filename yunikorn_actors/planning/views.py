@@ -22,7 +22,8 @@ from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.limits import Holder, LimitView
+from yunikorn_actors.planning.held import Held, Holder
+from yunikorn_actors.planning.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.shape import Shape, Wanted
 
 Owner = tuple[str, str] | None
@@ -86,6 +87,7 @@ class AppView:
         "crowd",
         "entry",
         "held_by",
+        "held_entry",
         "held_gang",
         "is_admitting",
         "leaf",
@@ -111,6 +113,7 @@ class AppView:
         """Where as many applications run as may; this one waits for a place."""
         self.crowd = Crowd.NONE
         """What of that was reported last."""
+        self.held_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
         chosen = tag_of(app.spec, NODE_POLICY_TAG)
@@ -144,6 +147,10 @@ class AppView:
     @property
     def age(self) -> tuple[int, int]:
         return (self.app.submitted_ns, self.app.serial)
+
+    def held_key(self) -> tuple[object, ...]:
+        """Where it stands among those held back: the oldest starts first in a stateaware leaf."""
+        return self.age if self.leaf.is_stateaware else key_of(self)
 
     def held_at(self) -> "Gate | None":
         """Return where as many applications run as may, if this one would be one more."""
@@ -209,7 +216,7 @@ class QueueView:
         self.application_limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that bound how many applications run."""
         self.members: dict[int, AppView] = {}
-        self.held: dict[int, AppView] = {}
+        self.held = Held()
         self.starting: dict[int, None] = {}
         """Serials of applications whose first allocation is on its way: they count as started."""
         self.limits: tuple[QueueView, ...] = ()
@@ -318,9 +325,16 @@ class QueueView:
     def may_start(self, app: "AppView") -> bool:
         if self.is_stateaware and not self.is_next_to_start(app):
             return False
-        serial = app.app.serial
-        others = [s for s in self.starting if s != serial and s not in self.queue.allocating]
-        return self.queue.may_start(serial, len(others))
+        return self.queue.may_start(app.app.serial, self._others_starting(app.app.serial))
+
+    def places(self) -> int:
+        """How many more applications may start."""
+        places = self.queue.places(self._others_starting(NO_SERIAL))
+        return min(1, places) if self.is_stateaware else places
+
+    def _others_starting(self, serial: int) -> int:
+        allocating = self.queue.allocating
+        return sum(1 for other in self.starting if other != serial and other not in allocating)
 
     def is_next_to_start(self, app: "AppView") -> bool:
         """In a stateaware leaf one application starts at a time, the oldest that waits first."""

@@ -1,0 +1,45 @@
+"""Applications held back in one place, those of each leaf in the order in which they would go.
+
+What holds them back lets as many go as there are places: the first of each leaf, because which leaf
+goes first is known only when they are tried.
+"""
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from yunikorn_actors.domain.application import Crowd
+
+if TYPE_CHECKING:
+    from yunikorn_actors.planning.views import AppEntry, AppView, QueueView
+
+
+class Held:
+    __slots__ = ("leaves",)
+
+    def __init__(self) -> None:
+        self.leaves: dict[QueueView, list[AppEntry]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.leaves)
+
+    def add(self, app: "AppView") -> None:
+        app.held_entry = (app.held_key(), app)
+        insort(self.leaves.setdefault(app.leaf, []), app.held_entry)
+
+    def discard(self, app: "AppView") -> None:
+        entries = self.leaves[app.leaf]
+        assert app.held_entry is not None
+        del entries[bisect_left(entries, app.held_entry)]
+        app.held_entry = None
+        if not entries:
+            del self.leaves[app.leaf]
+
+
+class Holder(Protocol):
+    """What keeps applications from taking part."""
+
+    crowd: ClassVar[Crowd]
+    held: Held
+
+    @property
+    def name(self) -> str: ...
