@@ -17,6 +17,7 @@ from support import CONFIG, RM
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.machines.machine import Effect, Machine
+from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
@@ -290,3 +291,10 @@ class SimulatorLab(Lab):
 
     def close(self) -> None:
         """Nothing of it runs by itself."""
+
+
+def has_refusals(core: SchedulerCore) -> bool:
+    """Whether somebody was told a no that still holds."""
+    proxy = core._shells.machines()["rm_proxy"]
+    assert isinstance(proxy, RmProxy)
+    return bool(proxy._questions._refused)

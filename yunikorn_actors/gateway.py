@@ -133,6 +133,7 @@ class Gateway(ABC):
                     callback=address,
                     hears_states=_overrides(callback, "update_container_scheduling_state"),
                     has_predicates=_overrides(callback, "predicates"),
+                    has_preemption_predicates=_overrides(callback, "preemption_predicates"),
                     extra=extra,
                     reply_to=reply_to,
                 ),

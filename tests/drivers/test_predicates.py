@@ -3,11 +3,10 @@
 import threading
 
 import pytest
-from probes import Lab, add_nodes, register, wait_until
+from probes import Lab, add_nodes, has_refusals, register, wait_until
 from support import APP, RM, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, WouldBlock, si
-from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -117,16 +116,10 @@ def test_what_comes_too_late_is_not_believed() -> None:
         add_nodes(core, "n1")
         submit(core, "a")
         assert slow.is_in.wait(60)
-        wait_until(lambda: _is_refused(core))
+        wait_until(lambda: has_refusals(core))
         slow.let_go.set()
         wait_until(core.is_settled)
         assert {} == slow.running
         core.update_allocation(si.AllocationRequest(rm_id=RM))
         wait_until(lambda: slow.running)
         assert ["a", "a"] == slow.asked
-
-
-def _is_refused(core: SchedulerCore) -> bool:
-    proxy = core._shells.machines()["rm_proxy"]
-    assert isinstance(proxy, RmProxy)
-    return bool(proxy._questions._refused)

@@ -9,6 +9,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.why import explain, explain_all
 
 
@@ -215,7 +216,7 @@ def test_what_the_resource_manager_refuses() -> None:
     written.ask("a", vcore=2)
     for reason in ("no disk", "no disk"):
         (proposal,) = written.plan()
-        written.planner.deny(proposal, reason, written.now_ns, allocate=True)
+        written.planner.deny(proposal, reason, written.now_ns, Use.PLACING)
     found = obstacle(written)
     assert (Cause.PREDICATES, {"TOO_SMALL": 1, "REFUSED": 2}, {"no disk": 2}) == (
         found.cause, found.nodes, found.refusals,

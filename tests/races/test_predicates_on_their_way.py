@@ -1,11 +1,15 @@
 """A question is out at the resource manager while what it is about goes away or changes.
 
 The answer finds the world as it is: a yes is checked again at the commit, a no gives back what the
-question held, and nothing that was held outlives it. H-10: the answer may be another one every time.
+question held, and nothing that was held outlives it. H-10: the answer may be another one every time. The same
+holds of the question who may go for an ask.
 """
 
 from collections import Counter
+from collections.abc import Callable
 
+import pytest
+from confirming import Confirming, confirming_lab, policy
 from support import APP, Lab, Recorder, ask, labs
 
 from yunikorn_actors import si
@@ -105,3 +109,62 @@ def test_registered_again_while_questions_are_out() -> None:
         assert ["c"] == lab.running()
         assert lab.leftovers() == {}
     assert met > 0, "vacuous: everything had been answered before"
+
+
+# -- who may go
+
+CONFIG = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: rich}, "
+    "{name: poor, properties: {preemption.delay: 1s}, resources: {guaranteed: {vcore: 4m}}}]}]}]"
+)
+
+
+class Agreeing(Confirming):
+    """Agrees to all, once it has done what it is to do in the middle of the first question."""
+
+    def __init__(self, meanwhile: Callable[[Lab], None]) -> None:
+        super().__init__()
+        self._meanwhile = meanwhile
+        self.asked = 0
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse:
+        self.asked += 1
+        if self.asked == 1:
+            self._meanwhile(self.lab)
+        return si.PreemptionPredicatesResponse(success=True, index=args.start_index)
+
+
+MEANWHILE: dict[str, tuple[str, Callable[[Lab], None]]] = {
+    "victim ends": ("VICTIM_GONE", lambda lab: lab.release("r1", app="rich")),
+    "ask withdrawn": ("ASK_GONE", lambda lab: lab.withdraw("p", app="poor")),
+    "node leaves": ("VICTIM_GONE", lambda lab: lab.decommission("n1")),
+    "node drained": ("NODE_DRAINING", lambda lab: lab.node("n1", si.ActionFromRM.DRAIN_NODE)),
+}
+
+
+@pytest.mark.parametrize(("refusal", "meanwhile"), MEANWHILE.values(), ids=MEANWHILE)
+def test_something_goes_while_it_is_asked_who_may(
+    refusal: str, meanwhile: Callable[[Lab], None]
+) -> None:
+    """Nobody is told to go for a decision that does not hold any more, and nothing is kept."""
+    met = 0
+    for seed in range(1, 40):
+        rm = Agreeing(meanwhile)
+        lab = confirming_lab(CONFIG, seed=seed, rm=rm)
+        lab.nodes(n1=4)
+        lab.submit("rich", queue="root.rich")
+        lab.submit("poor", queue="root.poor")
+        lab.settle()
+        lab.ask("r0", app="rich", vcore=2)
+        lab.advance(0.1)
+        lab.ask("r1", app="rich", vcore=2)
+        lab.ask("p", app="poor", vcore=3, preemption_policy=policy())
+        lab.advance(2)
+        met += lab.races.refusals[refusal]
+        assert {} == lab.planner.preemptor.in_flight
+        lab.advance(30)
+        assert {} == lab.planner.preemptor.in_flight
+        assert lab.leftovers() == {}
+    assert met > 0, "vacuous: every yes came in time"

@@ -40,6 +40,7 @@ class Listening:
             callback=CALLBACK,
             hears_states=False,
             has_predicates=False,
+            has_preemption_predicates=False,
             extra=ExtraConfig(),
             reply_to="reply:1",
         )

@@ -48,6 +48,7 @@ WAITS = rm.ContainerState(
 STATE = si.UpdateContainerSchedulingStateRequest(
     application_id="app-1", allocation_key="a", state=si.SchedulingState.FAILED
 )
+UP_TO_2 = si.PreemptionPredicatesResponse(success=True, index=2)
 TOLD: list[tuple[Message, str]] = [
     (
         rm.RMContainerSchedulingState(rm_id="rm-1", states=(WAITS,)),
@@ -62,6 +63,8 @@ TOLD: list[tuple[Message, str]] = [
     ),
     (p.PredicatesAnswered(call_id=1, reason=""), "yes"),
     (p.PredicatesChecked(partition="x", epoch=1, question_id=1, reason="no disk"), "no disk"),
+    (p.PreemptionPredicatesAnswered(call_id=1, response=UP_TO_2), "yes, up to 2"),
+    (p.PreemptionPredicatesAnswered(call_id=1, response=si.PreemptionPredicatesResponse()), "no"),
     (
         rm.AllocationsRequested(
             request=si.AllocationRequest(

@@ -5,9 +5,11 @@ proposal exactly once: by a fact that carries its id, or by a refusal with one o
 """
 
 from enum import StrEnum
+from typing import Self
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary
 
 
@@ -68,6 +70,10 @@ class Unreserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
 class VictimRef(Struct, frozen=True, kw_only=True, gc=False):
     application_id: str
     uuid: str
+
+    @classmethod
+    def to(cls, allocation: Allocation) -> Self:
+        return cls(application_id=allocation.spec.application_id, uuid=allocation.uuid)
 
 
 class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):

@@ -1,32 +1,65 @@
 """Proposals that wait for their resource manager's word.
 
-A resource manager that has predicates is asked about every placement before it is proposed. While
-the question is out the proposal is in flight like any other: what it would take is taken, and the
-scheduler goes on with other work. A yes sends this one proposal on its way; a no gives back what it
-held, and the planner remembers that this ask may not go to this node. The question has the id of
-its proposal.
+A resource manager that has predicates is asked about every placement before it is proposed, and
+about those who would have to go for an ask. While the question is out the proposal is in flight
+like any other: what it would take is taken, and the scheduler goes on with other work. A yes sends
+this one proposal on its way; a no gives back what it held, and the planner remembers that this ask
+may not have this node. The question has the id of its proposal.
+
+What enforces a quota makes room for nobody in particular: there is nothing to ask.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal, Replace, Reserve
+from yunikorn_actors.domain.proposals import (
+    Allocate,
+    Placing,
+    Preempt,
+    Proposal,
+    Replace,
+    Reserve,
+    VictimRef,
+)
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.si import PredicatesArgs
+from yunikorn_actors.planning.preempt.offer import Offer, offer_of
+from yunikorn_actors.planning.shape import Use
+from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
+
+REFUSED = "its resource manager refuses the node, whoever goes"
+
+
+class _Held(NamedTuple):
+    """A proposal whose question is out."""
+
+    proposal: Placing | Preempt
+    question: p.Question
+    further: tuple[VictimRef, ...] = ()
+    """Who may go as well, if the resource manager says so."""
 
 
 class Asking:
     def __init__(
-        self, planner: Planner, *, rm_id: str, partition: str, epoch: int, reply_to: str
+        self,
+        planner: Planner,
+        *,
+        rm_id: str,
+        partition: str,
+        epoch: int,
+        reply_to: str,
+        has_predicates: bool,
+        has_preemption_predicates: bool,
     ) -> None:
         self._planner = planner
         self._rm_id = rm_id
         self._partition = partition
         self._epoch = epoch
         self._reply_to = reply_to
-        self._open: dict[int, Placing] = {}
+        self._has_predicates = has_predicates
+        self._has_preemption_predicates = has_preemption_predicates
+        self._open: dict[int, _Held] = {}
         self.dropped = 0
         """Answers to questions that nobody asked."""
 
@@ -38,49 +71,113 @@ class Asking:
         ready: list[Proposal] = []
         questions: list[Effect] = []
         for proposal in proposals:
-            if isinstance(proposal, Placing) and self._is_asked_about(proposal):
-                self._open[proposal.proposal_id] = proposal
-                questions.append(Send(to=RM_PROXY, message=self._question(proposal)))
-            else:
+            held = self._held(proposal)
+            if held is None:
                 ready.append(proposal)
+            else:
+                self._open[proposal.proposal_id] = held
+                questions.append(Send(to=RM_PROXY, message=held.question))
         return ready, questions
 
-    def answered(self, message: p.PredicatesChecked, now_ns: int) -> Placing | None:
+    def answered(self, message: p.Checked, now_ns: int) -> Proposal | None:
         """Return the proposal if the answer was yes; after a no the planner knows better."""
-        proposal = self._open.pop(message.question_id, None)
-        if proposal is None:
+        held = self._open.pop(message.question_id, None)
+        if held is None:
             self.dropped += 1
-        elif message.reason:
-            allocate = _is_allocation(proposal)
-            self._planner.deny(proposal, message.reason, now_ns, allocate=allocate)
-        else:
-            return proposal
+            return None
+        reason = _objection(held, message)
+        if reason:
+            self._planner.deny(held.proposal, reason, now_ns, _use_of(held.question))
+            return None
+        if isinstance(message, p.PreemptionPredicatesChecked):
+            return self._with_further(held, message.response.index)
+        return held.proposal
+
+    def _with_further(self, held: _Held, index: int) -> Preempt:
+        """Nobody goes beyond the index; those without whom there is no room go in any case."""
+        proposal, question = held.proposal, held.question
+        assert isinstance(proposal, Preempt)
+        assert isinstance(question, p.CheckPreemptionPredicates)
+        count = max(0, index - question.args.start_index)
+        return self._planner.preemptor.extend(proposal, held.further[:count])
+
+    # -- what is asked
+
+    def _held(self, proposal: Proposal) -> _Held | None:
+        """Return what there is to ask, if anything."""
+        if isinstance(proposal, Preempt):
+            return self._held_preemption(proposal)
+        if not self._has_predicates or not isinstance(proposal, Placing):
+            return None
+        if isinstance(proposal, Reserve) and self._is_bound(proposal):
+            return None
+        takes_room = _takes_room(proposal)
+        return _Held(proposal, self._question(proposal, proposal.key, allocate=takes_room))
+
+    def _is_bound(self, proposal: Reserve) -> bool:
+        """Keeping its one node for an ask that can run nowhere else needs nobody's consent."""
+        ask = self._planner.ask_of(proposal.application_id, proposal.key)
+        return ask is None or bool(ask.shape.required_node)
+
+    def _held_preemption(self, proposal: Preempt) -> _Held | None:
+        """Where others go elsewhere alone, the node has room, and the question is a plain one."""
+        if not proposal.node_id or not proposal.victims:
+            return None
+        key = proposal.beneficiary.key
+        offer = offer_of(self._planner.state, proposal)
+        if offer.keys and self._has_preemption_predicates:
+            question = self._preemption_question(proposal, offer)
+            return _Held(proposal, question, offer.further)
+        if not offer.keys and self._has_predicates:
+            return _Held(proposal, self._question(proposal, key, allocate=True))
         return None
 
-    def _is_asked_about(self, proposal: Placing) -> bool:
-        """Keeping its one node for an ask that can run nowhere else needs nobody's consent."""
-        if not isinstance(proposal, Reserve):
-            return True
-        ask = self._planner.ask_of(proposal.application_id, proposal.key)
-        return ask is not None and not ask.shape.required_node
-
-    def _question(self, proposal: Placing) -> p.CheckPredicates:
+    def _question(
+        self, proposal: Placing | Preempt, key: str, *, allocate: bool
+    ) -> p.CheckPredicates:
         return p.CheckPredicates(
             rm_id=self._rm_id,
             partition=self._partition,
             epoch=self._epoch,
             question_id=proposal.proposal_id,
-            args=PredicatesArgs(
-                allocation_key=proposal.key,
+            args=PredicatesArgs(allocation_key=key, node_id=proposal.node_id, allocate=allocate),
+            reply_to=self._reply_to,
+        )
+
+    def _preemption_question(self, proposal: Preempt, offer: Offer) -> p.CheckPreemptionPredicates:
+        return p.CheckPreemptionPredicates(
+            rm_id=self._rm_id,
+            partition=self._partition,
+            epoch=self._epoch,
+            question_id=proposal.proposal_id,
+            args=PreemptionPredicatesArgs(
+                allocation_key=proposal.beneficiary.key,
                 node_id=proposal.node_id,
-                allocate=_is_allocation(proposal),
+                preempt_allocation_keys=offer.keys,
+                start_index=offer.start,
             ),
             reply_to=self._reply_to,
         )
 
 
-def _is_allocation(proposal: Placing) -> bool:
+def _takes_room(proposal: Placing) -> bool:
     """Whether it takes room now: a swap in place takes over what its placeholder holds."""
     if isinstance(proposal, Replace):
         return proposal.crosses
     return isinstance(proposal, Allocate)
+
+
+def _use_of(question: p.Question) -> Use:
+    if isinstance(question, p.CheckPreemptionPredicates):
+        return Use.PREEMPTING
+    return Use.PLACING if question.args.allocate else Use.KEEPING
+
+
+def _objection(held: _Held, message: p.Checked) -> str:
+    """An index that names nobody is no yes."""
+    if isinstance(message, p.PredicatesChecked):
+        return message.reason
+    assert isinstance(held.question, p.CheckPreemptionPredicates)
+    offered = held.question.args.preempt_allocation_keys
+    response = message.response
+    return "" if response.success and response.index < len(offered) else REFUSED

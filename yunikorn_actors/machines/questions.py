@@ -20,7 +20,6 @@ from yunikorn_actors.si import PreemptionPredicatesResponse
 NOBODY = "the resource manager is away"
 TOO_LATE = "the resource manager did not answer in time"
 
-Question = p.CheckPredicates | p.CheckPreemptionPredicates
 Answer = p.PredicatesAnswered | p.PreemptionPredicatesAnswered
 
 
@@ -31,8 +30,8 @@ class _Line:
 
     def __init__(self, callback: str) -> None:
         self.callback = callback
-        self.handed: dict[int, Question] = {}
-        self.held: dict[int, Question] = {}
+        self.handed: dict[int, p.Question] = {}
+        self.held: dict[int, p.Question] = {}
         """Not handed over, because it has not returned from what it was too late for."""
         self.late: dict[int, None] = {}
         self.deadline_ns = 0
@@ -60,7 +59,7 @@ class Questions:
             "dropped": self.dropped,
         }
 
-    def ask(self, question: Question, callback: str | None, now_ns: int) -> list[Effect]:
+    def ask(self, question: p.Question, callback: str | None, now_ns: int) -> list[Effect]:
         if callback is None:
             return _refuse((question,), NOBODY)
         line = self._lines.setdefault(question.rm_id, _Line(callback))
@@ -84,7 +83,7 @@ class Questions:
         if question is None:
             return self._returned(line, message.call_id)
         answer = _answer(question, message)
-        if isinstance(answer, p.PredicatesChecked) and answer.reason:
+        if not _is_yes(answer):
             self._note(rm_id, question.reply_to)
         return [Send(to=question.reply_to, message=answer)]
 
@@ -121,7 +120,7 @@ class Questions:
 
     # -- parts
 
-    def _hand(self, line: _Line, call_id: int, question: Question) -> CallRm:
+    def _hand(self, line: _Line, call_id: int, question: p.Question) -> CallRm:
         line.handed[call_id] = question
         self._calls[call_id] = question.rm_id
         return CallRm(callback=line.callback, call=_call(question, call_id))
@@ -146,29 +145,35 @@ class Questions:
         self._refused.setdefault(rm_id, {})[asker] = None
 
 
-def _call(question: Question, call_id: int) -> Message:
+def _call(question: p.Question, call_id: int) -> Message:
     if isinstance(question, p.CheckPredicates):
         return CallPredicates(call_id=call_id, args=question.args)
     return CallPreemptionPredicates(call_id=call_id, args=question.args)
 
 
-def _answer(question: Question, message: Answer) -> Message:
+def _is_yes(answer: p.Checked) -> bool:
+    if isinstance(answer, p.PredicatesChecked):
+        return not answer.reason
+    return answer.response.success
+
+
+def _answer(question: p.Question, message: Answer) -> p.Checked:
     if isinstance(message, p.PredicatesAnswered):
         return _checked(question, message.reason)
     return _preemption_checked(question, message.response)
 
 
-def _refuse(questions: Iterable[Question], reason: str) -> list[Effect]:
+def _refuse(questions: Iterable[p.Question], reason: str) -> list[Effect]:
     return [Send(to=item.reply_to, message=_no(item, reason)) for item in questions]
 
 
-def _no(question: Question, reason: str) -> Message:
+def _no(question: p.Question, reason: str) -> Message:
     if isinstance(question, p.CheckPredicates):
         return _checked(question, reason)
     return _preemption_checked(question, PreemptionPredicatesResponse(success=False))
 
 
-def _checked(question: Question, reason: str) -> p.PredicatesChecked:
+def _checked(question: p.Question, reason: str) -> p.PredicatesChecked:
     return p.PredicatesChecked(
         partition=question.partition,
         epoch=question.epoch,
@@ -178,7 +183,7 @@ def _checked(question: Question, reason: str) -> p.PredicatesChecked:
 
 
 def _preemption_checked(
-    question: Question, response: PreemptionPredicatesResponse
+    question: p.Question, response: PreemptionPredicatesResponse
 ) -> p.PreemptionPredicatesChecked:
     return p.PreemptionPredicatesChecked(
         partition=question.partition,

@@ -88,6 +88,7 @@ class RmProxy:
             callback=message.callback,
             hears_states=message.hears_states,
             has_predicates=message.has_predicates,
+            has_preemption_predicates=message.has_preemption_predicates,
             reply_to=message.reply_to,
         )
         return [Send(to=CONTEXT, message=registration)]

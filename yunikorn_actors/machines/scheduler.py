@@ -32,6 +32,7 @@ class Scheduler:
         rm_id: str,
         reports: bool,
         has_predicates: bool,
+        has_preemption_predicates: bool,
         settings: Settings,
     ) -> None:
         self._address = scheduler_address(partition, epoch)
@@ -46,13 +47,15 @@ class Scheduler:
             preemption_delay_ns=settings.preemption_delay_ns,
         )
         self._asking: Asking | None = None
-        if has_predicates:
+        if has_predicates or has_preemption_predicates:
             self._asking = Asking(
                 self.planner,
                 rm_id=rm_id,
                 partition=partition,
                 epoch=epoch,
                 reply_to=self._address,
+                has_predicates=has_predicates,
+                has_preemption_predicates=has_preemption_predicates,
             )
         self.rejections: dict[str, int] = {}
         self._cycle_is_coming = False
@@ -117,7 +120,7 @@ class Scheduler:
         )
         return [Send(to=CONTEXT, message=message)]
 
-    def _on_predicates_checked(self, message: p.PredicatesChecked) -> list[Effect]:
+    def _on_checked(self, message: p.Checked) -> list[Effect]:
         assert self._asking is not None
         proposal = self._asking.answered(message, self._now_ns)
         if proposal is not None:
@@ -174,7 +177,7 @@ SchedulerInbox = (
     | s.ProposalRejected
     | s.RunCycle
     | s.PlanningDue
-    | p.PredicatesChecked
+    | p.Checked
     | p.DenialsLifted
     | ExplainRequested
 )
@@ -184,7 +187,8 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.ProposalRejected: Scheduler._on_proposal_rejected,
     s.PlanningDue: Scheduler._on_planning_due,
     s.RunCycle: Scheduler._on_run_cycle,
-    p.PredicatesChecked: Scheduler._on_predicates_checked,
+    p.PredicatesChecked: Scheduler._on_checked,
+    p.PreemptionPredicatesChecked: Scheduler._on_checked,
     p.DenialsLifted: Scheduler._on_denials_lifted,
     ExplainRequested: Scheduler._on_explain_requested,
 }

@@ -16,6 +16,9 @@ from yunikorn_actors.messages.predicates import (
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
+from yunikorn_actors.si.checks import compiled
+
+_fault_of_response = compiled(PreemptionPredicatesResponse, {})
 
 
 def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedulingState) -> None:
@@ -47,10 +50,9 @@ def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicate
         raise
     except BaseException:  # noqa: BLE001 - the edge: what cannot be told is a no
         response = None
-    return PreemptionPredicatesAnswered(
-        call_id=call.call_id,
-        response=response or PreemptionPredicatesResponse(success=False),
-    )
+    if response is None or _fault_of_response(response) is not None:
+        response = PreemptionPredicatesResponse(success=False)
+    return PreemptionPredicatesAnswered(call_id=call.call_id, response=response)
 
 
 def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:

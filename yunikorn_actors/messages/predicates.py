@@ -57,6 +57,10 @@ class PreemptionPredicatesChecked(Message, frozen=True, kw_only=True):
     response: PreemptionPredicatesResponse
 
 
+Question = CheckPredicates | CheckPreemptionPredicates
+Checked = PredicatesChecked | PreemptionPredicatesChecked
+
+
 class PredicateDue(Message, frozen=True, kw_only=True):
     """The resource manager may have been silent for too long."""
 

@@ -35,6 +35,8 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     """Does its callback take container states? Where not, none are worked out."""
     has_predicates: bool
     """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
+    has_preemption_predicates: bool
+    """Does it want a say in who goes for its asks?"""
     extra: ExtraConfig
     reply_to: str
 
@@ -113,6 +115,7 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     callback: str
     hears_states: bool
     has_predicates: bool
+    has_preemption_predicates: bool
     reply_to: str
 
 

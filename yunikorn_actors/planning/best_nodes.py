@@ -8,7 +8,7 @@ from math import isqrt
 
 from yunikorn_actors.domain.resource import fit_in_score, fits_in
 from yunikorn_actors.planning.nodes import Entry, NodeIndex, NodeView
-from yunikorn_actors.planning.shape import Shape
+from yunikorn_actors.planning.shape import Shape, Use
 
 Rank = tuple[float, Entry]
 
@@ -26,7 +26,10 @@ class BestNodes:
         if shape is not self._shape or len(changed) > 3 * isqrt(len(self._nodes.views)):
             self._rank_all(shape)
             changed, ranked = self._nodes.changed, self._ranked
-        while ranked and (ranked[-1][1][2] in changed or _is_denied(shape, ranked[-1][1][2])):
+        while ranked:
+            view = ranked[-1][1][2]
+            if view not in changed and not shape.is_refused(view.id, Use.KEEPING):
+                break
             ranked.pop()
         ranks = [rank for view in changed if (rank := _rank(shape, view)) is not None]
         best = min([*ranks, *ranked[-1:]], default=None)
@@ -39,12 +42,10 @@ class BestNodes:
         self._nodes.changed.clear()
 
 
-def _is_denied(shape: Shape, view: NodeView) -> bool:
-    return shape.denial is not None and view.id in shape.denial.keeping
-
-
 def _rank(shape: Shape, view: NodeView) -> Rank | None:
     wanted = dict(shape.wanted)
-    if view.entry is None or _is_denied(shape, view) or not fits_in(wanted, view.node.capacity):
+    if view.entry is None or shape.is_refused(view.id, Use.KEEPING):
+        return None
+    if not fits_in(wanted, view.node.capacity):
         return None
     return (fit_in_score(view.free, wanted), view.entry)

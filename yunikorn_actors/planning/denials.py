@@ -6,7 +6,7 @@ while, at growing distances: what a predicate looks at may change without anybod
 """
 
 from yunikorn_actors.planning.reserver import NEVER_NS
-from yunikorn_actors.planning.shape import NEVER, Denial, Shape, own_key
+from yunikorn_actors.planning.shape import NEVER, Denial, Shape, Use, own_key
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AskView
 
@@ -23,7 +23,7 @@ class Denials:
         self.due_ns = NEVER_NS
         """When the first of them is to be lifted."""
 
-    def add(self, ask: AskView, node_id: str, reason: str, now_ns: int, *, allocate: bool) -> None:
+    def add(self, ask: AskView, node_id: str, reason: str, now_ns: int, use: Use) -> None:
         """A node of many may take long to be refused: the last of them starts the rest."""
         denial = ask.shape.denial
         if denial is None:
@@ -31,7 +31,7 @@ class Denials:
             denial = Denial(0 if former is None else former.rounds + 1)
             self._of[ask] = denial
             self._view.reshape(ask, Shape(own_key(ask.ask.spec), denial))
-        (denial.placing if allocate else denial.keeping)[node_id] = reason
+        denial.refused[use][node_id] = reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
         denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
         self.due_ns = min(self.due_ns, denial.due_ns)

@@ -21,6 +21,7 @@ from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Propo
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, fits_in, sub_eliminate_negative
 from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.views import AppView, AskView
 
 if TYPE_CHECKING:
@@ -342,4 +343,4 @@ def _is_member(ask: AskView) -> bool:
 def _may_stay(ask: AskView, node_id: str) -> bool:
     if ask.shape.required_node not in {"", node_id}:
         return False
-    return not ask.is_denied(node_id, allocate=False)
+    return not ask.shape.is_refused(node_id, Use.KEEPING)

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.shape import Shape, Wanted
+from yunikorn_actors.planning.shape import Shape, Use, Wanted
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8
@@ -44,7 +44,7 @@ class NodeView:
 
     def serves(self, shape: Shape) -> bool:
         """Whether this node, as it is now, can hold an ask of this shape."""
-        if shape.denial is not None and self.id in shape.denial.placing:
+        if shape.denial is not None and shape.is_refused(self.id, Use.PLACING):
             return False
         if shape.required_node:
             return shape.required_node == self.id and self.fits(shape.wanted)

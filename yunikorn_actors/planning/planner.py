@@ -8,7 +8,7 @@ or `reject`, takes it out again.
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, Placing, Proposal
+from yunikorn_actors.domain.proposals import Allocate, Placing, Preempt, Proposal
 from yunikorn_actors.planning.backoff import Backoff
 from yunikorn_actors.planning.denials import Denials
 from yunikorn_actors.planning.flights import InFlight
@@ -16,6 +16,7 @@ from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.preemptor import Preemptor
 from yunikorn_actors.planning.reserver import Reserver
+from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
 
@@ -265,11 +266,12 @@ class Planner(View):
             or self.gangs.is_in_flight(proposal_id)
         )
 
-    def deny(self, proposal: Placing, reason: str, now_ns: int, *, allocate: bool) -> None:
+    def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
-        ask = self.ask_of(proposal.application_id, proposal.key)
+        whom = proposal.beneficiary if isinstance(proposal, Preempt) else proposal
+        ask = self.ask_of(whom.application_id, whom.key)
         if ask is not None and ask.ask.sequence == proposal.sequence:
-            self.denials.add(ask, proposal.node_id, reason, now_ns, allocate=allocate)
+            self.denials.add(ask, proposal.node_id, reason, now_ns, use)
         self.reject(proposal.proposal_id)
 
     def reject(self, proposal_id: int) -> None:

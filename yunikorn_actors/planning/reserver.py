@@ -19,7 +19,7 @@ from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.best_nodes import BestNodes
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape
+from yunikorn_actors.planning.shape import Shape, Use
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane
 from yunikorn_actors.planning.waiting import waiting_below
@@ -68,7 +68,7 @@ class Reserver:
             for ask, item in fitting:
                 if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
                     continue
-                if not ask.is_denied(node_id, allocate=True):
+                if not ask.shape.is_refused(node_id, Use.PLACING):
                     yield ask, node, item
 
     def _fitting(self, node: NodeView) -> Iterator[tuple[AskView, Reservation]]:

@@ -4,6 +4,7 @@ An ask that can run on one node alone is a shape of its own: what it waits for i
 one to which its resource manager has refused nodes.
 """
 
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from yunikorn_actors.domain.allocation import AskSpec
@@ -18,15 +19,21 @@ ShapeKey = tuple[Wanted, str, str, str]
 """Amounts, and for an ask by itself its required node, its application and its key."""
 
 
+class Use(Enum):
+    """What a resource manager may refuse that a node be to an ask."""
+
+    PLACING = "PLACING"
+    KEEPING = "KEEPING"
+    PREEMPTING = "PREEMPTING"
+
+
 class Denial:
     """What a resource manager refused to one ask: nodes, each with the reason."""
 
-    __slots__ = ("due_ns", "keeping", "placing", "rounds")
+    __slots__ = ("due_ns", "refused", "rounds")
 
     def __init__(self, rounds: int) -> None:
-        self.placing: dict[str, str] = {}
-        self.keeping: dict[str, str] = {}
-        """Nodes that may not even be reserved for it."""
+        self.refused: dict[Use, dict[str, str]] = {use: {} for use in Use}
         self.rounds = rounds
         """How often it was lifted because nobody said anything."""
         self.due_ns = 0
@@ -61,6 +68,9 @@ class Shape:
         """No ask of this shape is older than that, those of held applications included."""
         self.waits_for_node = False
         """No node has room for it; the first that gains enough says so."""
+
+    def is_refused(self, node_id: str, use: Use) -> bool:
+        return self.denial is not None and node_id in self.denial.refused[use]
 
 
 def shortfall(wanted: Wanted, sizes: Resource, used: Resource) -> Resource:

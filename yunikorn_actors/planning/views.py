@@ -64,11 +64,6 @@ class AskView(Struct, eq=False):
     tried: tuple[int, int] | None = None
     """When victims were sought in vain, and after how many changes."""
 
-    def is_denied(self, node_id: str, *, allocate: bool) -> bool:
-        """Whether its resource manager does not want it there; it tells using from keeping."""
-        denial = self.shape.denial
-        return denial is not None and node_id in (denial.placing if allocate else denial.keeping)
-
     def resize(self, shape: Shape) -> None:
         """The ask was sent again; its record is the same, its size and rank may not be."""
         self.shape = shape

@@ -18,7 +18,7 @@ from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.account import account_of
-from yunikorn_actors.planning.shape import Shape, shortfall
+from yunikorn_actors.planning.shape import Shape, Use, shortfall
 from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
 
 
@@ -349,7 +349,7 @@ def _survey(case: Case) -> Survey:
         counts[check] += 1
         if check is NodeCheck.REFUSED:
             assert shape.denial is not None
-            refusals[shape.denial.placing[node.id]] += 1
+            refusals[shape.denial.refused[Use.PLACING][node.id]] += 1
         elif check in {NodeCheck.TOO_SMALL, NodeCheck.FULL}:
             lacks = _lacks(node, shape)
             wanted = dict(shape.wanted)
@@ -376,7 +376,7 @@ def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
         return NodeCheck.TOO_SMALL
     if not node.fits(shape.wanted):
         return NodeCheck.FULL
-    return NodeCheck.REFUSED if ask.is_denied(node.id, allocate=True) else None
+    return NodeCheck.REFUSED if ask.shape.is_refused(node.id, Use.PLACING) else None
 
 
 def _lacks(node: NodeView, shape: Shape) -> Resource:

@@ -42,7 +42,7 @@ class ResourceManagerCallback:
     def preemption_predicates(
         self, args: PreemptionPredicatesArgs
     ) -> PreemptionPredicatesResponse | None:
-        """Return where in the list of victims it begins to fit; None means no opinion."""
+        """Return up to which index of the victims all have to go so that it fits; None is a no."""
 
     def send_event(self, events: tuple[EventRecord, ...]) -> None:
         pass

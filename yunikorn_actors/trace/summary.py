@@ -6,7 +6,7 @@ of it prints the payload in full.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.si import PreemptionPredicatesResponse
 
 SHOWN_MAX = 4
 """Items of a list that are named; the rest is counted."""
@@ -336,13 +337,15 @@ def _beneficiary(it: Beneficiary) -> str:
     return f"{whom} ({it.rule.value})"
 
 
-Question = (
-    p.CheckPredicates | p.CheckPreemptionPredicates | c.CallPredicates | c.CallPreemptionPredicates
-)
+Question = p.Question | c.CallPredicates | c.CallPreemptionPredicates
 
 
 def _question(message: Question) -> str:
     return _placed(message.args.allocation_key, message.args.node_id)
+
+
+def _verdict(response: PreemptionPredicatesResponse) -> str:
+    return f"yes, up to {response.index}" if response.success else "no"
 
 
 def _found(message: q.EventsFound) -> str:
@@ -387,12 +390,11 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
-    p.CheckPredicates: _question,
-    p.CheckPreemptionPredicates: _question,
-    c.CallPredicates: _question,
-    c.CallPreemptionPredicates: _question,
+    **dict.fromkeys(get_args(Question), _question),
     p.PredicatesAnswered: lambda it: it.reason or "yes",
     p.PredicatesChecked: lambda it: it.reason or "yes",
+    p.PreemptionPredicatesAnswered: lambda it: _verdict(it.response),
+    p.PreemptionPredicatesChecked: lambda it: _verdict(it.response),
     q.EventsRequested: lambda it: f"{it.count} from {it.first_id} on",
     q.EventsFound: _found,
     q.EventStreamRequested: lambda it: f"{it.hearer} with {it.history} past records",

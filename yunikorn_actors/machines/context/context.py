@@ -284,7 +284,7 @@ class Context:
                 planner.reject(proposal.proposal_id)
         return [*self._estate.finish(work, partition), *self._estate.next_timer(partition)]
 
-    def _on_predicates_checked(self, message: p.PredicatesChecked, now_ns: int) -> list[Effect]:
+    def _on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         partition = self._estate.current(message.partition, message.epoch)
         if partition is None or partition.asking is None:
             return []
@@ -358,7 +358,7 @@ ContextInbox = (
     | s.HistoryExpiryDue
     | s.QueueCleaningDue
     | s.ConfirmationDue
-    | p.PredicatesChecked
+    | p.Checked
     | p.DenialsLifted
     | StateDumpRequested
     | ExplainRequested
@@ -385,7 +385,8 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     s.HistoryExpiryDue: Context._on_timer_due,
     s.QueueCleaningDue: Context._on_timer_due,
     s.ConfirmationDue: Context._on_timer_due,
-    p.PredicatesChecked: Context._on_predicates_checked,
+    p.PredicatesChecked: Context._on_checked,
+    p.PreemptionPredicatesChecked: Context._on_checked,
     p.DenialsLifted: Context._on_denials_lifted,
     StateDumpRequested: Context._on_state_dump_requested,
     ExplainRequested: Context._on_explain_requested,

@@ -175,6 +175,7 @@ class Estate:
                 "rm_id": manager.rm_id,
                 "reports": manager.hears_states,
                 "has_predicates": manager.has_predicates,
+                "has_preemption_predicates": manager.has_preemption_predicates,
             }
             effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
         self.partitions[full_name] = Partition(
@@ -184,6 +185,7 @@ class Estate:
             scheduler=scheduler,
             reports=manager.hears_states,
             has_predicates=manager.has_predicates,
+            has_preemption_predicates=manager.has_preemption_predicates,
             settings=self.settings,
         )
         manager.partitions.append(full_name)

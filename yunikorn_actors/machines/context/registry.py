@@ -22,6 +22,7 @@ class ResourceManager:
         "extra_config",
         "generation",
         "has_predicates",
+        "has_preemption_predicates",
         "hears_states",
         "is_held_back",
         "is_paused",
@@ -42,6 +43,7 @@ class ResourceManager:
         self.generation = generation
         self.hears_states = message.hears_states
         self.has_predicates = message.has_predicates
+        self.has_preemption_predicates = message.has_preemption_predicates
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []

@@ -32,6 +32,7 @@ class Partition:
         scheduler: str | None,
         reports: bool,
         has_predicates: bool,
+        has_preemption_predicates: bool,
         settings: Settings,
     ) -> None:
         self.name = name
@@ -49,9 +50,15 @@ class Partition:
                 reservation_delay_ns=settings.reservation_delay_ns,
                 preemption_delay_ns=settings.preemption_delay_ns,
             )
-            if has_predicates:
+            if has_predicates or has_preemption_predicates:
                 self.asking = Asking(
-                    self.planner, rm_id=rm_id, partition=name, epoch=epoch, reply_to=CONTEXT
+                    self.planner,
+                    rm_id=rm_id,
+                    partition=name,
+                    epoch=epoch,
+                    reply_to=CONTEXT,
+                    has_predicates=has_predicates,
+                    has_preemption_predicates=has_preemption_predicates,
                 )
         self.planning_due_ns = 0
         self.reports = reports

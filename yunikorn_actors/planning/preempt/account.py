@@ -5,6 +5,7 @@ from yunikorn_actors.domain.why import Preempting
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.preemptor import PAUSE_NS
 from yunikorn_actors.planning.preempt.rules import bounds_of
+from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.views import AskView
 
 
@@ -15,6 +16,11 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     objection = _objection(planner, ask)
     if objection is not None:
         return Preempting(text=objection)
+    denial = ask.shape.denial
+    if denial is not None and denial.refused[Use.PREEMPTING]:
+        nodes = ", ".join(denial.refused[Use.PREEMPTING])
+        text = f"its resource manager refuses {nodes}, whoever goes"
+        return Preempting(text=text, next_ns=denial.due_ns)
     if ask.tried is not None:
         tried_ns = ask.tried[0]
         return Preempting(

@@ -110,6 +110,23 @@ class Asking:
 # -- nodes
 
 
+def candidates_on(state: PartitionState, node: Node, asking: Asking) -> list[Victim]:
+    """Return who might go on a node, in order."""
+    found = [
+        Victim(state, allocation)
+        for allocation in node.allocations.values()
+        if asking.may_be_victim(
+            allocation, state.applications[allocation.spec.application_id].queue
+        )
+    ]
+    found.sort(key=in_order)
+    return found
+
+
+def in_order(victim: Victim) -> Order:
+    return victim.order
+
+
 def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
     """Return what a node has, or will have when all that has to go there is gone."""
     room = dict(free)

@@ -8,6 +8,8 @@ its time has come. How much is tried in one plan is bounded, and only real attem
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.proposals import Preempt, VictimRef
@@ -16,7 +18,7 @@ from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
-from yunikorn_actors.planning.preempt.search import Search
+from yunikorn_actors.planning.preempt.search import Search, is_barred
 from yunikorn_actors.planning.reserver import NEVER_NS
 from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.view import View
@@ -85,6 +87,12 @@ class Preemptor:
             self._idle[held.ask.app.leaf] = 0
         return held is not None
 
+    def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
+        """More have to go than was thought, for a proposal that has not left yet."""
+        victims = (*proposal.victims, *further)
+        self.in_flight[proposal.proposal_id].victims = victims
+        return replace(proposal, victims=victims)
+
     # -- a plan
 
     def plan(self, now_ns: int, limit: int) -> list[Preempt]:
@@ -149,9 +157,7 @@ class Preemptor:
             application_id="" if spec is None else spec.application_id,
             key="" if spec is None else spec.key,
         )
-        refs = tuple(
-            VictimRef(application_id=item.spec.application_id, uuid=item.uuid) for item in victims
-        )
+        refs = tuple(map(VictimRef.to, victims))
         proposal_id = self._view.next_id()
         resource = {} if ask is None else ask.resource
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource)
@@ -187,7 +193,7 @@ class Preemptor:
         wanted, leaf = ask.shape.wanted, ask.app.leaf
         if not ask.open or node.fits(wanted) or not self._may_run(ask):
             return
-        if leaf.refusing_quota(wanted) is not None:
+        if leaf.refusing_quota(wanted) is not None or is_barred(ask.shape, node.id):
             return
         victims = victims_on(self._view.state, node.node, ask.ask.spec, node.free)
         if victims is None:
@@ -272,7 +278,7 @@ class Preemptor:
                 continue
             key = (leaf, lane.shape, ask.ask.spec.priority)
             if key not in searches:
-                searches[key] = Search(scene, leaf.queue, ask.ask.spec)
+                searches[key] = Search(scene, leaf.queue, ask.ask.spec, lane.shape)
             yield from self._try(ask, searches[key], now_ns)
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True

@@ -33,7 +33,7 @@ def victims_on(
         return ()
     room = room_left_for(state, node, spec, free)
     picked: list[Allocation] = []
-    for allocation in _candidates(state, node, spec):
+    for allocation in candidates(state, node, spec):
         if fits_in(spec.resource, room):
             break
         if _helps(allocation, spec.resource, room):
@@ -68,7 +68,7 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     return room
 
 
-def _candidates(state: PartitionState, node: Node, spec: AskSpec) -> list[Allocation]:
+def candidates(state: PartitionState, node: Node, spec: AskSpec) -> list[Allocation]:
     found = [item for item in node.allocations.values() if may_be_victim(item, spec)]
     return sorted(found, key=lambda item: _order(item, _ask_of(state, item), spec))
 

@@ -18,13 +18,15 @@ from yunikorn_actors.planning.preempt.asking import (
     Asking,
     Lack,
     Victim,
+    candidates_on,
+    in_order,
     is_kept_for_another,
     is_promised,
     is_usable,
 )
-from yunikorn_actors.planning.preempt.rules import Order
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.shape import Shape, Use
 
 RETRACTIONS_MAX = 100
 """Choices that are taken back for one node, at most."""
@@ -40,7 +42,8 @@ class Found(NamedTuple):
 class Search:
     """For all asks of one leaf that are alike, within one plan."""
 
-    def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec) -> None:
+    def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape) -> None:
+        self._shape = shape
         self._scene = scene
         self._state: PartitionState = scene.state
         self._usage: Usage = scene.usage
@@ -118,6 +121,8 @@ class Search:
 
     def _solve(self, node_id: str) -> list[Victim] | None:
         """Return the fewest victims in order that make room on one node."""
+        if is_barred(self._shape, node_id):
+            return None
         node = self._state.nodes[node_id]
         room = self._scene.room_on(node)
         if room is None or not is_usable(self._state, node, self._spec):
@@ -170,16 +175,8 @@ class Search:
     def _candidates_on(self, node_id: str) -> list[Victim]:
         found = self._candidates.get(node_id)
         if found is None:
-            state, asking = self._state, self._asking
-            found = [
-                Victim(state, allocation)
-                for allocation in state.nodes[node_id].allocations.values()
-                if asking.may_be_victim(
-                    allocation, state.applications[allocation.spec.application_id].queue
-                )
-            ]
-            found.sort(key=_in_order)
-            self._candidates[node_id] = found
+            node = self._state.nodes[node_id]
+            found = self._candidates[node_id] = candidates_on(self._state, node, self._asking)
         taken = self._scene.taken
         return [victim for victim in found if victim.allocation.uuid not in taken]
 
@@ -209,7 +206,7 @@ class Search:
         if self._ordered is None:
             nodes = self._state.nodes
             self._ordered = [v for node_id in nodes for v in self._candidates_on(node_id)]
-            self._ordered.sort(key=_in_order)
+            self._ordered.sort(key=in_order)
         taken = self._scene.taken
         return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
 
@@ -225,8 +222,9 @@ class Search:
         return kept
 
 
-def _in_order(victim: Victim) -> Order:
-    return victim.order
+def is_barred(shape: Shape, node_id: str) -> bool:
+    """Nobody goes in vain: the resource manager refuses the node to the ask, room or not."""
+    return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
 
 
 def _score(node_id: str, victims: list[Victim]) -> Score:

@@ -1,0 +1,57 @@
+"""What a resource manager is asked before others go: they in order, and who else might go.
+
+Whoever the preemptor picked has to go so that there is room. A resource manager may need more than
+room, so it is offered the rest of the node as well, as far as the rules allow it; how far it gets
+down this list is up to it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.beneficiary import PreemptionRule
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Preempt, VictimRef
+from yunikorn_actors.planning.preempt import required
+from yunikorn_actors.planning.preempt.asking import Asking, Victim, candidates_on
+from yunikorn_actors.planning.preempt.usage import Usage
+
+
+class Offer(NamedTuple):
+    keys: tuple[str, ...]
+    """Of those on the node, first of all those who have to go there; empty if nobody has to."""
+    start: int
+    """Where the last of those who have to go stands."""
+    further: tuple[VictimRef, ...]
+
+
+def offer_of(state: PartitionState, proposal: Preempt) -> Offer:
+    picked = [
+        state.applications[ref.application_id].allocations[ref.uuid] for ref in proposal.victims
+    ]
+    keys = [item.spec.key for item in picked if item.node_id == proposal.node_id]
+    further = tuple(_further(state, proposal, picked)) if keys else ()
+    return Offer(
+        keys=(*keys, *(item.spec.key for item in further)),
+        start=len(keys) - 1,
+        further=tuple(map(VictimRef.to, further)),
+    )
+
+
+def _further(
+    state: PartitionState, proposal: Preempt, picked: list[Allocation]
+) -> Iterator[Allocation]:
+    """In the order in which Context will check them: behind all that were picked."""
+    beneficiary, node = proposal.beneficiary, state.nodes[proposal.node_id]
+    app = state.applications[beneficiary.application_id]
+    spec = app.asks[beneficiary.key].spec
+    if beneficiary.rule is PreemptionRule.REQUIRED_NODE:
+        yield from (item for item in required.candidates(state, node, spec) if item not in picked)
+        return
+    asking = Asking(state, Usage(), app.queue, spec)
+    for allocation in picked:
+        asking.take(Victim(state, allocation))
+    for victim in candidates_on(state, node, asking):
+        if victim.allocation not in picked and asking.may_take(victim):
+            asking.take(victim)
+            yield victim.allocation
