@@ -4,7 +4,7 @@ A quota goes first: only an ask that every quota allows has failed to find a nod
 """
 
 import pytest
-from support import APP, Lab, Recorder
+from support import APP, RM, Lab, Recorder, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -118,3 +118,27 @@ def test_a_limit_goes_before_the_size_of_the_cluster(topology: TopologyName) -> 
     assert ["SKIPPED"] == _states(lab, "more")
     lab.release("fills")
     assert ["SKIPPED", "SCHEDULED"] == _states(lab, "more")
+
+
+def _comes_with_its_node(lab: Lab, key: str, vcore: int) -> None:
+    running = report(key, "n2", vcore)
+    node = si.NodeInfo(
+        node_id="n2",
+        action=si.ActionFromRM.CREATE,
+        schedulable_resource=si.Resource.of({"vcore": 99}),
+        existing_allocations=(running,),
+    )
+    lab.simulator.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_what_comes_with_its_node_is_no_news(topology: TopologyName, has_failed: bool) -> None:
+    """The resource manager knows; only what it was told before is put right."""
+    lab = _lab(topology, "{name: default}")
+    lab.ask("a", vcore=50)
+    if has_failed:
+        lab.settle()
+    _comes_with_its_node(lab, "a", 50)
+    assert (["FAILED", "SCHEDULED"] if has_failed else []) == _states(lab, "a")
+    assert ["a"] == [item.spec.key for item in lab.state.applications[APP].allocations.values()]
+    assert [] == lab.rm.told("new")

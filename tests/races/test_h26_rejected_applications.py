@@ -3,7 +3,9 @@
 Each is remembered by itself until its time is up, and none disturbs the living one.
 """
 
-from support import APP, labs
+from support import APP, Lab, labs
+
+from yunikorn_actors.machines.settings import Settings
 
 SEEDS = 30
 
@@ -28,3 +30,18 @@ def test_each_rejection_is_remembered_and_forgotten() -> None:
         met += bool(lab.rm.told("released")) or lab.races.refusals.total()
         assert lab.leftovers() == {}
     assert met > 0, "vacuous: nothing was decided for the first one"
+
+
+def test_only_so_many_rejections_are_remembered() -> None:
+    """Whoever sends an application again and again costs no more memory in the end."""
+    lab = Lab(settings=Settings(rejected_max=3))
+    lab.submit(APP)
+    for _ in range(20):
+        lab.submit(APP)
+        lab.settle()
+    expired = len([state for _, state in lab.rm.told("state") if state == "Expired"])
+    assert (3, 3, 0) == (len(lab.state.finished), len(lab.state.rejected), expired)
+    assert 3 == sum(name.startswith("history/") for _, name in lab.simulator._timers)
+    assert 21 == len(lab.rm.told("application"))
+    assert lab.leftovers() == {}
+    assert {} == lab.state.rejected

@@ -60,6 +60,8 @@ class PartitionState:
         """Sum over the nodes: the max of the root queue. A type no node has is absent."""
         self.applications: dict[str, Application] = {}
         self.finished: dict[int, FinishedApplication] = {}
+        self.rejected: dict[int, None] = {}
+        """Serials of those among them that were never accepted, the oldest first."""
         self.users: dict[str, dict[str, Usage]] = {}
         self.groups: dict[str, dict[str, Usage]] = {}
         self.foreign: dict[str, ForeignAllocation] = {}
@@ -129,6 +131,7 @@ class PartitionState:
         queue.applications[app.serial] = app.id
 
     def _on_application_rejected(self, fact: f.ApplicationRejected) -> None:
+        self.rejected[fact.serial] = None
         self.finished[fact.serial] = FinishedApplication(
             spec=fact.spec,
             serial=fact.serial,
@@ -180,6 +183,7 @@ class PartitionState:
 
     def _on_application_forgotten(self, fact: f.ApplicationForgotten) -> None:
         del self.finished[fact.serial]
+        self.rejected.pop(fact.serial, None)
 
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""

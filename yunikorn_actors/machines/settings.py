@@ -14,6 +14,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     reservation_delay_ns: int = 2 * SECOND
     preemption_delay_ns: int = 30 * SECOND
     history_ns: int = 72 * HOUR
+    rejected_max: int = 10_000
+    """How many rejected applications a partition remembers at most; the oldest go early."""
     paused_timeout_ns: int = 5 * MINUTE
     """How long a lost resource manager may stay away before its partitions go."""
     queue_cleaning_ns: int = 10 * SECOND

@@ -13,6 +13,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     arm_history_expiry,
     cancel_timers,
     clean_if_empty,
+    forget_rejected,
 )
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -51,6 +52,7 @@ def reject_application(
     fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=work.now_ns)
     work.record(partition, fact)
     arm_history_expiry(work, partition, serial)
+    forget_rejected(work, partition)
     work.rejected_apps.append(Rejected(id=spec.application_id, reason=reason))
 
 

@@ -290,11 +290,9 @@ def _place_by_rm(
     if item.spec.resource != known.spec.resource:
         spec = replace(known.spec, resource=item.spec.resource)
         work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
-    place(work, partition, app, item.spec.key, item.node_id, NO_PROPOSAL, item.uuid)
+    key, uuid = item.spec.key, item.uuid
+    place(work, partition, app, key, item.node_id, NO_PROPOSAL, uuid, announced=announced)
     charged_by_force(work, partition, app)
-    if not announced:
-        # It came with its node: the resource manager knows.
-        work.new.pop()
 
 
 def _resize(

@@ -196,11 +196,17 @@ def place(
     node_id: str,
     proposal_id: int,
     uuid: str = "",
+    *,
+    announced: bool = True,
 ) -> None:
-    """Turn one waiting repeat of an ask into an allocation, and tell the resource manager."""
+    """Turn one waiting repeat of an ask into an allocation, and tell the resource manager.
+
+    What that reported by itself is news to nobody, but for a state that is no longer true.
+    """
     ask = app.asks[key]
     spec = ask.spec
-    if partition.reports and ask.told is not WaitingState.SCHEDULED:
+    is_news = announced or ask.told is not WaitingState.UNTOLD
+    if partition.reports and is_news and ask.told is not WaitingState.SCHEDULED:
         work.tell_state(spec, WaitingState.SCHEDULED, "")
     uuid = uuid or work.uuids.next()
     if ask.reserved:
@@ -222,9 +228,10 @@ def place(
             proposal_id=proposal_id,
         ),
     )
-    work.new.append(
-        AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=node_id)
-    )
+    if announced:
+        work.new.append(
+            AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=node_id)
+        )
     if spec.timeout_ms > 0:
         arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
     if spec.placeholder:

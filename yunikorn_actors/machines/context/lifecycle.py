@@ -212,16 +212,29 @@ def cancel_timers(work: Work, partition: Partition, app: Application) -> None:
         _cancel_timer(work, partition, app, kind)
 
 
+def _history_timer(partition: Partition, serial: int) -> str:
+    return f"history/{partition.name}#{partition.epoch}/{serial}"
+
+
 def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
     work.timers.append(
         SetTimer(
-            name=f"history/{partition.name}#{partition.epoch}/{serial}",
+            name=_history_timer(partition, serial),
             due_ns=work.now_ns + work.settings.history_ns,
             message=HistoryExpiryDue(
                 partition=partition.name, epoch=partition.epoch, serial=serial
             ),
         )
     )
+
+
+def forget_rejected(work: Work, partition: Partition) -> None:
+    """Whoever is refused again and again must not fill the memory: the oldest go early."""
+    rejected = partition.state.rejected
+    while len(rejected) > work.settings.rejected_max:
+        serial = next(iter(rejected))
+        expire(work, partition, partition.state.finished[serial])
+        work.timers.append(CancelTimer(name=_history_timer(partition, serial)))
 
 
 def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None:
