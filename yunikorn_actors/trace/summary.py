@@ -28,7 +28,6 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.si import PreemptionPredicatesResponse
 
 SHOWN_MAX = 4
 """Items of a list that are named; the rest is counted."""
@@ -344,8 +343,8 @@ def _question(message: Question) -> str:
     return _placed(message.args.allocation_key, message.args.node_id)
 
 
-def _verdict(response: PreemptionPredicatesResponse) -> str:
-    return f"yes, up to {response.index}" if response.success else "no"
+def _verdict(it: p.PreemptionPredicatesAnswered | p.PreemptionPredicatesChecked) -> str:
+    return f"yes, up to {it.response.index}" if it.response.success else "no"
 
 
 def _found(message: q.EventsFound) -> str:
@@ -391,10 +390,8 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
     **dict.fromkeys(get_args(Question), _question),
-    p.PredicatesAnswered: lambda it: it.reason or "yes",
-    p.PredicatesChecked: lambda it: it.reason or "yes",
-    p.PreemptionPredicatesAnswered: lambda it: _verdict(it.response),
-    p.PreemptionPredicatesChecked: lambda it: _verdict(it.response),
+    **dict.fromkeys((p.PredicatesAnswered, p.PredicatesChecked), lambda it: it.reason or "yes"),
+    **dict.fromkeys((p.PreemptionPredicatesAnswered, p.PreemptionPredicatesChecked), _verdict),
     q.EventsRequested: lambda it: f"{it.count} from {it.first_id} on",
     q.EventsFound: _found,
     q.EventStreamRequested: lambda it: f"{it.hearer} with {it.history} past records",

@@ -9,13 +9,9 @@ hears why.
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import (
-    SCHEDULABLE,
     Application,
     ApplicationState,
 )
-from yunikorn_actors.domain.config import ApplicationSortPolicy
-from yunikorn_actors.domain.gang import is_held, is_held_back
-from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
@@ -31,6 +27,7 @@ from yunikorn_actors.domain.proposals import (
 )
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add, sub
+from yunikorn_actors.machines.context.eligibility import check_application, check_limits
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -57,7 +54,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
         return Refusal.ASK_GONE
-    refusal = _check_application(state, app, ask)
+    refusal = check_application(state, app, ask)
     if refusal is not None:
         return refusal
     resource = ask.spec.resource
@@ -69,58 +66,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     for queue in app.queue.lineage[:-1] if required else app.queue.lineage:
         if not _has_room(state, queue, resource, own):
             return Refusal.QUEUE_LIMIT
-    return _check_limits(state, app, resource)
-
-
-def _check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
-    if app.state not in SCHEDULABLE:
-        return Refusal.APP_STATE
-    if app.task_groups and is_held_back(app, ask.spec):
-        return Refusal.GANG_HELD
-    if app.state is ApplicationState.ACCEPTED:
-        if not _may_start(app):
-            return Refusal.APP_LIMIT
-        if _is_another_starting(state, app):
-            return Refusal.STATEAWARE_BUSY
-    return None
-
-
-def _check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:
-    """Check what the user and the group may have in every queue of the path."""
-    for limit in limits_of(app.queue, app.spec.user, app.group):
-        owners = state.groups if limit.of_group else state.users
-        usage = owners[limit.owner][limit.path]
-        starts = limit.max_applications and app.serial not in usage.running
-        if starts and len(usage.running) >= limit.max_applications:
-            return Refusal.APP_LIMIT
-        for kind, size in (limit.max_resources or {}).items():
-            if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):
-                return Refusal.USER_LIMIT
-    return None
-
-
-def _may_start(app: Application) -> bool:
-    return all(queue.may_start(app.serial) for queue in app.queue.lineage)
-
-
-def _is_another_starting(state: PartitionState, app: Application) -> bool:
-    """In a stateaware leaf one application starts at a time, the oldest that waits first."""
-    queue = app.queue
-    if queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
-        return False
-    age = (app.submitted_ns, app.serial)
-    for serial, id_ in queue.applications.items():
-        other = state.applications[id_]
-        if other.state is ApplicationState.STARTING:
-            return True
-        if (
-            other.state is ApplicationState.ACCEPTED
-            and any(other.pending.values())
-            and not is_held(other)
-            and (other.submitted_ns, serial) < age
-        ):
-            return True
-    return False
+    return check_limits(state, app, resource)
 
 
 def _check_node(node: Node | None, ask: Ask, app: Application, node_id: str) -> Refusal | None:

@@ -15,6 +15,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Preempt, Refusal
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.eligibility import check_application, check_limits
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -71,6 +72,12 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
     return app, ask
 
 
+def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
+    """Nobody goes for an ask that something else than room would hold back then."""
+    refusal = check_application(state, app, ask)
+    return refusal or check_limits(state, app, ask.spec.resource)
+
+
 def _check_guarantee(
     state: PartitionState,
     proposal: Preempt,
@@ -81,6 +88,9 @@ def _check_guarantee(
     found = _ask_of(state, proposal)
     if found is None or claims_of(state, found[1]) >= found[1].remaining:
         return Refusal.ASK_GONE
+    refusal = _check_eligible(state, *found)
+    if refusal is not None:
+        return refusal
     app, ask = found
     spec = ask.spec
     node = state.nodes.get(proposal.node_id)
@@ -129,6 +139,9 @@ def _check_required(
     found = _ask_of(state, proposal)
     if found is None:
         return Refusal.ASK_GONE
+    refusal = _check_eligible(state, *found)
+    if refusal is not None:
+        return refusal
     spec = found[1].spec
     node = state.nodes.get(proposal.node_id)
     if node is None:
