@@ -6,13 +6,17 @@ swap is committed, or while the confirmation is awaited.
 
 import pytest
 from ganging import (
+    PREEMPTED,
+    REPLACED,
     application,
     ask_members,
+    assert_swapping,
     both_ways,
     confirm,
     counts,
     gang_lab,
     placeholders,
+    preempt_for_daemon,
     swapped,
     swapping_lab,
     told,
@@ -152,3 +156,33 @@ def test_r034_a_node_leaves_while_the_swap_is_proposed(target: bool) -> None:
         assert ["real"] == lab.running()
         assert lab.leftovers() == {}
     assert met > 0, "vacuous: no swap was on its way when the node left"
+
+
+@topologies
+@both_ways
+def test_h07_the_node_leaves_with_a_swap_and_with_a_victim(
+    topology: TopologyName, crosses: bool
+) -> None:
+    """One of its placeholders is being swapped, the other was preempted: nothing is left of both."""
+    lab = swapping_lab(2, crosses=crosses, vcore=5, topology=topology)
+    replaced = swapped(lab)
+    (victim,) = {*placeholders(2)} - {replaced}
+    preempt_for_daemon(lab, 5)
+    lab.settle()
+    leaf = application(lab).queue
+    assert ("released", "PREEMPTED_BY_SCHEDULER") == told(lab, victim)[-1]
+    assert 5 == leaf.preempting["vcore"], "vacuous: nobody is on the way out"
+    assert_swapping(lab, crosses=crosses)
+    lab.decommission("n1")
+    lab.settle()
+    assert not any(leaf.preempting.values())
+    assert not any(leaf.leaving.values())
+    assert {("released", "STOPPED_BY_RM")} == {told(lab, ph)[-1] for ph in placeholders(2)}
+    assert [("new", "n2")] == told(lab, "real")
+    assert {"n2": 1, "leaf": 1, "real": 1, "ph": 0} == used(lab)
+    for key, type_ in ((replaced, REPLACED), (victim, PREEMPTED)):
+        before = settled(lab.state)
+        confirm(lab, key, type_=type_)
+        lab.settle()
+        assert before == settled(lab.state)
+    assert lab.leftovers() == {}
