@@ -173,3 +173,21 @@ def test_h07_a_placeholder_that_was_preempted_leaves_with_its_node() -> None:
     rm.confirm_all()
     lab.settle()
     assert {} == _positive(lab, "leaving")
+
+
+@topologies
+def test_a_node_is_not_kept_for_ever_for_an_ask_that_has_lost_its_quota(
+    topology: TopologyName,
+) -> None:
+    """Its room was made when its maximum was lowered; after an hour others may have the node."""
+    lab, rm = preempting(topology)
+    lab.configure(CONFIG.replace("{guaranteed: {vcore: 4m}}", "{max: {vcore: 1m}}"))
+    rm.confirm_all()
+    lab.settle()
+    assert ["p"] == lab.waiting()
+    assert [("poor", "p")] == list(lab.state.nodes["n1"].reservations)
+    lab.advance(3_590)
+    assert [("poor", "p")] == list(lab.state.nodes["n1"].reservations)
+    lab.advance(20)
+    assert {} == lab.state.nodes["n1"].reservations
+    assert lab.leftovers() == {}

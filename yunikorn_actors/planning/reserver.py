@@ -186,10 +186,9 @@ class Reserver:
         proposals: list[Unreserve] = []
         for node_id in self._view.reserved_nodes:
             for item in self._view.nodes.views[node_id].node.reservations.values():
-                due_ns = item.made_ns + WAIT_NS
-                if item.required or (due_ns > now_ns and item.claim is not None):
-                    # For a claim others are on their way out; there is time to look again.
+                if item.required:
                     continue
+                due_ns = item.made_ns + WAIT_NS
                 ask = self._view.ask_of(item.application_id, item.key)
                 if ask is None or self.gate_of(ask, item) is None:
                     continue
