@@ -6,36 +6,46 @@ may take a queue that gives below its guarantee, nor the taker above its own.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from confirming import PREEMPTED, Victims, confirming_lab, policy
 from msgspec import Struct
-from support import Lab, facts_of
+from support import RM, Lab, facts_of
 
+from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, Reservation
 from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import add, charge, sub
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
 CLUSTERS = 300
-VCORE = "vcore"
+UNITS = {"vcore": "m", "memory": ""}
+GANGS = 2
+Sizes = dict[str, int]
 REQUIRED = "yunikorn.apache.org/requiredNode"
 
 
 class Play(Struct):
     config: str
-    leaves: list[str]
-    nodes: dict[str, int]
-    asks: list[tuple[str, int, dict[str, Any]]]
-    """Leaf, size and fields of each ask, in the order in which they come."""
+    nodes: dict[str, Sizes]
+    asks: list[tuple[str, str, Sizes, dict[str, Any]]]
+    """Application, key, size and fields of each ask, in the order in which they come."""
+    apps: dict[str, str]
+    """Application to its leaf."""
+
+
+class Drawn(NamedTuple):
+    guaranteed: Sizes
+    queue: dict[str, Any]
 
 
 class Dice(Random):
@@ -54,23 +64,37 @@ class Dice(Random):
             drawn["priority.policy"] = "fence"
         return drawn
 
-    def leaf(self, name: str, *, limited: bool) -> dict[str, Any]:
-        sizes = {"guaranteed": self.randint(1, 6) if self.chance(0.6) else 0}
-        sizes["max"] = self.randint(8, 12) if limited and self.chance(0.5) else 0
-        return self._queue(name, sizes)
+    def sizes(self, low: int, high: int) -> Sizes:
+        return {kind: self.randint(low, high) for kind in UNITS}
 
-    def parent(self, name: str, children: list[dict[str, Any]]) -> dict[str, Any]:
+    def leaf(self, name: str, *, limited: bool) -> Drawn:
+        guaranteed = self.sizes(1, 6) if self.chance(0.6) else {}
+        if self.chance(0.3):
+            guaranteed.pop("memory", None)
+        most = self.sizes(8, 12) if limited and self.chance(0.5) else {}
+        return self._queue(name, guaranteed, most)
+
+    def parent(self, name: str, children: list[Drawn]) -> Drawn:
         """What is guaranteed to a parent covers its children, and may be more."""
-        below = (child["resources"].get("guaranteed", {VCORE: "0m"}) for child in children)
-        total = sum(int(sizes[VCORE][:-1]) for sizes in below)
-        sizes = {"guaranteed": total + self.randint(0, 3) if self.chance(0.6) else 0}
-        return {**self._queue(name, sizes), "queues": children}
+        guaranteed: Sizes = {}
+        if self.chance(0.6):
+            for kind in UNITS:
+                total = sum(child.guaranteed.get(kind, 0) for child in children)
+                guaranteed[kind] = total + self.randint(0, 3)
+        drawn = self._queue(name, guaranteed, {})
+        drawn.queue["queues"] = [child.queue for child in children]
+        return drawn
 
-    def _queue(self, name: str, sizes: dict[str, int]) -> dict[str, Any]:
-        resources = {what: {VCORE: f"{size}m"} for what, size in sizes.items() if size}
-        return {"name": name, "properties": self.properties(), "resources": resources}
+    def _queue(self, name: str, guaranteed: Sizes, most: Sizes) -> Drawn:
+        resources = {
+            what: {kind: f"{size}{UNITS[kind]}" for kind, size in sizes.items()}
+            for what, sizes in (("guaranteed", guaranteed), ("max", most))
+            if sizes
+        }
+        queue = {"name": name, "properties": self.properties(), "resources": resources}
+        return Drawn(guaranteed, queue)
 
-    def ask(self, nodes: dict[str, int]) -> dict[str, Any]:
+    def ask(self, nodes: Iterable[str]) -> dict[str, Any]:
         willing, pushy = self.chance(0.8), self.chance(0.9)
         fields: dict[str, Any] = {
             "priority": self.choice((0, 0, 0, 1, 3)),
@@ -90,40 +114,65 @@ def draw(seed: int, *, limited: bool) -> Play:
         names = [name] if dice.chance(0.5) else [f"{name}.{n}" for n in range(dice.randint(2, 3))]
         leaves.extend(f"root.{path}" for path in names)
         drawn = [dice.leaf(path.rpartition(".")[2], limited=limited) for path in names]
-        below.append(drawn[0] if names == [name] else dice.parent(name, drawn))
+        below.append((drawn[0] if names == [name] else dice.parent(name, drawn)).queue)
     root = {"name": "root", "submitacl": "*", "queues": below}
-    nodes = {f"n{number}": dice.randint(4, 8) for number in range(dice.randint(1, 3))}
+    nodes = {f"n{number}": dice.sizes(4, 8) for number in range(dice.randint(1, 3))}
+    apps = {f"app-{number}": path for number, path in enumerate(leaves)}
+    apps |= {f"gang-{number}": dice.choice(leaves) for number in range(GANGS)}
     asks = [
-        (dice.choice(leaves), dice.choice((1, 1, 1, 2, 3)), dice.ask(nodes))
-        for _ in range(dice.randint(10, 24))
+        (dice.choice(sorted(apps)), f"k{number:02}", dice.sizes(1, 3), dice.ask(sorted(nodes)))
+        for number in range(dice.randint(10, 24))
     ]
     config = json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
-    return Play(config, leaves, nodes, asks)
+    return Play(config, nodes, asks, apps)
 
 
 def perform(play: Play, seed: int, topology: TopologyName, *checkers: Any) -> Lab:
     lab = confirming_lab(play.config, seed=seed, topology=topology, checkers=checkers)
-    lab.nodes(**play.nodes)
-    for number, path in enumerate(play.leaves):
-        lab.submit(f"app-{number}", queue=path)
+    for name, sizes in play.nodes.items():
+        size, create = si.Resource.of(sizes), si.ActionFromRM.CREATE
+        node = si.NodeInfo(node_id=name, action=create, schedulable_resource=size)
+        lab.simulator.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+    for name, path in play.apps.items():
+        lab.submit(name, queue=path, placeholder_ask=gang_of(play, name))
     lab.settle()
-    for number, (path, size, fields) in enumerate(play.asks):
-        app = f"app-{play.leaves.index(path)}"
-        lab.ask(f"k{number:02}", app=app, vcore=size, **fields)
+    for app, key, sizes, fields in play.asks:
+        gang = {"placeholder": True, "task_group_name": "g"} if is_gang(app) else {}
+        lab.ask(key, app=app, resource_ask=si.Resource.of(sizes), **fields, **gang)
         lab.advance(1)
     lab.advance(300)
     return lab
 
 
+def is_gang(app: str) -> bool:
+    return app.startswith("gang")
+
+
+def gang_of(play: Play, name: str) -> si.Resource | None:
+    """All that its placeholders will ask for: it is admitted with the first of them."""
+    if not is_gang(name):
+        return None
+    mine = [sizes for app, _, sizes, _ in play.asks if app == name]
+    return si.Resource.of({kind: sum(sizes[kind] for sizes in mine) for kind in UNITS})
+
+
 # -- the oracle
 
 
-def used(queue: Queue) -> int:
-    return queue.allocated.get(VCORE, 0)
+def guaranteed(queue: Queue) -> Sizes:
+    return queue.spec.guaranteed or {}
 
 
-def guaranteed(queue: Queue) -> int:
-    return (queue.spec.guaranteed or {}).get(VCORE, 0)
+def is_within(wanted: Sizes, room: Sizes) -> bool:
+    return all(quantity <= room.get(kind, 0) for kind, quantity in wanted.items())
+
+
+def exceeds(queue: Queue, wanted: Sizes, taken: Sizes) -> bool:
+    """Whether the ask would take the queue above what it is guaranteed."""
+    return any(
+        queue.allocated.get(kind, 0) + wanted[kind] - taken.get(kind, 0) > size
+        for kind, size in guaranteed(queue).items()
+    )
 
 
 def entitlement(leaf: Queue) -> list[Queue]:
@@ -153,26 +202,29 @@ def may_be_taken(state: PartitionState, ask: Ask, leaf: Queue, victim: Allocatio
         if level in giver.lineage:
             mine = seen_from(leaf, level, ask.spec.priority)
             return seen_from(giver, level, victim.spec.priority) <= mine
-        if level.properties.preemption_policy == "fence":
+        bounded = level in entitlement(leaf) and exceeds(level, ask.spec.resource, {})
+        if bounded or level.properties.preemption_policy == "fence":
             return False
     raise AssertionError("two leaves meet in the root at last")
 
 
 def is_fair(state: PartitionState, ask: Ask, leaf: Queue, victims: tuple[Allocation, ...]) -> bool:
     """Nobody who gives ends below the guarantee, the taker not above its own."""
-    taken: dict[str, int] = {}
+    taken: dict[str, Sizes] = {}
     for victim in victims:
         giver = state.applications[victim.spec.application_id].queue
         for level in giver.lineage:
-            taken[level.path] = taken.get(level.path, 0) + victim.resource[VCORE]
+            charge(taken.setdefault(level.path, {}), victim.resource)
         own = [q for q in giver.lineage if guaranteed(q) and q not in leaf.lineage]
         common = any(guaranteed(q) for q in leaf.lineage if q in giver.lineage)
         if common and not own and not guaranteed(leaf):
             return False
-        if any(used(q) - taken.get(q.path, 0) < guaranteed(q) for q in own):
-            return False
-    wanted = ask.spec.resource[VCORE]
-    return all(used(q) + wanted - taken.get(q.path, 0) <= guaranteed(q) for q in entitlement(leaf))
+        for queue in own:
+            left = add(queue.allocated, {k: -n for k, n in taken[queue.path].items()})
+            if not is_within(guaranteed(queue), left):
+                return False
+    wanted = ask.spec.resource
+    return not any(exceeds(q, wanted, taken.get(q.path, {})) for q in entitlement(leaf))
 
 
 def servable(state: PartitionState) -> Iterator[str]:
@@ -187,21 +239,29 @@ def servable(state: PartitionState) -> Iterator[str]:
 
 
 def served_on_some_node(state: PartitionState, ask: Ask, leaf: Queue) -> Iterator[str]:
-    wanted = ask.spec.resource[VCORE]
+    wanted = ask.spec.resource
     for node in state.nodes.values():
-        free = node.available.get(VCORE, 0)
+        free = node.available
         # Room that is kept for somebody who waits longer is no matter of preemption.
-        if free >= wanted or any(
+        if is_within(wanted, free) or any(
             not gives_way(state, it, ask) for it in node.reservations.values()
         ):
             continue
         able = [v for v in node.allocations.values() if may_be_taken(state, ask, leaf, v)]
         for victims in chain.from_iterable(combinations(able, n + 1) for n in range(len(able))):
-            room = free + sum(victim.resource[VCORE] for victim in victims)
-            needless = room - min(victim.resource[VCORE] for victim in victims) >= wanted
-            if room >= wanted and not needless and is_fair(state, ask, leaf, victims):
+            if is_enough(wanted, free, victims) and is_fair(state, ask, leaf, victims):
                 keys = [victim.spec.key for victim in victims]
                 yield f"{ask.spec.key} of {leaf.path} could have {keys} go on {node.id}"
+
+
+def is_enough(wanted: Sizes, free: Sizes, victims: tuple[Allocation, ...]) -> bool:
+    """They make room, and without any of them there would be none."""
+    room = dict(free)
+    for victim in victims:
+        charge(room, victim.resource)
+    return is_within(wanted, room) and not any(
+        is_within(wanted, sub(room, victim.resource)) for victim in victims
+    )
 
 
 def gives_way(state: PartitionState, held: Reservation, ask: Ask) -> bool:
@@ -214,6 +274,8 @@ class Fair:
 
     def __init__(self) -> None:
         self.decisions = 0
+        self.placeholders = 0
+        """Those that had to go for others."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != CONTEXT:
@@ -229,27 +291,44 @@ class Fair:
     def _judge(self, state: PartitionState, fact: f.PreemptionDecided) -> None:
         leaf = state.queues[fact.beneficiary.queue]
         for queue in entitlement(leaf):
-            coming = queue.claimed.get(VCORE, 0) - queue.leaving.get(VCORE, 0)
-            assert used(queue) + coming <= guaranteed(queue), queue.path
+            coming = add(left_of(queue), queue.claimed)
+            assert is_within({k: coming.get(k, 0) for k in guaranteed(queue)}, guaranteed(queue))
         node = state.nodes[fact.node_id]
-        wanted = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
-        going = [item for item in node.allocations.values() if item.releasing is not None]
-        room = node.available.get(VCORE, 0) + sum(item.resource[VCORE] for item in going)
+        asking = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
+        room = dict(node.available)
+        for item in node.allocations.values():
+            if item.releasing is not None:
+                charge(room, item.resource)
         for item in node.allocations.values():
             if item.uuid in fact.victims:
                 # Nobody of them could have stayed; quotas may ask for more than the node does.
-                spare = room - item.resource[VCORE] >= wanted.spec.resource[VCORE]
+                spare = is_within(asking.spec.resource, sub(room, item.resource))
                 assert not spare or any(queue.spec.max for queue in leaf.lineage), item.spec.key
-                giver = state.applications[item.spec.application_id].queue
-                for queue in giver.lineage:
-                    if queue not in leaf.lineage:
-                        left = used(queue) - queue.leaving.get(VCORE, 0)
-                        assert left >= guaranteed(queue), queue.path
+                self.placeholders += item.spec.placeholder
+        self._judge_givers(state, leaf, fact)
+
+    def _judge_givers(self, state: PartitionState, leaf: Queue, fact: f.PreemptionDecided) -> None:
+        """What a queue has less of than it is guaranteed stands in nobody's way, but no more."""
+        taken: dict[str, Sizes] = {}
+        for app in state.applications.values():
+            for item in app.allocations.values():
+                if item.uuid in fact.victims:
+                    for queue in app.queue.lineage:
+                        charge(taken.setdefault(queue.path, {}), item.resource)
+        for path, amount in taken.items():
+            queue = state.queues[path]
+            for kind, size in guaranteed(queue).items() if queue not in leaf.lineage else ():
+                left = left_of(queue).get(kind, 0)
+                assert left >= size or left + amount[kind] < size, path
+
+
+def left_of(queue: Queue) -> Sizes:
+    return sub(queue.allocated, queue.leaving)
 
 
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
 def test_nobody_is_left_who_could_be_served(topology: TopologyName) -> None:
-    decisions = 0
+    decisions, placeholders = 0, 0
     for seed in range(CLUSTERS):
         fair, victims = Fair(), Victims()
         play = draw(seed, limited=False)
@@ -259,7 +338,9 @@ def test_nobody_is_left_who_could_be_served(topology: TopologyName) -> None:
         assert sorted(told) == sorted(victims.keys()), f"seed {seed}"
         assert len(set(told)) == len(told) <= len(play.asks), f"seed {seed}: one went twice"
         decisions += fair.decisions
+        placeholders += fair.placeholders
     assert decisions > CLUSTERS / 4, "vacuous: hardly anybody preempted"
+    assert placeholders > CLUSTERS / 20, "vacuous: hardly a placeholder had to go"
 
 
 def test_quotas_that_bind_keep_the_guarantees_too() -> None:
