@@ -80,6 +80,8 @@ TRANSITIONS: dict[tuple[ApplicationState, ApplicationEvent], ApplicationState] =
 STATEAWARE_TRANSITIONS = {(_S.ACCEPTED, _E.RUN): _S.STARTING}
 
 COUNTS_AS_RUNNING = frozenset({_S.STARTING, _S.RUNNING})
+COUNTS_BY_HOLDING = frozenset({_S.ACCEPTED, _S.RESUMING})
+"""These count towards a maximum of running applications as long as they hold something."""
 SCHEDULABLE = frozenset({_S.ACCEPTED, _S.STARTING, _S.RUNNING, _S.COMPLETING})
 FINISHED = frozenset({_S.COMPLETED, _S.FAILED, _S.REJECTED, _S.EXPIRED})
 TAKES_NO_ASKS = FINISHED | {_S.FAILING}
@@ -233,6 +235,13 @@ class Application:
     @property
     def id(self) -> str:
         return self.spec.application_id
+
+    @property
+    def is_starting(self) -> bool:
+        """Its first real allocation stands or is on its way: in a stateaware leaf others wait."""
+        if self.state is ApplicationState.ACCEPTED:
+            return bool(self.swaps)
+        return self.state is ApplicationState.STARTING
 
     @property
     def has_placeholders(self) -> bool:

@@ -6,7 +6,7 @@ has room for the whole gang. What an admitted gang has not placed yet is its *cl
 used when another gang is admitted, and for nothing else.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application, ApplicationState
@@ -73,32 +73,32 @@ def claim_of(app: Application) -> Resource:
     return {}
 
 
-def taken(queue: Queue, used: Resource, claims: Iterable[tuple[Queue, Resource]]) -> Resource:
-    """Return what a queue uses, with what is promised: by preemption, and to admitted gangs."""
-    total = dict(used)
-    charge(total, queue.claimed)
-    for leaf, claim in claims:
-        if queue in leaf.lineage:
-            charge(total, claim)
-    return total
+Promised = dict[str, Resource]
+"""What the claims below each queue make together, by its path."""
+
+
+def promise(promised: Promised, leaf: Queue, claim: Resource) -> None:
+    for level in leaf.lineage:
+        charge(promised.setdefault(level.path, {}), claim)
 
 
 def refusing_queue(
-    app: Application, need: Resource, taken: Callable[[Queue], Resource]
+    app: Application, need: Resource, used: Callable[[Queue], Resource], promised: Promised
 ) -> Queue | None:
     """Return the queue whose configured max leaves no room for the whole gang, if any.
 
-    The root stands for the size of the cluster, which does not count: placeholders that find no
-    node are what makes it grow.
+    What is promised counts as used: by preemption to others, and to the admitted gangs. The root
+    stands for the size of the cluster, which does not count: placeholders that find no node are
+    what makes it grow.
     """
     for queue in app.queue.lineage[:-1]:
         limit = queue.spec.max
         if limit is None:
             continue
-        used = taken(queue)
+        amounts = (used(queue), queue.claimed, promised.get(queue.path, {}))
         for kind, quantity in need.items():
             size = limit.get(kind)
-            if quantity > 0 and size is not None and quantity > size - used.get(kind, 0):
+            if size is not None and 0 < quantity > size - sum(it.get(kind, 0) for it in amounts):
                 return queue
     return None
 

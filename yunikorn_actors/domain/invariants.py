@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
+    COUNTS_BY_HOLDING,
     FINISHED,
     LEAVES_USER_COUNT,
     Application,
@@ -190,7 +191,7 @@ def _running(state: PartitionState) -> Iterator[str]:
         holding = [
             app.serial
             for app in _below(state, queue)
-            if app.state is ApplicationState.ACCEPTED and app.allocations
+            if app.state in COUNTS_BY_HOLDING and app.allocations
         ]
         if sorted(queue.allocating) != sorted(holding):
             yield f"{path} takes {sorted(queue.allocating)} for allocating, they are {holding}"

@@ -24,6 +24,7 @@ from yunikorn_actors.domain.allocation import (
 )
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
+    COUNTS_BY_HOLDING,
     FINISHED,
     GANG_IS_OVER,
     LEAVES_USER_COUNT,
@@ -152,7 +153,7 @@ class PartitionState:
         if counted is not counts:
             for level in app.queue.lineage:
                 level.running_apps += 1 if counts else -1
-        if app.state is ApplicationState.ACCEPTED:
+        if app.state in COUNTS_BY_HOLDING and fact.state not in COUNTS_BY_HOLDING:
             forget_allocating(app)
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
-from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.domain.books import books_of, forget_allocating, strike, waiting, write
 from yunikorn_actors.domain.gang_changes import forget_complete_gang, let_out, resize_incoming
 from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
@@ -63,6 +63,10 @@ def ask_removed(state: "PartitionState", fact: f.AskRemoved) -> None:
     _wait(app, ask.spec, -ask.remaining)
     if ask.spec.placeholder:
         app.task_groups[ask.spec.task_group].timed_out += ask.remaining
+        if app.is_admitted:
+            # It will not come, so nobody waits for its room any more.
+            charge(app.placed, waiting(ask.spec, ask.remaining))
+            forget_complete_gang(state, app)
     ask.remaining = 0
     if ask.is_over:
         del app.asks[fact.key]
@@ -127,7 +131,7 @@ def put_on(
     for kind, quantity in resource.items():
         allocated[kind] = allocated.get(kind, 0) + quantity
         available[kind] = available.get(kind, 0) - quantity
-    if app.state is ApplicationState.ACCEPTED:
+    if app.state in COUNTS_BY_HOLDING:
         for level in app.queue.lineage:
             level.allocating[app.serial] = None
     if app.serial not in app.usages[0].running:

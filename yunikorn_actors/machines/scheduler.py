@@ -96,7 +96,7 @@ class Scheduler:
 
     def _on_run_cycle(self, _: s.RunCycle) -> list[Effect]:
         self._cycle_is_coming = False
-        room = self._settings.inflight_max - len(self.planner.in_flight)
+        room = self._settings.inflight_max - self.planner.in_flight_count
         proposals = self.planner.plan(min(self._settings.cycle_max, room), self._now_ns)
         questions: list[Effect] = []
         if self._asking is not None:
@@ -164,7 +164,7 @@ class Scheduler:
         return [Send(to=CONTEXT, message=report)]
 
     def _next_cycle(self) -> list[Effect]:
-        full = len(self.planner.in_flight) >= self._settings.inflight_max
+        full = self.planner.in_flight_count >= self._settings.inflight_max
         if self._cycle_is_coming or full or not self.planner.has_work:
             return []
         self._cycle_is_coming = True

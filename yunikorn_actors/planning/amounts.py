@@ -245,6 +245,8 @@ class Amounts:
     def rekey_app(self, view: AppView) -> None:
         """Its age or what it runs has changed, and so may who is next to start."""
         self.tree.rekey_app(view)
+        if view.held_gang is not None:
+            self.follow_gang(view)
         if view.held_by is not None:
             self.tree.let_go(view)
             self.tree.enter(view)

@@ -19,6 +19,8 @@ class InFlight(Struct):
     node: NodeView
     resource: Resource
     limits: tuple[LimitView, ...]
+    goes_first: bool = False
+    """Nobody else is to have what was freed for it before it has been tried everywhere."""
 
 
 def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:

@@ -43,7 +43,7 @@ class GangView(Amounts):
             node = self.nodes.views[fact.node_id]
             self.free_node(node, fact.resource)
             self.unsettle(node)
-        self.gangs.owe(fact.placeholder, ask)
+        self.gangs.owe(fact.placeholder, app, fact.key)
 
     def on_swap_completed(self, fact: f.SwapCompleted) -> None:
         """The real one is charged before the placeholder is given back: no room opens between."""
@@ -78,6 +78,7 @@ class GangView(Amounts):
 
     def placeholder_came(self, app: AppView, uuid: str) -> None:
         self.gangs.offer(app, app.app.allocations[uuid])
+        self.gangs.room_has_changed = True
         self.follow_gang(app)
 
     def placeholder_went(self, app: AppView, uuid: str) -> None:

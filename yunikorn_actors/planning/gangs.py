@@ -16,19 +16,26 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.gang import claim_of, is_held, refusing_queue, taken, unplaced
+from yunikorn_actors.domain.gang import (
+    Promised,
+    claim_of,
+    is_held,
+    promise,
+    refusing_queue,
+    unplaced,
+)
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
-from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, fits_in, sub_eliminate_negative
 from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Use
+from yunikorn_actors.planning.shape import Shape, Use
 from yunikorn_actors.planning.views import AppView, AskView
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.planner import Planner
 
 HeldGang = tuple[tuple[int, int], AppView]
-Claims = list[tuple[Queue, Resource]]
+Owed = tuple[AppView, str]
+"""An application, and the key of its ask."""
 
 
 class SwapInFlight(Struct):
@@ -54,9 +61,9 @@ class Gangs:
         """Applications with members that may find a placeholder."""
         self._stuck: dict[int, AppView] = {}
         """Applications with members that found none; a change of any node wakes them."""
-        self._owed: dict[str, AskView] = {}
+        self._owed: dict[str, Owed] = {}
         """Asks that lost the node they were moving to, by the placeholder that still stands."""
-        self._first: list[AskView] = []
+        self._first: list[Owed] = []
         """Asks whose placeholder is gone: what that freed is theirs to try first."""
 
     @property
@@ -105,6 +112,11 @@ class Gangs:
         elif not held:
             self._let_go(app)
 
+    def look_again(self, app: AppView) -> None:
+        """Another placeholder of a held gang has come: it is to be told that it is held."""
+        if app.held_gang is not None:
+            self.room_has_changed = True
+
     def _let_go(self, app: AppView) -> None:
         if app.held_gang is not None:
             del self._held[bisect_left(self._held, app.held_gang)]
@@ -126,20 +138,25 @@ class Gangs:
         for group in app.usable.values():
             group.pop(placeholder, None)
 
-    def owe(self, placeholder: str, ask: AskView) -> None:
+    def owe(self, placeholder: str, app: AppView, key: str) -> None:
         """The ask lost its swap; the placeholder that made room for it is still to go."""
-        self._owed[placeholder] = ask
+        self._owed[placeholder] = (app, key)
 
     def repay(self, placeholder: str) -> None:
         """The placeholder is gone."""
-        ask = self._owed.pop(placeholder, None)
-        if ask is not None:
-            self._first.append(ask)
+        owed = self._owed.pop(placeholder, None)
+        if owed is not None:
+            self._first.append(owed)
+
+    def try_first(self, ask: AskView) -> None:
+        """It has not been settled yet whether what was freed for it is of use to it."""
+        self._first.append((ask.app, ask.ask.spec.key))
 
     def first_tries(self) -> list[AskView]:
         """Hand out the asks that go before everybody else, each once."""
-        asks, self._first = self._first, []
-        return [ask for ask in asks if ask.open]
+        owed, self._first = self._first, []
+        asks = [app.asks.get(key) for app, key in owed]
+        return [ask for ask in asks if ask is not None and ask.open]
 
     # -- admission
 
@@ -149,7 +166,8 @@ class Gangs:
             self.room_has_changed = False
             return []
         self.room_has_changed = False
-        claims = self._claims(planner)
+        promised, queues = self._promised(planner), planner.tree.queues
+        starting = self._yet_to_start(planner)
         proposals: list[AdmitGang] = []
         for _, app in tuple(self._held):
             if len(proposals) >= limit:
@@ -159,12 +177,15 @@ class Gangs:
             if crowd is not None:
                 planner.findings.note_held(app, crowd)
                 continue
+            if not _may_start_after(app, starting):
+                continue
             need = unplaced(app.app)
-            gate = refusing_queue(app.app, need, lambda queue: _taken(planner, queue, claims))
+            gate = refusing_queue(app.app, need, lambda it: queues[it.path].used, promised)
             if gate is not None:
                 planner.findings.note_gang(app, f"no room for the whole gang in queue {gate.path}")
                 continue
-            claims.append((app.app.queue, need))
+            promise(promised, app.app.queue, need)
+            starting.append(app)
             proposals.append(self._admit(planner, app))
         return proposals
 
@@ -175,8 +196,17 @@ class Gangs:
         planner.follow_gang(app)
         return AdmitGang(proposal_id=proposal_id, application_id=app.app.id, serial=app.app.serial)
 
-    def _claims(self, planner: "Planner") -> Claims:
-        """Return what is to come of the admitted gangs, beyond what is in flight already."""
+    def _yet_to_start(self, planner: "Planner") -> list[AppView]:
+        """Return the admitted gangs that will count as running with their first placeholder."""
+        admitted = [planner.app_of(id_) for id_ in planner.state.admitted.values()]
+        return [
+            app
+            for app in (*admitted, *self.admissions.values())
+            if not app.app.allocations and not app.starting
+        ]
+
+    def _promised(self, planner: "Planner") -> Promised:
+        """Add up what is to come of the admitted gangs, beyond what is in flight already."""
         coming: dict[int, Resource] = {}
         for held in planner.in_flight.values():
             if held.ask.ask.spec.placeholder:
@@ -186,10 +216,11 @@ class Gangs:
         admitted = [planner.state.applications[id_] for id_ in planner.state.admitted.values()]
         claims = [(app.app, unplaced(app.app)) for app in self.admissions.values()]
         claims.extend((record, claim_of(record)) for record in admitted)
-        return [
-            (record.queue, sub_eliminate_negative(claim, coming.get(record.serial)))
-            for record, claim in claims
-        ]
+        promised: Promised = {}
+        for record, claim in claims:
+            rest = sub_eliminate_negative(claim, coming.get(record.serial))
+            promise(promised, record.queue, rest)
+        return promised
 
     # -- swaps
 
@@ -211,23 +242,29 @@ class Gangs:
     def _swap_members(self, planner: "Planner", app: AppView, limit: int) -> list[Proposal]:
         proposals: list[Proposal] = []
         waiting = [ask for ask in app.asks.values() if _is_member(ask)]
+        hopeless: dict[tuple[Shape, str], None] = {}
+        """No other node has room for these: their equals need not look."""
         for ask in sorted(waiting, key=lambda ask: ask.order):
             for _ in range(ask.ask.remaining - ask.inflight):
                 if len(proposals) >= limit:
                     return proposals
-                group = app.usable.get(ask.ask.spec.task_group)
+                kind = (ask.shape, ask.ask.spec.task_group)
+                group = app.usable.get(kind[1])
                 if not group:
                     break
-                found = self._swap_one(planner, ask, group)
+                found: list[Proposal] = []
+                if kind not in hopeless:
+                    found = self._swap_one(planner, ask, group, limit - len(proposals))
                 proposals.extend(found)
                 if not found:
+                    hopeless[kind] = None
                     self._stuck[app.app.serial] = app
                     planner.findings.note_stuck(ask)
                     break
         return proposals
 
     def _swap_one(
-        self, planner: "Planner", ask: AskView, group: dict[str, Allocation]
+        self, planner: "Planner", ask: AskView, group: dict[str, Allocation], limit: int
     ) -> list[Proposal]:
         large_enough = False
         for placeholder in group.values():
@@ -236,15 +273,23 @@ class Gangs:
                 if _may_stay(ask, placeholder.node_id):
                     return [self._replace(planner, ask, placeholder, None)]
         if not large_enough:
-            return [self._cancel(planner, ask, item) for item in tuple(group.values())]
-        for placeholder in group.values():
-            if fits_in(ask.resource, placeholder.resource):
-                node = planner.nodes.first_other(
-                    ask.shape, placeholder.node_id, ask.app.node_policy
-                )
-                if node is not None:
-                    return [self._replace(planner, ask, placeholder, node)]
-        return []
+            return [self._cancel(planner, ask, item) for item in tuple(group.values())[:limit]]
+        return self._swap_elsewhere(planner, ask, group)
+
+    def _swap_elsewhere(
+        self, planner: "Planner", ask: AskView, group: dict[str, Allocation]
+    ) -> list[Proposal]:
+        """Take the first placeholder that does not stand on the node where there is room."""
+        policy = ask.app.node_policy
+        node = planner.nodes.first_other(ask.shape, "", policy)
+        if node is None:
+            return []
+        suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
+        for placeholder in suited:
+            if placeholder.node_id != node.id:
+                return [self._replace(planner, ask, placeholder, node)]
+        second = planner.nodes.first_other(ask.shape, node.id, policy)
+        return [] if second is None else [self._replace(planner, ask, suited[0], second)]
 
     def _replace(
         self, planner: "Planner", ask: AskView, placeholder: Allocation, node: NodeView | None
@@ -327,8 +372,13 @@ class Gangs:
         return True
 
 
-def _taken(planner: "Planner", queue: Queue, claims: Claims) -> Resource:
-    return taken(queue, planner.tree.queues[queue.path].used, claims)
+def _may_start_after(app: AppView, before: list[AppView]) -> bool:
+    """Whether the application may run beside those that were admitted and will."""
+    if app.app.allocations:
+        return True
+    return all(
+        sum(1 for other in before if gate in other.gates()) < gate.places() for gate in app.gates()
+    )
 
 
 def _is_member(ask: AskView) -> bool:

@@ -153,7 +153,10 @@ class NodeIndex:
         return None
 
     def first_other(self, shape: Shape, node_id: str, policy: str = "") -> NodeView | None:
-        """As `first_fit`, leaving one out."""
+        """As `first_fit`, leaving one out; only a required one need not be open."""
+        if shape.required_node:
+            required = self.first_fit(shape, policy)
+            return required if required is not None and required.id != node_id else None
         others = (view for view in self._serving(shape, policy) if view.id != node_id)
         return next(others, None)
 

@@ -57,6 +57,11 @@ class Planner(View):
         return min(part.due_ns for part in parts)
 
     @property
+    def in_flight_count(self) -> int:
+        """What is bounded: allocations, swaps and admissions on their way."""
+        return len(self.in_flight) + len(self.gangs.swaps) + len(self.gangs.admissions)
+
+    @property
     def unsettled(self) -> list[int]:
         """Proposals that Context has not answered yet."""
         return sorted(
@@ -118,11 +123,14 @@ class Planner(View):
     def _place_first(self, proposals: list[Proposal], limit: int) -> None:
         """Try the asks whose placeholder is gone at last: nobody else gets what that freed."""
         for ask in self.gangs.first_tries():
-            if len(proposals) >= limit or self._gate(ask) or ask.app.held_at():
-                continue
-            node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
-            if node is not None:
-                proposals.append(self._decide(ask, ask.app.leaf, node))
+            if len(proposals) >= limit:
+                self.gangs.try_first(ask)
+            elif not self._gate(ask) and not ask.app.held_at():
+                node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
+                if node is not None:
+                    proposal = self._decide(ask, ask.app.leaf, node)
+                    self.in_flight[proposal.proposal_id].goes_first = True
+                    proposals.append(proposal)
 
     def _place_reserved(self, proposals: list[Proposal], limit: int) -> None:
         for ask, node, item in self.reserver.ready():
@@ -282,6 +290,8 @@ class Planner(View):
         if self.preemptor.reject(proposal_id) or self.gangs.reject(self, proposal_id):
             return
         held = self._let_go(self.in_flight.pop(proposal_id))
+        if held.goes_first:
+            self.gangs.try_first(held.ask)
         if not held.ask.gone:
             self.resync(held.ask)
         self.stale_leaves[held.leaf] = None

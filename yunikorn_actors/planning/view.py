@@ -139,6 +139,7 @@ class View(GangView):
         self.watch(view, ask)
         if fact.spec.placeholder:
             self.follow_gang(view)
+            self.gangs.look_again(view)
 
     def _on_ask_replaced(self, fact: f.AskReplaced) -> None:
         """What is in flight of the old size keeps its amounts until it is settled."""

@@ -149,13 +149,16 @@ class AppView:
 
     def held_at(self) -> "Gate | None":
         """Return where as many applications run as may, if this one would be one more."""
-        gates: tuple[Gate, ...] = self.limits
-        if self.app.state is ApplicationState.ACCEPTED:
-            gates = (*self.leaf.application_limits, *gates)
-        for gate in gates:
+        for gate in self.gates():
             if not gate.may_start(self):
                 return gate
         return None
+
+    def gates(self) -> "tuple[Gate, ...]":
+        """Return what bounds how many applications run, for this one as it is now."""
+        if self.app.state is ApplicationState.ACCEPTED:
+            return (*self.leaf.application_limits, *self.limits)
+        return self.limits
 
 
 Gate = Union["QueueView", LimitView]
@@ -337,7 +340,7 @@ class QueueView:
             if other is app:
                 continue
             state = other.app.state
-            if state is ApplicationState.STARTING or other.starting:
+            if other.starting or other.app.is_starting:
                 return False
             if state is ApplicationState.ACCEPTED and other.age < app.age and other.wants_to_start:
                 return False

@@ -164,7 +164,7 @@ def _gang(case: Case) -> Obstacle | None:
         )
     if not spec.placeholder or not is_held(app):
         return None
-    refusing = refusing_queue(app, unplaced(app), lambda queue: queue.allocated)
+    refusing = refusing_queue(app, unplaced(app), lambda queue: queue.allocated, {})
     path = app.queue.path if refusing is None else refusing.path
     return Obstacle(
         cause=Cause.GANG_HELD,

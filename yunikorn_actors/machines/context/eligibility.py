@@ -57,7 +57,7 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
     age = (app.submitted_ns, app.serial)
     for serial, id_ in queue.applications.items():
         other = state.applications[id_]
-        if other.state is ApplicationState.STARTING:
+        if other is not app and other.is_starting:
             return True
         if (
             other.state is ApplicationState.ACCEPTED

@@ -10,12 +10,13 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationSpec
 from yunikorn_actors.domain.gang import (
+    Promised,
     claim_of,
     is_held,
+    promise,
     refuses_gangs,
     refusing_queue,
     suits,
-    taken,
     tightest_max,
     unplaced,
 )
@@ -93,13 +94,12 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
         return Refusal.APP_STATE
     if not is_held(app):
         return Refusal.GANG_HELD
-    claims = [(other.queue, claim_of(other)) for other in _admitted(state)]
-    gate = refusing_queue(app, unplaced(app), lambda queue: taken(queue, queue.allocated, claims))
+    promised: Promised = {}
+    for id_ in state.admitted.values():
+        other = state.applications[id_]
+        promise(promised, other.queue, claim_of(other))
+    gate = refusing_queue(app, unplaced(app), lambda queue: queue.allocated, promised)
     return None if gate is None else Refusal.GANG_HELD
-
-
-def _admitted(state: PartitionState) -> list[Application]:
-    return [state.applications[id_] for id_ in state.admitted.values()]
 
 
 # -- the swap begins

@@ -140,6 +140,16 @@ def drop_of_node(
             _drop(work, partition, app, app.asks[item.key], node.id, reason)
 
 
+def drop_barred(work: Work, partition: Partition) -> None:
+    """An ask that its gang holds back since has no use for a node (R-073)."""
+    state = partition.state
+    for node in [node for node in state.nodes.values() if node.reservations]:
+        for item in tuple(node.reservations.values()):
+            app = state.applications[item.application_id]
+            if app.task_groups and is_held_back(app, app.asks[item.key].spec):
+                _drop(work, partition, app, app.asks[item.key], node.id, "its gang comes first")
+
+
 def drop_of_ask(
     work: Work, partition: Partition, app: Application, ask: Ask, reason: str, keep: int = 0
 ) -> None:
