@@ -67,8 +67,12 @@ class Dice(Random):
     def sizes(self, low: int, high: int) -> Sizes:
         return {kind: self.randint(low, high) for kind in UNITS}
 
+    def amount(self) -> Sizes:
+        """Small work is many, so that several have to go for what is big."""
+        return {kind: self.choice((1, 1, 1, 2, 3)) for kind in UNITS}
+
     def leaf(self, name: str, *, limited: bool) -> Drawn:
-        guaranteed = self.sizes(1, 6) if self.chance(0.6) else {}
+        guaranteed = self.sizes(2, 8) if self.chance(0.6) else {}
         if self.chance(0.3):
             guaranteed.pop("memory", None)
         most = self.sizes(8, 12) if limited and self.chance(0.5) else {}
@@ -120,8 +124,8 @@ def draw(seed: int, *, limited: bool) -> Play:
     apps = {f"app-{number}": path for number, path in enumerate(leaves)}
     apps |= {f"gang-{number}": dice.choice(leaves) for number in range(GANGS)}
     asks = [
-        (dice.choice(sorted(apps)), f"k{number:02}", dice.sizes(1, 3), dice.ask(sorted(nodes)))
-        for number in range(dice.randint(10, 24))
+        (dice.choice(sorted(apps)), f"k{number:02}", dice.amount(), dice.ask(sorted(nodes)))
+        for number in range(dice.randint(12, 28))
     ]
     config = json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
     return Play(config, nodes, asks, apps)
