@@ -1,9 +1,13 @@
-"""R-068 to R-073, R-075, R-076: who keeps which node, and who gives way."""
+"""R-068 to R-076: who keeps which node, and who gives way."""
 
-from support import APP, CONFIG, Lab, limited
+from collections import Counter
+
+from support import APP, CONFIG, Lab
 from watching import Kept
 
 from yunikorn_actors import si
+from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.planning.reserver import WAIT_NS
 
 SEEDS = 60
 OLD = {si.TAG_CREATION_TIME: "1"}
@@ -42,8 +46,10 @@ def test_r068_nodes_whose_names_begin_alike() -> None:
             lab.settle()
             assert kept.made == 1
             assert [node.id for node in lab.state.nodes.values() if node.reservations] == [large]
+            kept_before = kept.made
             lab.ask("one", "two")
             lab.settle()
+            assert kept_before == kept.made - kept.dropped.total() == 1, "it was kept all the while"
             assert set(lab.running()) >= {"one", "two"}
             assert not lab.state.nodes[other].reservations
 
@@ -63,20 +69,24 @@ def test_r069_room_appears_while_the_reservation_is_on_its_way() -> None:
 
 
 def test_r070_reserved_here_and_placed_there() -> None:
+    elsewhere = 0
     for seed in range(1, SEEDS + 1):
         lab, kept = full(seed, n1=4)
         lab.ask("large", vcore=4, tags=OLD)
         lab.settle()
         assert lab.state.reservation_count == 1
+        assert ["n1"] == [n.id for n in lab.state.nodes.values() if n.reservations]
         lab.nodes(n2=4)
         lab.release("fills-n1", app="other")
         lab.settle()
         assert lab.running() == ["large"]
         assert lab.state.reservation_count == 0
         charged = [n.id for n in lab.state.nodes.values() if n.allocated.get("vcore")]
+        elsewhere += charged == ["n2"]
         assert [node for _, node in lab.rm.told("new")[1:]] == charged
         assert kept.made == kept.dropped.total() == 1
         assert lab.leftovers() == {}
+    assert elsewhere > 0, "vacuous: it was never placed on another node than the one kept"
 
 
 def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
@@ -85,6 +95,7 @@ def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
         lab, kept = full(seed, n1=4)
         lab.ask("large", vcore=4, tags=OLD)
         lab.settle()
+        assert [(APP, "large")] == list(lab.state.nodes["n1"].reservations), "it was there first"
         lab.ask("daemon-1", "daemon-2", vcore=2, tags=on("n1"))
         lab.settle()
         held = lab.state.nodes["n1"].reservations
@@ -103,43 +114,92 @@ def test_r073_asks_that_cannot_run_never_keep_every_node() -> None:
         lab.ask(*[f"large-{number}" for number in range(9)], vcore=4, tags=OLD)
         lab.settle()
         assert lab.state.reservation_count == 2
+        assert 9 == len(lab.waiting()), "more wait than nodes may be kept"
         lab.ask(*[f"small-{number}" for number in range(4)], app="other")
         lab.settle()
         assert sum(key.startswith("small") for key in lab.running()) == 4
         assert kept.made >= 2
 
 
+def kept_and_then_refused(seed: int, limits: str = "") -> tuple[Lab, Kept]:
+    """`large` has n1 kept, when `taker` of another application leaves it no room in its queue.
+
+    Or, under the limit of one application, no place to start. The nodes are full all the while,
+    with work of another queue and user.
+    """
+    size = "" if limits else "resources: {max: {vcore: 6m}}"
+    tight = f"{{name: default}}, {{name: tight, {limits or size}}}"
+    kept = Kept()
+    config = CONFIG.replace("{name: default}", tight)
+    lab = Lab(seed=seed, config=config, checkers=(kept,))
+    lab.submit("filler", user="ann")
+    lab.submit(APP, "other", queue="root.tight")
+    lab.nodes(n1=8, n2=8, spare=3)
+    for node in ("n1", "n2"):
+        lab.ask(f"fills-{node}", vcore=7, app="filler", tags=on(node))
+    lab.settle()
+    lab.ask("large", vcore=5, tags=OLD)
+    lab.settle()
+    assert [(APP, "large")] == list(lab.state.nodes["n1"].reservations)
+    lab.ask("taker", vcore=2, app="other")
+    lab.settle()
+    assert "taker" in lab.running()
+    return lab, kept
+
+
+def test_r074_no_headroom_for_too_long() -> None:
+    """The node is given up after a while; the headroom may come back just then."""
+    given_up = Counter[bool]()
+    for seed in range(1, SEEDS + 1):
+        lab, kept = kept_and_then_refused(seed)
+        lab.let_timers_fire(WAIT_NS / SECOND - 10)
+        lab.settle()
+        assert lab.state.reservation_count == 1
+        lab.let_timers_fire(20)
+        for _ in range(seed % 5):
+            lab.simulator.step()
+        lab.release("taker", app="other")
+        lab.settle()
+        given_up[kept.dropped.total() > 0] += 1
+        assert lab.state.reservation_count == 1, "there is headroom again: it was kept, or again"
+        assert kept.made == 1 + kept.dropped.total()
+        lab.release("fills-n1", "fills-n2", app="filler")
+        lab.settle()
+        assert (lab.running(), lab.state.reservation_count) == (["large"], 0)
+        assert lab.leftovers() == {}
+    assert given_up[True], "vacuous: no node was ever given up"
+
+
 def test_r075_no_node_is_touched_without_headroom() -> None:
     """A reserved ask whose queue is full waits, although its node has room."""
     for seed in range(1, SEEDS + 1):
-        lab, kept = full(seed, limited(8), n1=8)
-        lab.ask("large", vcore=8, tags=OLD)
-        lab.nodes(n2=8)
+        lab, kept = kept_and_then_refused(seed)
+        lab.release("fills-n1", app="filler")
         lab.settle()
-        assert "large" in lab.waiting()
-        lab.ask("more", vcore=1, app="other")
-        lab.release("fills-n1", app="other")
+        node = lab.state.nodes["n1"]
+        assert (8, [(APP, "large")]) == (node.available["vcore"], list(node.reservations))
+        assert ["fills-n2", "taker"] == lab.running()
+        assert not lab.races.refusals, "it was not even proposed"
+        lab.release("taker", app="other")
         lab.settle()
-        assert sorted(lab.running() + lab.waiting()) == ["large", "more"]
-        assert lab.state.root.allocated["vcore"] <= 8
+        assert ["fills-n2", "large"] == lab.running()
+        assert kept.made == kept.dropped.total() == 1
         assert lab.leftovers() == {}
-        assert kept.made == kept.dropped.total()
 
 
 def test_r076_a_reservation_starts_no_application_too_many() -> None:
-    """The user may run one application; his second has a node kept, and waits for the first."""
-    limit = "limits: [{limit: one, users: [bob], maxapplications: 1}], "
-    config = CONFIG.replace("{name: root, ", f"{{name: root, {limit}")
+    """The user may run one application; his first has a node kept as his second one starts."""
     for seed in range(1, SEEDS + 1):
-        lab, kept = full(seed, config, n1=4)
-        lab.ask("daemon", vcore=4, tags=on("n1"))
-        lab.ask("fits", app="other")
+        lab, kept = kept_and_then_refused(
+            seed, "limits: [{limit: one, users: [bob], maxapplications: 1}]"
+        )
+        lab.release("fills-n1", app="filler")
         lab.settle()
-        assert lab.running() == ["fills-n1", "fits"]
-        lab.release("fills-n1", app="other")
+        node = lab.state.nodes["n1"]
+        assert (8, [(APP, "large")]) == (node.available["vcore"], list(node.reservations))
+        assert ["fills-n2", "taker"] == lab.running()
+        assert not lab.races.refusals, "it was not even proposed"
+        lab.release("taker", app="other")
         lab.settle()
-        assert lab.running() == ["fits"]
-        lab.release("fits", app="other")
-        lab.settle()
-        assert (lab.running(), lab.state.reservation_count) == (["daemon"], 0)
-        assert kept.made <= 1
+        assert ["fills-n2", "large"] == lab.running()
+        assert kept.made == kept.dropped.total() == 1

@@ -3,7 +3,7 @@
 Reloads race with decisions on their way; the ledgers are checked after every message.
 """
 
-from support import APP, RM, Lab, facts_of, labs
+from support import APP, QUEUE, RM, Lab, facts_of, labs
 
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
@@ -137,6 +137,14 @@ def test_r123_a_wildcard_limit_on_the_root_is_for_each_user() -> None:
         lab.settle()
         assert [key[0] for key in lab.running()] == ["a", "a", "b", "b"]
         assert len(lab.waiting()) == 2
+        assert lab.state.nodes["n1"].available["vcore"] == 6, "it is not for want of room"
+        lanes = lab.planner.tree.queues[QUEUE].lanes.values()
+        refusing = [lane.refused_by.name for lane in lanes if lane.refused_by is not None]
+        assert sorted(refusing) == ["limit of user ann in root", "limit of user bob in root"]
+        lab.release(min(lab.running()))
+        lab.settle()
+        assert [key[0] for key in lab.running()] == ["a", "a", "b", "b"]
+        assert [key[0] for key in lab.waiting()] == ["b"], "what one gave back the other one left"
 
 
 def test_r124_a_limit_that_falls_refuses_before_anything_is_charged() -> None:

@@ -135,6 +135,9 @@ class Amounts:
     def _use(
         self, app: AppView, leaf: QueueView, amount: Resource, *, is_placeholder: bool
     ) -> None:
+        if self.reserved_nodes:
+            # An ask with a reservation may have no headroom any more: it is to be given up in time.
+            self.reserving_is_stale = True
         entries = amount.items()
         for level in leaf.lineage:
             used = level.used
