@@ -286,7 +286,13 @@ class Player:
         self.simulator.settle()
 
     def _fire(self, _: str, *, seconds: float) -> None:
-        """Let timers fire, and handle nothing: what is said next races with them."""
+        """Let timers fire, and handle nothing: what is said next races with them.
+
+        Where everything is settled before the next thing, each moment is as well.
+        """
+        if self._settles:
+            self._advance(_, seconds=seconds)
+            return
         self.simulator.settle()
         self.simulator.now_ns += int(seconds * SECOND)
         self.simulator._fire_due()
