@@ -209,6 +209,10 @@ class Tree:
         nobody is left or every place is taken. Says whether anybody was let go.
         """
         for gate in tuple(self.loose):
+            if not gate.held:
+                # The last who waited here has gone, and its user's books with it.
+                del self.loose[gate]
+                continue
             places, lists = gate.places(), tuple(gate.held.leaves.values())
             if not sum(self._wake_first(gate, entries, places) for entries in lists):
                 del self.loose[gate]
