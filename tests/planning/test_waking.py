@@ -148,3 +148,16 @@ def test_shapes_that_nobody_asks_for_are_forgotten(topology: TopologyName) -> No
     lab.withdraw(*keys, app="app-1")
     lab.settle()
     assert (lab.planner.tree.shapes, lab.planner.tree.waiting_shapes) == ({}, {})
+
+
+def test_everybody_of_a_user_goes_while_one_of_them_was_to_be_woken(topology: TopologyName) -> None:
+    """The limit has a place again, and nobody left whose books say so."""
+    limit = ", limits: [{limit: one, users: [bob], maxapplications: 1}]"
+    lab = lab_of(topology, config_with(root=limit), 9)
+    lab.ask("a", app="app-1")
+    lab.ask("b", app="app-2")
+    lab.settle()
+    assert (["a"], ["b"]) == (lab.running(), lab.waiting())
+    lab.remove("app-1", "app-2")
+    lab.settle()
+    assert {} == lab.leftovers()
