@@ -7,6 +7,7 @@ by the few names below otherwise, so that moves meet each other.
 
 from typing import Any, NamedTuple
 
+from configurations import BAD_CONFIGS, CONFIGS
 from hypothesis import strategies as st
 
 from yunikorn_actors import si
@@ -24,72 +25,6 @@ class Move(NamedTuple):
     said: dict[str, Any]
 
 
-# -- configurations
-
-
-def _config(leaves: str, *, settings: str = "", name: str = "default", root: str = "") -> str:
-    queues = f"queues: [{{name: root, submitacl: '*', {root} queues: [{leaves}]}}]"
-    return f"{{name: {name}, {settings} {queues}}}"
-
-
-_LEAVES = (
-    "{name: default}, {name: limited, resources: {max: {vcore: 6m, memory: 40}, "
-    "guaranteed: {vcore: 5m}}, properties: {preemption.delay: 1ms}}, "
-    "{name: fair, resources: {guaranteed: {vcore: 6m}}, "
-    "properties: {application.sort.policy: fair, preemption.delay: 1ms}}, "
-    "{name: aware, properties: {application.sort.policy: stateaware}}, "
-    "{name: busy, maxapplications: 2, queues: [{name: one, maxapplications: 1}, {name: two, maxapplications: 2}]}"
-)
-_TIGHT = (
-    "{name: default, properties: {priority.offset: '5', quota.preemption.delay: 1s}, "
-    "resources: {max: {vcore: 5m}}}, "
-    "{name: limited, resources: {max: {vcore: 2m}, guaranteed: {vcore: 1m}}}, "
-    "{name: fair, resources: {guaranteed: {vcore: 9m}}, properties: {preemption.delay: 1ms}}, "
-    "{name: aware, properties: {preemption.policy: disabled}}, {name: busy, queues: [{name: one, maxapplications: 3}]}"
-)
-_LIMITED = (
-    "{name: default, limits: ["
-    "{limit: one, users: [bob], maxresources: {vcore: 4m}, maxapplications: 2}, "
-    "{limit: any, users: ['*'], maxresources: {vcore: 2m}}]}, "
-    "{name: fair, limits: [{limit: team, groups: [alice, bob], maxresources: {memory: 30}}]}, "
-    "{name: limited, properties: {application.sort.priority: disabled}}"
-)
-_GROWN = "{name: default, queues: [{name: inner}]}, {name: busy, maxapplications: 1}"
-_TEMPLATE = (
-    "{name: users, parent: true, childtemplate: {maxapplications: 2, "
-    "resources: {max: {vcore: 5m}}}}, {name: default}"
-)
-_RULES = (
-    "placementrules: [{name: provided, create: false}, "
-    "{name: tag, value: namespace, create: true, parent: {name: fixed, value: users, create: true}}, "
-    "{name: user, create: true}],"
-)
-
-
-def _text(*partitions: str) -> str:
-    return f"partitions: [{', '.join(partitions)}]"
-
-
-CONFIGS = (
-    _text(_config(_LEAVES)),
-    _text(
-        _config(
-            _TIGHT,
-            settings="nodesortpolicy: {type: binpacking}, preemption: {quotapreemptionenabled: true},",
-        )
-    ),
-    _text(_config(_LEAVES), _config("{name: default}", name="other")),
-    _text(_config(_TEMPLATE, settings=_RULES)),
-    _text(_config(_GROWN)),
-    _text(_config(_LIMITED)),
-    _text(_config("{name: default}", name="other")),
-    "",
-)
-BAD_CONFIGS = (
-    "partitions: [",
-    "partitions: [{name: default, queues: [{name: root, colour: red}]}]",
-    _text(_config("{name: limited, resources: {max: {vcore: -1}}}")),
-)
 QUEUES = (
     "root.default",
     "root.default",

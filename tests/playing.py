@@ -11,7 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from moves import CONFIGS, Move
+from configurations import CONFIGS
+from moves import Move
 from msgspec.structs import replace
 from support import AFTER_HISTORY_NS, Races
 from watching import Kept

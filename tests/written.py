@@ -368,7 +368,6 @@ class Written:
                 key=key,
                 resource=spec.resource,
                 placeholder=uuid,
-                task_group=spec.task_group,
                 node_id=node,
                 crosses=owner.allocations[uuid].node_id != node,
                 at_ns=self.now_ns,

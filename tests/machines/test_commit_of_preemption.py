@@ -78,7 +78,22 @@ def _fail(written: Written) -> None:
     written.move(TAKER, ApplicationState.FAILING)
 
 
+def _give_up(written: Written) -> None:
+    written.record(
+        f.ReservationDropped(
+            application_id=TAKER,
+            key="d",
+            node_id="n1",
+            reason="",
+            resource={"vcore": 2},
+            at_ns=written.now_ns,
+        )
+    )
+
+
 def _wait_for_placeholders(written: Written) -> None:
+    if "d" in written.application(TAKER).asks:
+        _give_up(written)
     written.ask("ph", TAKER, vcore=1, placeholder=True, task_group="g")
 
 
@@ -105,19 +120,6 @@ def _limit_applications_of_user(written: Written) -> None:
     written.add("other", queue=POOR)
     written.ask("o", "other", vcore=0)
     written.allocate("o", "n1", "other")
-
-
-def _give_up(written: Written) -> None:
-    written.record(
-        f.ReservationDropped(
-            application_id=TAKER,
-            key="d",
-            node_id="n1",
-            reason="",
-            resource={"vcore": 2},
-            at_ns=written.now_ns,
-        )
-    )
 
 
 def _forbid(written: Written) -> None:

@@ -12,7 +12,7 @@ from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, fits_in
+from yunikorn_actors.domain.resource import Resource, charge, component_wise_min, fits_in
 
 
 def suits(spec: AskSpec, placeholder: Allocation) -> bool:
@@ -110,8 +110,7 @@ def refuses_gangs(queue: Queue) -> bool:
 
 def tightest_max(queue: Queue) -> Resource:
     """Return the smallest configured max of every type on the path; absent is unlimited."""
-    tightest: Resource = {}
+    tightest: Resource | None = None
     for level in queue.lineage[:-1]:
-        for kind, size in (level.spec.max or {}).items():
-            tightest[kind] = min(size, tightest.get(kind, size))
-    return tightest
+        tightest = component_wise_min(tightest, level.spec.max)
+    return tightest or {}

@@ -53,9 +53,9 @@ class Amounts:
         self.roomy_nodes: dict[str, None] = {}
         """Nodes that are kept, and may have room for whom they are kept."""
         self.unsettled_nodes: dict[str, None] = {}
+        """Nodes kept for asks that can run nowhere else, that have changed."""
         self.unsettled_apps: dict[AppView, None] = {}
         """Of leaves with a back-off: how a pass over their asks would end may have changed."""
-        """Nodes kept for asks that can run nowhere else, that have changed."""
 
     def coming_to(self, node: NodeView) -> Iterator[Resource]:
         """Yield what decisions on their way take of a node."""

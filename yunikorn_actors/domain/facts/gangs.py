@@ -29,7 +29,6 @@ class AskParked(Base, frozen=True, kw_only=True):
     resource: Resource
     placeholder: str
     """UUID of the placeholder, whose release has been asked for."""
-    task_group: str
     node_id: str
     crosses: bool
     at_ns: int

@@ -35,7 +35,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
-from yunikorn_actors.machines.context.reservations import drop_of_ask
+from yunikorn_actors.machines.context.reservations import drop_barred_of, drop_of_ask
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
@@ -189,6 +189,13 @@ def _add_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) 
             at_ns=work.now_ns,
         ),
     )
+    _let_gang_go_first(work, partition, app, app.asks[spec.key])
+
+
+def _let_gang_go_first(work: Work, partition: Partition, app: Application, came: Ask) -> None:
+    """The first placeholder that waits bars asks of which some may have a reservation."""
+    if came.spec.placeholder and app.waiting_placeholders == came.remaining:
+        drop_barred_of(work, partition, app)
 
 
 def _replace_ask(
@@ -208,6 +215,7 @@ def _replace_ask(
         return
     drop_of_ask(work, partition, app, known, "the ask was sent again")
     work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+    _let_gang_go_first(work, partition, app, known)
 
 
 def _unpark_what_no_longer_suits(
@@ -272,6 +280,8 @@ def _recover(
         )
     if spec.placeholder:
         placeholder_placed(work, partition, app, recovered=True)
+        if app.task_groups[spec.task_group].alive == 1:
+            drop_barred_of(work, partition, app)
     else:
         work_started(work, partition, app)
 

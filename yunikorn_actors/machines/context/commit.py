@@ -7,12 +7,11 @@ hears why.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
-from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
@@ -27,7 +26,11 @@ from yunikorn_actors.domain.proposals import (
 )
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add, sub
-from yunikorn_actors.machines.context.eligibility import check_application, check_limits
+from yunikorn_actors.machines.context.eligibility import (
+    check_application,
+    check_limits,
+    check_node,
+)
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -59,7 +62,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         return refusal
     resource = ask.spec.resource
     required = bool(ask.spec.required_node)
-    refusal = _check_node(state.nodes.get(proposal.node_id), ask, app, proposal.node_id)
+    refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.node_id)
     if refusal is not None:
         return refusal
     own = own_claim(state, ask, proposal.node_id)
@@ -67,22 +70,6 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         if not _has_room(state, queue, resource, own):
             return Refusal.QUEUE_LIMIT
     return check_limits(state, app, resource)
-
-
-def _check_node(node: Node | None, ask: Ask, app: Application, node_id: str) -> Refusal | None:
-    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
-    if node is None:
-        return Refusal.NODE_GONE
-    if ask.spec.required_node != node_id:
-        if not node.is_schedulable:
-            return Refusal.NODE_DRAINING
-        if node.reservations and (app.id, ask.spec.key) not in node.reservations:
-            return Refusal.NODE_RESERVED
-    available = node.available
-    for kind, quantity in ask.spec.resource.items():
-        if quantity > 0 and quantity > available.get(kind, 0):
-            return Refusal.NODE_FULL
-    return None
 
 
 def _has_room(

@@ -18,6 +18,7 @@ from yunikorn_actors.domain.config import (
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.machines.context.lifecycle import clean_if_empty, unlink_groups
 from yunikorn_actors.machines.context.quotas import queue_reconfigured
+from yunikorn_actors.machines.context.reservations import drop_barred
 from yunikorn_actors.machines.context.work import Partition, Work
 
 
@@ -32,6 +33,7 @@ def configure(work: Work, partition: Partition, config: PartitionConfig) -> None
         if queue.spec.managed and queue.path not in described:
             _drain(work, partition, queue)
     unlink_groups(work, partition)
+    drop_barred(work, partition)
 
 
 def _put(work: Work, partition: Partition, path: str, spec: QueueSpec) -> None:

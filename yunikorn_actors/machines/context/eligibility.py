@@ -1,9 +1,10 @@
-"""Whether an application may have anything more, wherever it would run.
+"""Whether an ask may be served: its application, its user and group, and the node it would run on.
 
-An ask is held to this when it is placed, and when others are to go for it.
+An ask is held to this when it is placed or takes a placeholder's room; to all but the node also
+when others are to go for it.
 """
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Ask, AskSpec
 from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
@@ -12,6 +13,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.gang import is_held, is_held_back
 from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.resource import Resource
@@ -42,6 +44,22 @@ def check_limits(state: PartitionState, app: Application, resource: Resource) ->
         for kind, size in (limit.max_resources or {}).items():
             if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):
                 return Refusal.USER_LIMIT
+    return None
+
+
+def check_node(node: Node | None, spec: AskSpec, node_id: str) -> Refusal | None:
+    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
+    if node is None:
+        return Refusal.NODE_GONE
+    if spec.required_node != node_id:
+        if not node.is_schedulable:
+            return Refusal.NODE_DRAINING
+        if node.reservations and (spec.application_id, spec.key) not in node.reservations:
+            return Refusal.NODE_RESERVED
+    available = node.available
+    for kind, quantity in spec.resource.items():
+        if quantity > 0 and quantity > available.get(kind, 0):
+            return Refusal.NODE_FULL
     return None
 
 

@@ -14,7 +14,6 @@ from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
-from yunikorn_actors.machines.context.reservations import drop_barred
 from yunikorn_actors.machines.context.work import Partition, Uuids, Work
 from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.machine import (
@@ -57,8 +56,6 @@ class Estate:
         touched = work.touched()
         for partition in touched:
             follow(work, partition)
-            if partition.state.reservation_count:
-                drop_barred(work, partition)
             if bool(partition.state.unconfirmed) is not partition.awaits_confirmation:
                 watch_confirmations(work, partition, self.confirm_warning_ns(partition))
         if planned is not None and planned not in touched:

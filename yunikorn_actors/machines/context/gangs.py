@@ -20,13 +20,13 @@ from yunikorn_actors.domain.gang import (
     tightest_max,
     unplaced,
 )
-from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
 from yunikorn_actors.domain.swap import Swap
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.eligibility import check_node
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -122,7 +122,7 @@ def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
     if not proposal.crosses:
         # No more room is used, so neither a drain nor a reservation stands against it (H-33).
         return None
-    return _check_target(state.nodes.get(proposal.node_id), app, spec)
+    return check_node(state.nodes.get(proposal.node_id), spec, proposal.node_id)
 
 
 def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) -> Refusal | None:
@@ -135,17 +135,6 @@ def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) 
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
     return Refusal.GANG_HELD if app.waiting_placeholders else None
-
-
-def _check_target(node: Node | None, app: Application, spec: AskSpec) -> Refusal | None:
-    if node is None:
-        return Refusal.NODE_GONE
-    if spec.required_node != node.id:
-        if not node.is_schedulable:
-            return Refusal.NODE_DRAINING
-        if node.reservations and (app.id, spec.key) not in node.reservations:
-            return Refusal.NODE_RESERVED
-    return None if fits_in(spec.resource, node.available) else Refusal.NODE_FULL
 
 
 def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal | None:
@@ -170,7 +159,6 @@ def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal |
             key=proposal.key,
             resource=ask.spec.resource,
             placeholder=placeholder.uuid,
-            task_group=ask.spec.task_group,
             node_id=proposal.node_id,
             crosses=proposal.crosses,
             at_ns=work.now_ns,

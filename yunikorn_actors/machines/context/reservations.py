@@ -141,13 +141,20 @@ def drop_of_node(
 
 
 def drop_barred(work: Work, partition: Partition) -> None:
+    """A leaf may hold gangs from now on, and they have no use for a node until admitted."""
+    if partition.state.reservation_count:
+        for app in partition.state.applications.values():
+            if app.task_groups:
+                drop_barred_of(work, partition, app)
+
+
+def drop_barred_of(work: Work, partition: Partition, app: Application) -> None:
     """An ask that its gang holds back since has no use for a node (R-073)."""
-    state = partition.state
-    for node in [node for node in state.nodes.values() if node.reservations]:
-        for item in tuple(node.reservations.values()):
-            app = state.applications[item.application_id]
-            if app.task_groups and is_held_back(app, app.asks[item.key].spec):
-                _drop(work, partition, app, app.asks[item.key], node.id, "its gang comes first")
+    if not partition.state.reservation_count:
+        return
+    for ask in app.asks.values():
+        if ask.reserved and is_held_back(app, ask.spec):
+            drop_of_ask(work, partition, app, ask, "its gang comes first")
 
 
 def drop_of_ask(
