@@ -34,7 +34,6 @@ from yunikorn_actors.machines.context.lifecycle import (
     stop_placeholder_timer,
     work_started,
 )
-from yunikorn_actors.machines.context.reservations import settle_reservations
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
@@ -145,8 +144,6 @@ def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal |
     app = partition.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     placeholder = app.allocations[proposal.placeholder]
-    if ask.reserved:
-        settle_reservations(work, partition, app, ask, proposal.node_id)
     if partition.reports and ask.told is not WaitingState.SCHEDULED:
         work.tell_state(ask.spec, WaitingState.SCHEDULED, "")
     why = f"replacing allocationKey: {proposal.key}"
