@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -138,14 +137,6 @@ def plain_environment() -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key not in steering}
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """A shell may have started the tests deaf to ctrl-C, which would be inherited."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_a_terminal_is_redrawn_in_place_and_gets_its_cursor_back(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "--topology", "fused")
 
@@ -158,7 +149,7 @@ def test_a_terminal_is_redrawn_in_place_and_gets_its_cursor_back(tmp_path: Path)
     assert footer_is_there(tmp_path / "yunikorn-demo.trace")
 
 
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_gives_a_terminal_its_cursor_back(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.read_until(HIDE)
@@ -172,7 +163,7 @@ def test_ctrl_c_gives_a_terminal_its_cursor_back(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.said
 
 
-@pytest.mark.usefixtures("_interruptible")
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_plain_run_with_the_trace_closed(tmp_path: Path) -> None:
     trace = tmp_path / "run.trace"
     process = subprocess.Popen(

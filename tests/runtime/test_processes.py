@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
@@ -61,13 +63,19 @@ def trace(tmp_path: Path) -> Path:
     return tmp_path / "run.trace"
 
 
-def started(program: str, trace: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def started(program: str, trace: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that does not outlive its test, whatever becomes of that."""
+    with subprocess.Popen(
         [sys.executable, "-c", START + program, str(trace)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def kinds(trace: Path) -> list[str]:
@@ -75,6 +83,7 @@ def kinds(trace: Path) -> list[str]:
         return [record.get("type", record["record"]) for record in msgpack.Unpacker(file)]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("waiting", WAITING.values(), ids=WAITING)
 def test_an_interrupt_ends_the_block_cleanly(trace: Path, waiting: str) -> None:
     with started(IN_BLOCK.format(waiting=waiting), trace) as process:
