@@ -118,12 +118,12 @@ class Oracle:
         return 1.0 - share if self.fills_nodes else share
 
     def may_run(self, app: App) -> bool:
+        if app.state != "Accepted":
+            return True
         if not app.counts:
             for most, _, apps in self.bounds(app):
                 if 0 < most <= sum(other.counts for other in apps):
                     return False
-        if app.state != "Accepted":
-            return True
         if app.leaf.policy == "stateaware":
             for other in self.below(app.leaf):
                 waits = other.state == "Accepted" and self.waiting(other)

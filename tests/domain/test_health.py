@@ -20,6 +20,7 @@ HEALTHY = {
                     "occupied": {"vcore": 1},
                     "available": {"vcore": 5},
                     "allocations": ["u1"],
+                    "reservations": [["app", "waits"]],
                 }
             },
             "applications": {
@@ -80,6 +81,12 @@ def test_each_fault_is_found_by_its_check(
     path: tuple[str, ...], value: object, expected: list[int]
 ) -> None:
     assert expected == failed(changed(path, value))
+
+
+def test_how_many_nodes_are_reserved_is_told_and_never_a_fault() -> None:
+    check = next(c for c in health_of(HEALTHY).checks if c.name == "Reservation check")
+
+    assert (True, "1 of 1 nodes are reserved") == (check.succeeded, check.diagnosis)
 
 
 def test_a_diagnosis_names_the_object() -> None:

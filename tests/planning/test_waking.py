@@ -62,10 +62,6 @@ def test_the_oldest_runs_out_of_asks_while_accepted(topology: TopologyName) -> N
 def test_work_recovered_by_force_under_a_limit(topology: TopologyName) -> None:
     limit = ", limits: [{limit: one, users: [bob], maxapplications: 1}]"
     lab = lab_of(topology, config_with(root=limit), 9)
-    lab.ask("a", app="app-1")
-    lab.settle()
-    lab.release("a", app="app-1")
-    lab.settle()
     lab.ask("b", app="app-2")
     lab.settle()
     lab.ask("c", app="app-1")

@@ -38,7 +38,7 @@ def _run(
         name=name,
         succeeded=not findings,
         description=description,
-        diagnosis="; ".join(findings) or "nothing found",
+        diagnosis="; ".join(findings) or REPORTS.get(name, _nothing)(dump),
     )
 
 
@@ -104,8 +104,18 @@ def _node_totals(dump: Dump) -> Iterator[str]:
 
 
 def _reservations(_: Dump) -> Iterator[str]:
-    """A ratio for the reader; it never fails."""
+    """How many there are is for the reader to judge; it never fails."""
     yield from ()
+
+
+def _reserved_share(dump: Dump) -> str:
+    nodes = [node for _, node in _nodes(dump)]
+    reserved = sum(1 for node in nodes if node["reservations"])
+    return f"{reserved} of {len(nodes)} nodes are reserved"
+
+
+def _nothing(_: Dump) -> str:
+    return "nothing found"
 
 
 def _held(partition: Any) -> dict[str, str]:  # noqa: ANN401 - plain values
@@ -145,6 +155,8 @@ def _unconfirmed(dump: Dump) -> Iterator[str]:
                 yield f"{id_} of {name} waits for the end of {', '.join(late)}"
 
 
+REPORTS: Mapping[str, Callable[[Dump], str]] = {"Reservation check": _reserved_share}
+"""What is told of a check that has found nothing, where that is more than just that."""
 CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
     ("Scheduling errors", "Requests could be handled", _scheduling_errors),
     ("Failed nodes", "Every node that was offered is registered", _failed_nodes),

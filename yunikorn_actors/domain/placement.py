@@ -62,7 +62,7 @@ def place(state: PartitionState, spec: ApplicationSpec) -> str:
 
 def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
     if path == RECOVERY_PATH:
-        return False
+        return is_forced(spec)
     queue = state.queues.get(path)
     if queue is None:
         return nearest(state, path).allows_submit(spec.user, spec.groups)

@@ -206,6 +206,7 @@ class EventPublisher:
         """One ring serves everybody, so it has the size that the most demanding one wishes."""
         if message.extra is None:
             self._wishes.pop(message.rm_id, None)
+            self._unpushed.pop(message.rm_id, None)
         else:
             self._wishes[message.rm_id] = message.extra
         default = self._settings.event_ring_capacity
@@ -238,7 +239,6 @@ class EventPublisher:
 
     def _on_partition_closed(self, message: PartitionClosed, _: int) -> list[Effect]:
         self._revisions.pop((message.partition, message.epoch), None)
-        self._unpushed.pop(message.rm_id, None)
         return []
 
     def _on_events_requested(self, message: EventsRequested, _: int) -> list[Effect]:

@@ -227,7 +227,7 @@ class Planner(View):
 
     def _is_held(self, app: AppView) -> bool:
         """Hold an application back where as many run as may."""
-        if not app.limits and app.app.state is not ApplicationState.ACCEPTED:
+        if app.app.state is not ApplicationState.ACCEPTED:
             return False
         gate = app.held_at()
         if gate is not None:

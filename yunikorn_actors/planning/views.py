@@ -158,7 +158,7 @@ class AppView:
         """Return what bounds how many applications run, for this one as it is now."""
         if self.app.state is ApplicationState.ACCEPTED:
             return (*self.leaf.application_limits, *self.limits)
-        return self.limits
+        return ()
 
 
 Gate = Union["QueueView", LimitView]

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.config import (
     effective_properties,
 )
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
-from yunikorn_actors.machines.context.lifecycle import clean_if_empty, unlink_groups
+from yunikorn_actors.machines.context.lifecycle import clean_if_empty, relink_groups
 from yunikorn_actors.machines.context.quotas import queue_reconfigured
 from yunikorn_actors.machines.context.reservations import drop_barred
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -32,7 +32,7 @@ def configure(work: Work, partition: Partition, config: PartitionConfig) -> None
     for queue in tuple(state.queues.values()):
         if queue.spec.managed and queue.path not in described:
             _drain(work, partition, queue)
-    unlink_groups(work, partition)
+    relink_groups(work, partition)
     drop_barred(work, partition)
 
 

@@ -35,11 +35,12 @@ def check_application(state: PartitionState, app: Application, ask: Ask) -> Refu
 
 def check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:
     """Check what the user and the group may have in every queue of the path."""
+    starts = app.state is ApplicationState.ACCEPTED
     for limit in limits_of(app.queue, app.spec.user, app.group):
         owners = state.groups if limit.of_group else state.users
         usage = owners[limit.owner][limit.path]
-        starts = limit.max_applications and app.serial not in usage.running
-        if starts and len(usage.running) >= limit.max_applications:
+        is_full = 0 < limit.max_applications <= len(usage.running)
+        if starts and is_full and app.serial not in usage.running:
             return Refusal.APP_LIMIT
         for kind, size in (limit.max_resources or {}).items():
             if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):

@@ -5,12 +5,14 @@ timer) names an epoch that is gone; it is counted and does nothing.
 """
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationEvent
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
+from yunikorn_actors.machines.context.lifecycle import advance
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
@@ -30,6 +32,8 @@ from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_ad
 from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.planning.reserver import NEVER_NS
+
+PARTITION_REMOVED = "PartitionRemoved"
 
 
 class Estate:
@@ -157,7 +161,8 @@ class Estate:
         return [*effects, Send(to=EVENT_PUBLISHER, message=gone)]
 
     def _empty(self, work: Work, partition: Partition) -> None:
-        for id_ in tuple(partition.state.applications):
+        for id_, app in tuple(partition.state.applications.items()):
+            advance(work, partition, app, ApplicationEvent.FAIL, PARTITION_REMOVED)
             remove_application(work, partition, id_)
         for node in tuple(partition.state.nodes.values()):
             remove_node(work, partition, node)

@@ -91,11 +91,19 @@ def link_group(work: Work, partition: Partition, app: Application) -> None:
             _link(work, partition, app, group)
 
 
-def unlink_groups(work: Work, partition: Partition) -> None:
-    """A group whose limits are gone counts nobody any more (R-122)."""
+def relink_groups(work: Work, partition: Partition) -> None:
+    """A group whose limits are gone counts nobody any more (R-122).
+
+    Whoever has not been charged yet chooses by the limits as they are now (R-118).
+    """
     for app in partition.state.applications.values():
-        if app.group and not is_limited(app.queue, app.group):
-            _link(work, partition, app, "")
+        group = app.group
+        if app.state is ApplicationState.ACCEPTED and app.serial not in app.usages[0].running:
+            group = group_of(app.queue, app.spec.groups)
+        elif group and not is_limited(app.queue, group):
+            group = ""
+        if group != app.group:
+            _link(work, partition, app, group)
 
 
 def _link(work: Work, partition: Partition, app: Application, group: str) -> None:

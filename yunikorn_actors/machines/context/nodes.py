@@ -171,8 +171,9 @@ def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, re
 
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
-    text = attributes.get(READY_ATTRIBUTE)
-    return otherwise if text is None else text.lower() != "false"
+    """One that is not ready stays so until the word is "true"; other words say nothing."""
+    words = {"false": False, "true": True}
+    return words.get(attributes.get(READY_ATTRIBUTE, "").lower(), otherwise)
 
 
 def _refuse(work: Work, partition: Partition, item: NodeItem, reason: str) -> None:
