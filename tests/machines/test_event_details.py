@@ -312,16 +312,21 @@ def test_records_stand_in_the_order_of_time() -> None:
     assert lab.simulator.now_ns == _times(lab)[-1]
 
 
-def test_a_long_message_is_cut() -> None:
+@pytest.mark.parametrize("letter", ["x", "é", "日", "🦄"])
+def test_a_long_message_is_cut(letter: str) -> None:
+    """Bytes count, and a character of several stays whole or goes."""
     lab = _lab(CONFIG, "proposing")
-    lab.submit("app-2", queue="root." + "x" * 1_000)
+    size = len(letter.encode())
+    lab.submit("app-2", queue="root." + letter * (1_000 // size))
     lab.settle()
     (record,) = [
         r for r in lab.simulator.events().records if r.event_change_detail is Detail.APP_REJECT
     ]
     ((_, told),) = [line for line in lab.rm.told("application") if line[0] == "app-2"]
-    assert 1024 < len(told)
-    assert f"{told[:1021]}..." == record.message
+    assert 1024 < len(told.encode())
+    assert record.message.endswith("...")
+    assert told.startswith(record.message.removesuffix("..."))
+    assert len(record.message.encode()) in range(1025 - size, 1025)
 
 
 def test_amounts_are_told() -> None:

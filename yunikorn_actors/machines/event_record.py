@@ -8,6 +8,7 @@ from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 from yunikorn_actors.si import Resource as SiResource
 
 MESSAGE_MAX = 1024
+"""In bytes, as it is written; a longer one ends with three dots."""
 
 Builder = Callable[[Any], EventRecord]
 
@@ -23,15 +24,21 @@ def event_record(
     message: str = "",
     resource: Resource | None = None,
 ) -> EventRecord:
-    if len(message) > MESSAGE_MAX:
-        message = message[: MESSAGE_MAX - 3] + "..."
     return EventRecord(
         type=type_,
         object_id=object_id,
-        message=message,
+        message=_cut(message),
         timestamp_nano=fact.at_ns,
         event_change_type=change,
         event_change_detail=detail,
         reference_id=reference,
         resource=SiResource.of(resource or {}),
     )
+
+
+def _cut(message: str) -> str:
+    """A character of which not all bytes have room goes whole."""
+    written = message.encode(errors="replace")
+    if len(written) <= MESSAGE_MAX:
+        return message
+    return written[: MESSAGE_MAX - 3].decode(errors="ignore") + "..."

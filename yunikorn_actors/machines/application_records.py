@@ -1,0 +1,147 @@
+"""What the facts about applications and their asks tell.
+
+Where an application counts in a group is told of the group.
+"""
+
+from functools import partial
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import FINISHED, ApplicationState, Crowd
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+
+_D = ChangeDetail
+_NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+_REQUEST, _APP = EventType.REQUEST, EventType.APP
+_QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
+
+STATE_DETAILS = {
+    ApplicationState.ACCEPTED: _D.APP_ACCEPTED,
+    ApplicationState.STARTING: _D.APP_STARTING,
+    ApplicationState.RUNNING: _D.APP_RUNNING,
+    ApplicationState.COMPLETING: _D.APP_COMPLETING,
+    ApplicationState.COMPLETED: _D.APP_COMPLETED,
+    ApplicationState.FAILING: _D.APP_FAILING,
+    ApplicationState.FAILED: _D.APP_FAILED,
+    ApplicationState.RESUMING: _D.APP_RESUMING,
+    ApplicationState.EXPIRED: _D.APP_EXPIRED,
+    ApplicationState.REJECTED: _D.APP_REJECT,
+}
+
+
+def app_new(fact: f.ApplicationAdded | f.ApplicationRejected) -> EventRecord:
+    return event_record(_APP, fact.spec.application_id, fact, _ADD, _D.APP_NEW)
+
+
+def app_rejected(fact: f.ApplicationRejected) -> EventRecord:
+    id_ = fact.spec.application_id
+    return event_record(_APP, id_, fact, _SET, _D.APP_REJECT, message=fact.reason)
+
+
+def queue_app_added(fact: f.ApplicationAdded) -> EventRecord:
+    id_ = fact.spec.application_id
+    return event_record(_QUEUE, fact.queue, fact, _ADD, _D.QUEUE_APP, reference=id_)
+
+
+def _app_state(fact: f.ApplicationStateChanged) -> EventRecord:
+    detail = STATE_DETAILS[fact.state]
+    return event_record(_APP, fact.application_id, fact, _SET, detail, message=fact.message)
+
+
+def app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
+    return event_record(_APP, fact.application_id, fact, _REMOVE, _D.DETAILS_NONE)
+
+
+def queue_app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
+    return event_record(
+        _QUEUE, fact.queue, fact, _REMOVE, _D.QUEUE_APP, reference=fact.application_id
+    )
+
+
+def of_state_change(fact: f.ApplicationStateChanged) -> tuple[Builder, ...]:
+    if fact.state in FINISHED and fact.state is not ApplicationState.EXPIRED:
+        return (_app_state, app_gone, queue_app_gone)
+    return (_app_state,)
+
+
+def _app_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
+    return event_record(_APP, fact.application_id, fact, _NONE, detail)
+
+
+def _app_crowded(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
+    return event_record(_APP, fact.application_id, fact, _NONE, detail, message=fact.reason)
+
+
+_RUNNABLE: dict[Crowd, tuple[Builder, ...]] = {
+    Crowd.NONE: (),
+    Crowd.QUEUE: (partial(_app_runnable, _D.APP_RUNNABLE_QUEUE),),
+    Crowd.QUOTA: (partial(_app_runnable, _D.APP_RUNNABLE_QUOTA),),
+}
+_CANNOT_RUN: dict[Crowd, tuple[Builder, ...]] = {
+    Crowd.NONE: (),
+    Crowd.QUEUE: (partial(_app_crowded, _D.APP_CANNOTRUN_QUEUE),),
+    Crowd.QUOTA: (partial(_app_crowded, _D.APP_CANNOTRUN_QUOTA),),
+}
+
+
+def of_crowd(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
+    return (*_RUNNABLE[fact.old_crowd], *_CANNOT_RUN[fact.crowd])
+
+
+def _app_linked(fact: f.ApplicationLinked) -> EventRecord:
+    return event_record(
+        _USER, fact.group, fact, _SET, _D.UG_APP_LINK, reference=fact.application_id
+    )
+
+
+def _app_unlinked(fact: f.ApplicationLinked) -> EventRecord:
+    return event_record(
+        _USER, fact.old_group, fact, _REMOVE, _D.UG_APP_LINK, reference=fact.application_id
+    )
+
+
+def of_link(fact: f.ApplicationLinked) -> tuple[Builder, ...]:
+    unlinked = (_app_unlinked,) if fact.old_group else ()
+    linked = (_app_linked,) if fact.group else ()
+    return (*unlinked, *linked)
+
+
+def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
+    spec = fact.spec
+    return event_record(
+        _APP,
+        spec.application_id,
+        fact,
+        _ADD,
+        _D.APP_REQUEST,
+        reference=spec.key,
+        resource=spec.resource,
+    )
+
+
+def ask_removed(fact: f.AskRemoved) -> EventRecord:
+    timeout = fact.type is TerminationType.TIMEOUT
+    detail = _D.REQUEST_TIMEOUT if timeout else _D.REQUEST_CANCEL
+    return event_record(
+        _APP,
+        fact.application_id,
+        fact,
+        _REMOVE,
+        detail,
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
+def ask_reported(fact: f.AskReported) -> EventRecord:
+    message = f"Request '{fact.key}' is {fact.state.value}: {fact.reason}"
+    return event_record(
+        _REQUEST,
+        fact.key,
+        fact,
+        _NONE,
+        _D.DETAILS_NONE,
+        reference=fact.application_id,
+        message=message,
+    )

@@ -1,0 +1,88 @@
+"""What the facts about queues tell, and about the limits that are configured there."""
+
+from functools import partial
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.queue import QueueSpec
+from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+
+_D = ChangeDetail
+_SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+_QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
+
+
+def _queue_added(fact: f.QueueAdded) -> EventRecord:
+    detail = _D.DETAILS_NONE if fact.spec.managed else _D.QUEUE_DYNAMIC
+    return event_record(_QUEUE, fact.path, fact, _ADD, detail)
+
+
+def queue_removed(fact: f.QueueRemoved) -> EventRecord:
+    detail = _D.DETAILS_NONE if fact.managed else _D.QUEUE_DYNAMIC
+    return event_record(_QUEUE, fact.path, fact, _REMOVE, detail)
+
+
+def _queue_config(fact: f.QueueReconfigured) -> EventRecord:
+    return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_CONFIG)
+
+
+def _queue_max(fact: f.QueueReconfigured) -> EventRecord:
+    return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_MAX, resource=fact.spec.max)
+
+
+def _queue_guaranteed(fact: f.QueueReconfigured) -> EventRecord:
+    resource = fact.spec.guaranteed
+    return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_GUARANTEED, resource=resource)
+
+
+def _queue_type(fact: f.QueueReconfigured) -> EventRecord:
+    message = f"leaf queue: {str(fact.spec.leaf).lower()}"
+    return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_TYPE, message=message)
+
+
+def _limit(
+    owner: str,
+    change: ChangeType,
+    detail: ChangeDetail,
+    fact: f.QueueAdded | f.QueueReconfigured,
+) -> EventRecord:
+    return event_record(_USER, owner, fact, change, detail, reference=fact.path)
+
+
+def _limit_changes(old: QueueSpec | None, new: QueueSpec) -> tuple[Builder, ...]:
+    """One record for each user and group whose limit is new, another, or gone."""
+    builders: list[Builder] = []
+    for detail, names in ((_D.UG_USER_LIMIT, _users), (_D.UG_GROUP_LIMIT, _groups)):
+        before = names(old.limits) if old is not None else {}
+        after = names(new.limits)
+        for owner, limit in after.items():
+            if before.get(owner) != limit:
+                builders.append(partial(_limit, owner, _SET, detail))
+        gone = [owner for owner in before if owner not in after]
+        builders.extend(partial(_limit, owner, _REMOVE, detail) for owner in gone)
+    return tuple(builders)
+
+
+def _users(limits: tuple[LimitConfig, ...]) -> dict[str, LimitConfig]:
+    return {user: limit for limit in limits for user in limit.users}
+
+
+def _groups(limits: tuple[LimitConfig, ...]) -> dict[str, LimitConfig]:
+    return {group: limit for limit in limits for group in limit.groups}
+
+
+def of_queue_added(fact: f.QueueAdded) -> tuple[Builder, ...]:
+    return (_queue_added, *_limit_changes(None, fact.spec))
+
+
+def of_queue_change(fact: f.QueueReconfigured) -> tuple[Builder, ...]:
+    old, new = fact.old_spec, fact.spec
+    changed = (
+        (new.managed, _queue_config),
+        (old.max != new.max, _queue_max),
+        (old.guaranteed != new.guaranteed, _queue_guaranteed),
+        (old.leaf != new.leaf, _queue_type),
+    )
+    found = tuple(builder for differs, builder in changed if differs)
+    return (*found, *_limit_changes(old, new))
