@@ -352,6 +352,70 @@ def _told_of(lab: Lab, kind: EventType) -> list[tuple[Any, ...]]:
     ]
 
 
+def _links(lab: Lab) -> list[tuple[str, str]]:
+    """Say of which application each link to the group tells, and what."""
+    return [
+        (it.reference_id, it.event_change_type.name)
+        for it in lab.simulator.events().records
+        if it.event_change_detail is Detail.UG_APP_LINK and it.object_id == "team"
+    ]
+
+
+def _completing(lab: Lab) -> None:
+    lab.release("a")
+
+
+def _back_again(lab: Lab) -> None:
+    lab.release("a")
+    lab.ask("b")
+    lab.settle()
+    lab.remove(APP)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        (_completing, ["SET", "REMOVE"]),
+        (_back_again, ["SET", "REMOVE", "SET", "REMOVE"]),
+        (lambda lab: lab.remove(APP), ["SET", "REMOVE"]),
+        (_reloaded(CONFIG), ["SET", "REMOVE"]),
+        (lambda lab: (_completing(lab), lab.configure(CONFIG)), ["SET", "REMOVE"]),
+        (lambda lab: (lab.configure(CONFIG), _completing(lab)), ["SET", "REMOVE"]),
+    ],
+    ids=["completing", "back", "removed", "reloaded", "completing-reloaded", "reloaded-completing"],
+)
+def test_an_application_parts_from_its_group_once(
+    ends: Callable[[Lab], object], told: list[str], topology: TopologyName
+) -> None:
+    lab = _lab(LIMITED, topology)
+    lab.ask("a")
+    lab.settle()
+    ends(lab)
+    lab.advance(60)
+    assert [(APP, change) for change in told] == _links(lab)
+
+
+def test_a_failing_application_parts_from_its_group() -> None:
+    lab = _lab(LIMITED, "proposing")
+    lab.simulator.update_application(
+        si.ApplicationRequest(
+            rm_id=RM,
+            new=(
+                si.AddApplicationRequest(
+                    application_id="short",
+                    queue_name=QUEUE,
+                    ugi=TEAM,
+                    execution_timeout_milli_seconds=5_000,
+                ),
+            ),
+        )
+    )
+    lab.ask("a", app="short")
+    lab.advance(6)
+    assert [("short", "SET"), ("short", "REMOVE")] == _links(lab)
+
+
 def test_an_action_that_makes_no_sense_is_told() -> None:
     lab = _lab(CONFIG, "proposing")
     lab.node("ghost", si.ActionFromRM.DRAIN_NODE)

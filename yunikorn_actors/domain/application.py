@@ -237,6 +237,11 @@ class Application:
         return self.spec.application_id
 
     @property
+    def counted_in(self) -> str:
+        """The group that counts it now; its usage stays there to the end."""
+        return "" if self.state in LEAVES_USER_COUNT else self.group
+
+    @property
     def is_starting(self) -> bool:
         """Its first real allocation stands or is on its way: in a stateaware leaf others wait."""
         if self.state is ApplicationState.ACCEPTED:

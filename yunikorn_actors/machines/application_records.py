@@ -6,7 +6,7 @@ Where an application counts in a group is told of the group.
 from functools import partial
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import FINISHED, ApplicationState, Crowd
+from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState, Crowd
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.event_record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
@@ -49,20 +49,28 @@ def _app_state(fact: f.ApplicationStateChanged) -> EventRecord:
     return event_record(_APP, fact.application_id, fact, _SET, detail, message=fact.message)
 
 
-def app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
+def _app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
     return event_record(_APP, fact.application_id, fact, _REMOVE, _D.DETAILS_NONE)
 
 
-def queue_app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
+def _queue_app_gone(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
     return event_record(
         _QUEUE, fact.queue, fact, _REMOVE, _D.QUEUE_APP, reference=fact.application_id
     )
 
 
 def of_state_change(fact: f.ApplicationStateChanged) -> tuple[Builder, ...]:
+    """One that asks again while it completes is back in the count that it had left."""
     if fact.state in FINISHED and fact.state is not ApplicationState.EXPIRED:
-        return (_app_state, app_gone, queue_app_gone)
-    return (_app_state,)
+        return (_app_state, _app_gone, _queue_app_gone)
+    if not fact.group:
+        return (_app_state,)
+    return (_app_state, _app_parted if fact.state in LEAVES_USER_COUNT else _app_linked)
+
+
+def of_removal(fact: f.ApplicationRemoved) -> tuple[Builder, ...]:
+    gone = (_app_gone, _queue_app_gone)
+    return (*gone, _app_parted) if fact.group else gone
 
 
 def _app_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
@@ -89,7 +97,13 @@ def of_crowd(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
     return (*_RUNNABLE[fact.old_crowd], *_CANNOT_RUN[fact.crowd])
 
 
-def _app_linked(fact: f.ApplicationLinked) -> EventRecord:
+def _app_parted(fact: f.ApplicationRemoved | f.ApplicationStateChanged) -> EventRecord:
+    return event_record(
+        _USER, fact.group, fact, _REMOVE, _D.UG_APP_LINK, reference=fact.application_id
+    )
+
+
+def _app_linked(fact: f.ApplicationLinked | f.ApplicationStateChanged) -> EventRecord:
     return event_record(
         _USER, fact.group, fact, _SET, _D.UG_APP_LINK, reference=fact.application_id
     )

@@ -31,6 +31,8 @@ class ApplicationStateChanged(Base, frozen=True, kw_only=True):
     event: ApplicationEvent
     message: str
     at_ns: int
+    group: str = ""
+    """Whose count it leaves by ending, or is back in; empty where neither is so."""
 
 
 class ApplicationLinked(Base, frozen=True, kw_only=True):
@@ -39,6 +41,7 @@ class ApplicationLinked(Base, frozen=True, kw_only=True):
     application_id: str
     serial: int
     old_group: str
+    """Empty too where it has left the count of that one already, by ending."""
     group: str
     at_ns: int
 
@@ -61,6 +64,8 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
     serial: int
     queue: str
     at_ns: int
+    group: str = ""
+    """Whose count it leaves with this."""
 
 
 class ApplicationForgotten(Base, frozen=True, kw_only=True):

@@ -80,7 +80,11 @@ def remove_application(work: Work, partition: Partition, application_id: str) ->
 
 def _forget(work: Work, partition: Partition, app: Application) -> None:
     fact = f.ApplicationRemoved(
-        application_id=app.id, serial=app.serial, queue=app.queue.path, at_ns=work.now_ns
+        application_id=app.id,
+        serial=app.serial,
+        queue=app.queue.path,
+        at_ns=work.now_ns,
+        group=app.counted_in,
     )
     work.record(partition, fact)
     clean_if_empty(work, partition, app.queue)

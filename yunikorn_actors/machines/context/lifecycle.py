@@ -9,6 +9,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     FINISHED,
+    LEAVES_USER_COUNT,
     Application,
     ApplicationEvent,
     ApplicationState,
@@ -52,6 +53,7 @@ def advance(
         cancel_timers(work, partition, app)
     else:
         _cancel_timer(work, partition, app, STATE_TIMER)
+    has_left, leaves = app.state in LEAVES_USER_COUNT, state in LEAVES_USER_COUNT
     work.record(
         partition,
         f.ApplicationStateChanged(
@@ -62,6 +64,7 @@ def advance(
             event=event,
             message=message,
             at_ns=work.now_ns,
+            group=app.group if has_left is not leaves else "",
         ),
     )
     work.announce_state(app.id, state, message or event.value)
@@ -112,7 +115,7 @@ def _link(work: Work, partition: Partition, app: Application, group: str) -> Non
         f.ApplicationLinked(
             application_id=app.id,
             serial=app.serial,
-            old_group=app.group,
+            old_group=app.counted_in,
             group=group,
             at_ns=work.now_ns,
         ),
