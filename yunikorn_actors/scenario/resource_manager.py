@@ -48,7 +48,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._known: dict[str, None] = {}
         """Allocations that were announced or reported: by UUID, or by key if it has none."""
         self._running: dict[str, str] = {}
-        """UUID of what was announced last under a key, as long as it runs."""
+        """UUID of what was announced last under a key, until its end is told or confirmed."""
         self._last_release: dict[str, si.AllocationRelease] = {}
         self._outstanding: dict[str, si.AllocationRelease] = {}
 
@@ -111,8 +111,15 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
 
     def _send_confirmation(self, release: si.AllocationRelease) -> None:
         self._outstanding.pop(release.uuid, None)
+        self._forget(release)
         releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
         self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, releases=releases))
+
+    def _forget(self, release: si.AllocationRelease) -> None:
+        """It runs no more; what has come under its key since does."""
+        key = release.allocation_key
+        if self._running.get(key) == release.uuid:
+            del self._running[key]
 
     def _note_applications(self, request: si.ApplicationRequest) -> None:
         for new in request.new:
@@ -179,17 +186,18 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
 
     def _note_release(self, item: si.AllocationRelease) -> None:
         key, type_ = item.allocation_key, item.termination_type
-        self._running.pop(key, None)
         if item.uuid not in self._known and key not in self._known:
             self._note_released_ask(key, type_)
             return
         self._released.append({"key": key, "type": type_.name})
         self._log.append(f"released {key} {type_.name}")
         self._last_release[key] = item
-        if type_ in CONFIRMED:
-            self._outstanding[item.uuid] = item
-            if self._confirmation == "auto":
-                self._confirm_at_once()
+        if type_ not in CONFIRMED:
+            self._forget(item)
+            return
+        self._outstanding[item.uuid] = item
+        if self._confirmation == "auto":
+            self._confirm_at_once()
 
     def _confirm_at_once(self) -> None:
         """One that was lost, or has left, cannot answer any more."""
