@@ -60,7 +60,8 @@ class Preemptor:
         )
 
     def look_everywhere(self) -> None:
-        """The cluster or the configuration changed: others may be entitled now."""
+        """The cluster or the configuration changed: others may be entitled, or find somebody."""
+        self._changes += 1
         for leaf in self._view.tree.queues.values():
             if leaf.lanes and leaf.is_entitled:
                 self._due[leaf] = 0
