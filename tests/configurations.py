@@ -1,4 +1,8 @@
-"""Configurations that a random resource manager may bring, most of them sound."""
+"""Configurations that a random resource manager may bring, most of them sound.
+
+Delays are no whole milliseconds, as timeouts are: what two actors do at the same instant is a race,
+and topologies are compared where there is none.
+"""
 
 
 def _config(leaves: str, *, settings: str = "", name: str = "default", root: str = "") -> str:
@@ -8,17 +12,17 @@ def _config(leaves: str, *, settings: str = "", name: str = "default", root: str
 
 _LEAVES = (
     "{name: default}, {name: limited, resources: {max: {vcore: 6m, memory: 40}, "
-    "guaranteed: {vcore: 5m}}, properties: {preemption.delay: 1ms}}, "
+    "guaranteed: {vcore: 5m}}, properties: {preemption.delay: 1500us}}, "
     "{name: fair, resources: {guaranteed: {vcore: 6m}}, "
-    "properties: {application.sort.policy: fair, preemption.delay: 1ms}}, "
+    "properties: {application.sort.policy: fair, preemption.delay: 1500us}}, "
     "{name: aware, properties: {application.sort.policy: stateaware}}, "
     "{name: busy, maxapplications: 2, queues: [{name: one, maxapplications: 1}, {name: two, maxapplications: 2}]}"
 )
 _TIGHT = (
-    "{name: default, properties: {priority.offset: '5', quota.preemption.delay: 1s}, "
+    "{name: default, properties: {priority.offset: '5', quota.preemption.delay: 1000500us}, "
     "resources: {max: {vcore: 5m}}}, "
     "{name: limited, resources: {max: {vcore: 2m}, guaranteed: {vcore: 1m}}}, "
-    "{name: fair, resources: {guaranteed: {vcore: 9m}}, properties: {preemption.delay: 1ms}}, "
+    "{name: fair, resources: {guaranteed: {vcore: 9m}}, properties: {preemption.delay: 1500us}}, "
     "{name: aware, properties: {preemption.policy: disabled}}, {name: busy, queues: [{name: one, maxapplications: 3}]}"
 )
 _LIMITED = (
