@@ -34,9 +34,15 @@ def give_up_claim(app: Application, reservation: Reservation) -> None:
         discharge(level.claimed, reservation.claim or {})
 
 
-def expected(queue: Queue) -> Resource:
-    """Return what a queue will use when all that was asked back is gone and its asks are placed."""
+def staying(queue: Queue) -> Resource:
+    """Return what a queue will use when all that was asked back is gone."""
     used = dict(queue.allocated)
     discharge(used, queue.leaving)
+    return used
+
+
+def expected(queue: Queue) -> Resource:
+    """Return what it will use when those are placed, too, for whom others have to go."""
+    used = staying(queue)
     charge(used, queue.claimed)
     return used

@@ -12,6 +12,7 @@ from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import staying
 from yunikorn_actors.domain.proposals import Preempt, Refusal
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.domain.termination import TerminationType
@@ -172,7 +173,7 @@ def _check_quota(
     enabled = state.config is not None and state.config.quota_preemption_enabled
     if queue is None or not enabled or state.quotas.get(queue.path, now_ns + 1) > now_ns:
         return Refusal.PREEMPTION_REFUSED
-    usage = Usage()
+    usage = Usage(staying)
     plan = quota.plan_of(queue, usage)
     total: Resource = {}
     for allocation in victims:

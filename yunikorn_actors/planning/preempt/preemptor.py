@@ -224,13 +224,15 @@ class Preemptor:
         config = view.state.config
         if config is None or not config.quota_preemption_enabled:
             return
-        enforcement = Enforcement(view.state, scene.usage, scene.taken)
+        enforcement = Enforcement(view.state, scene.staying, scene.taken)
         for path, due_ns in sorted(view.state.quotas.items()):
             if due_ns > now_ns or self._is_enforced(path):
                 continue
             queue = view.state.queues[path]
             victims = enforcement.victims_of(queue)
             for victim in victims:
+                app = view.state.applications[victim.spec.application_id]
+                scene.usage.take(app.queue, victim.resource)
                 scene.take(victim)
             yield self._propose(PreemptionRule.QUOTA, path, victims)
 

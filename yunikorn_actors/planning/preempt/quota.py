@@ -37,6 +37,17 @@ def _above_guarantee(queue: Queue, usage: Usage) -> Resource:
     }
 
 
+def _weight(child: Queue, usage: Usage) -> Resource:
+    """What it uses above its guarantee, in the types of that; all of it where it has none.
+
+    What it lacks is no weight, and one that is nowhere above its guarantee gives nothing at all.
+    """
+    above = _above_guarantee(child, usage)
+    if not child.spec.guaranteed:
+        return above
+    return {kind: quantity for kind, quantity in above.items() if kind in child.spec.guaranteed}
+
+
 def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
     sizes = allocation.resource
     return may_go(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
@@ -67,15 +78,15 @@ class Enforcement:
                 yield from self._gather(child, share)
 
     def _share(self, parent: Queue, child: Queue, plan: Resource) -> Resource:
-        """What a child uses above its guarantee is its weight; what it lacks is none."""
+        """Every child gives in proportion to its weight in a type."""
         totals: Resource = {}
         for sibling in parent.children.values():
-            charge(totals, _above_guarantee(sibling, self._usage))
-        above = _above_guarantee(child, self._usage)
+            charge(totals, _weight(sibling, self._usage))
+        weight = _weight(child, self._usage)
         shares = {
-            kind: amount * above[kind] // totals[kind]
+            kind: amount * weight[kind] // totals[kind]
             for kind, amount in plan.items()
-            if kind in above
+            if kind in weight
         }
         return {kind: amount for kind, amount in shares.items() if amount}
 

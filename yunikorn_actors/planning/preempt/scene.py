@@ -11,7 +11,7 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import expected
+from yunikorn_actors.domain.preempting import expected, staying
 from yunikorn_actors.domain.proposals import VictimRef
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
@@ -37,6 +37,8 @@ class Scene:
         self._view = view
         self.state: PartitionState = view.state
         self.usage = Usage(self._expected)
+        self.staying = Usage(staying)
+        """Without what is promised: a quota does not take for work that has not come."""
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of those that have to go already."""
@@ -62,6 +64,7 @@ class Scene:
             victim = None if app is None else app.allocations.get(ref.uuid)
             if app is not None and victim is not None and victim.releasing is None:
                 self.usage.take(app.queue, victim.resource)
+                self.staying.take(app.queue, victim.resource)
                 self.take(victim)
 
     def _serve(self, ask: AskView, node_id: str) -> None:
