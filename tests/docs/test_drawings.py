@@ -32,7 +32,7 @@ def test_a_drawing_is_that_of_the_scenario_above() -> None:
 rm_proxy   context   scheduler
     |         |          |
     |-------->|          |       RMUpdateAllocation asks task
-    |         |<---------|       ProposeAllocations as of 7: task -> n1
+    |         |<---------|       ProposeAllocations as of 8: task -> n1
 """,
     )
     assert GENERATE["redrawn"](fresh) == fresh

@@ -416,6 +416,35 @@ def test_a_failing_application_parts_from_its_group() -> None:
     assert [("short", "SET"), ("short", "REMOVE")] == _links(lab)
 
 
+def test_the_size_of_the_cluster_is_the_maximum_of_the_root() -> None:
+    """Told where it is another one, after what the node tells of itself."""
+    lab = _lab(CONFIG, "proposing")
+    lab.nodes(n2=5)
+    lab.node("n2", si.ActionFromRM.DRAIN_NODE)
+    lab.node("n2", si.ActionFromRM.UPDATE, 5, occupied_resource=si.Resource.of({"vcore": 1}))
+    lab.node("n2", si.ActionFromRM.UPDATE, 7)
+    lab.decommission("n2")
+    lab.nodes(n3=0)
+    lab.decommission("n1")
+    lab.settle()
+    assert [
+        ("root", "SET", "QUEUE_MAX", "", amounts)
+        for amounts in (
+            {"vcore": 10},
+            {"vcore": 15},
+            {"vcore": 17},
+            {"vcore": 10},
+            {},
+        )
+    ] == [line for line in _told_of(lab, QUEUE_) if line[2] == "QUEUE_MAX"]
+    kinds = [
+        it.event_change_detail
+        for it in lab.simulator.events().records
+        if it.object_id in {"n2", "root"} and it.event_change_detail is not Detail.DETAILS_NONE
+    ]
+    assert [Detail.NODE_DECOMISSION, Detail.QUEUE_MAX, Detail.QUEUE_MAX] == kinds[-3:]
+
+
 def test_an_action_that_makes_no_sense_is_told() -> None:
     lab = _lab(CONFIG, "proposing")
     lab.node("ghost", si.ActionFromRM.DRAIN_NODE)

@@ -118,11 +118,11 @@ def test_a_question_gets_as_many_as_are_stored() -> None:
     lab.nodes(**{f"n{number}": 1 for number in range(10)})
     lab.settle()
     found = lab.simulator.events()
-    # Two queues, and two records for each node.
-    assert (17, 21, 0) == (found.lowest_id, found.highest_id, len(found.records))
-    found = lab.simulator.events(17, 100)
-    assert ["n7", "n8", "n8", "n9", "n9"] == [record.object_id for record in found.records]
-    assert ["n8"] == [record.object_id for record in lab.simulator.events(19, 1).records]
+    # Two queues, and three records for each node: its own two, and the size of the cluster.
+    assert (27, 31, 0) == (found.lowest_id, found.highest_id, len(found.records))
+    found = lab.simulator.events(27, 100)
+    assert ["n8", "root", "n9", "n9", "root"] == [record.object_id for record in found.records]
+    assert ["n9"] == [record.object_id for record in lab.simulator.events(29, 1).records]
 
 
 def test_pushed_every_two_seconds_in_one_batch() -> None:
@@ -143,9 +143,10 @@ def test_pushed_every_two_seconds_in_one_batch() -> None:
     lab.advance(100)
     waited = [(at_ns - start) / SECOND for at_ns, _ in batches]
     assert [2.0, 5.5] == waited
-    assert [["root", "root.default", "n1", "n1"], ["n2", "n2", "n3", "n3"]] == [
-        b for _, b in batches
-    ]
+    assert [
+        ["root", "root.default", "n1", "n1", "root"],
+        ["n2", "n2", "root", "n3", "n3", "root"],
+    ] == [b for _, b in batches]
     everything = [record.object_id for record in lab.simulator.events().records]
     assert [name for _, names in batches for name in names] == everything
 
@@ -159,7 +160,7 @@ def test_each_manager_is_pushed_its_own() -> None:
     lab.simulator.update_node(si.NodeRequest(rm_id="rm-2", nodes=infos))
     lab.nodes(ours=1)
     lab.advance(2)
-    assert ["root", "root.default", "ours", "ours"] == [r.object_id for r in lab.rm.records]
+    assert ["root", "root.default", "ours", "ours", "root"] == [r.object_id for r in lab.rm.records]
     assert ["root", "root.default", "theirs", "theirs"] == [r.object_id for r in other.records]
 
 
@@ -168,12 +169,12 @@ def test_what_is_too_much_is_counted_and_still_to_be_asked_for() -> None:
     lab.nodes(n1=1, n2=1)
     lab.advance(2)
     assert ["root", "root.default", "n1"] == [record.object_id for record in lab.rm.records]
-    assert 3 == _publisher(lab).overflow
-    assert 6 == len(lab.simulator.events().records)
+    assert 5 == _publisher(lab).overflow
+    assert 8 == len(lab.simulator.events().records)
     lab.nodes(n3=1)
     lab.advance(2)
-    assert ["n3", "n3"] == [record.object_id for record in lab.rm.records[3:]]
-    assert 3 == _publisher(lab).overflow
+    assert ["n3", "n3", "root"] == [record.object_id for record in lab.rm.records[3:]]
+    assert 5 == _publisher(lab).overflow
 
 
 def test_a_lost_manager_is_pushed_nothing() -> None:

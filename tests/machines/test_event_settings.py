@@ -103,7 +103,7 @@ def test_nothing_is_recorded_while_tracking_is_off() -> None:
     update(lab, trackingEnabled="true")
     lab.nodes(n2=1)
     lab.advance(10)
-    assert ["n2", "n2"] == [record.object_id for record in rm.records]
+    assert ["n2", "n2", "root"] == [record.object_id for record in rm.records]
 
 
 def test_one_that_is_off_silences_nobody_else() -> None:
@@ -124,10 +124,10 @@ def test_how_many_wait_for_a_push() -> None:
     update(lab, requestCapacity="100")
     lab.advance(10)
     assert 2 == len(lab.rm.records), "another size holds from the next push on"
-    assert 2 == publisher(lab).overflow
+    assert 4 == publisher(lab).overflow
     lab.nodes(n3=1, n4=1)
     lab.advance(10)
-    assert 6 == len(lab.rm.records)
+    assert 8 == len(lab.rm.records)
 
 
 def test_a_refused_update_changes_none_of_it() -> None:

@@ -60,6 +60,10 @@ def _drop_capacity(state: "PartitionState", capacity: Resource) -> None:
             del state.capacity[kind]
 
 
+def cluster_resized(_: "PartitionState", __: f.ClusterResized) -> None:
+    """The sum has followed from the nodes already; this says it to those who keep no sums."""
+
+
 def node_action_refused(state: "PartitionState", _: f.NodeActionRefused) -> None:
     state.refused_node_actions += 1
 

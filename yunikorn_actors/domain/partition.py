@@ -224,6 +224,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.NodeAttributesReplaced: node_changes.node_attributes_replaced,
     f.NodeScheduleChanged: node_changes.node_schedule_changed,
     f.NodeRemoved: node_changes.node_removed,
+    f.ClusterResized: node_changes.cluster_resized,
     f.NodeActionRefused: node_changes.node_action_refused,
     f.ApplicationAdded: PartitionState._on_application_added,
     f.ApplicationRejected: PartitionState._on_application_rejected,

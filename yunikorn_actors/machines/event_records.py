@@ -51,6 +51,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.ReservationDropped: (partial(node_records.reservation, ChangeType.REMOVE),),
     f.ForeignAllocationPut: (node_records.foreign_put,),
     f.ForeignAllocationRemoved: (node_records.foreign_removed,),
+    f.ClusterResized: (queue_records.root_max,),
     f.QueueRemoved: (queue_records.queue_removed,),
     f.VictimMarked: (preemption_records.victim,),
     f.PreemptionFailed: (preemption_records.no_victim,),

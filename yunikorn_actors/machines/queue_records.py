@@ -31,6 +31,10 @@ def _queue_max(fact: f.QueueReconfigured) -> EventRecord:
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_MAX, resource=fact.spec.max)
 
 
+def root_max(fact: f.ClusterResized) -> EventRecord:
+    return event_record(_QUEUE, "root", fact, _SET, _D.QUEUE_MAX, resource=fact.capacity)
+
+
 def _queue_guaranteed(fact: f.QueueReconfigured) -> EventRecord:
     resource = fact.spec.guaranteed
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_GUARANTEED, resource=resource)

@@ -147,6 +147,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.NodeAdded: lambda fact: f"{fact.node_id} {_amounts(fact.capacity)} {_schedule(fact)}",
     f.NodeResized: _resized,
     f.NodeScheduleChanged: lambda fact: f"{fact.node_id} {_schedule(fact)}",
+    f.ClusterResized: lambda fact: _amounts(fact.capacity),
     f.NodeActionRefused: lambda fact: f"{fact.node_id} action {fact.action}: {fact.reason}",
     f.ApplicationAdded: lambda fact: (
         f"{fact.spec.application_id} of {fact.spec.user} in {fact.queue}"

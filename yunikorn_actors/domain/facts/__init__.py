@@ -19,6 +19,7 @@ from yunikorn_actors.domain.facts.applications import (
 )
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.facts.cluster import (
+    ClusterResized,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
     NodeActionRefused,
@@ -82,6 +83,7 @@ __all__ = [
     "AskReported",
     "AskUnparked",
     "Base",
+    "ClusterResized",
     "ConfirmationMissed",
     "Fact",
     "ForeignAllocationPut",
@@ -125,6 +127,7 @@ Fact = (
     | NodeAttributesReplaced
     | NodeScheduleChanged
     | NodeRemoved
+    | ClusterResized
     | NodeActionRefused
     | ApplicationAdded
     | ApplicationRejected

@@ -87,6 +87,13 @@ class NodeRemoved(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class ClusterResized(Base, frozen=True, kw_only=True):
+    """What all nodes have together is another amount: the maximum of the root queue."""
+
+    capacity: Resource
+    at_ns: int
+
+
 class NodeActionRefused(Base, frozen=True, kw_only=True):
     """An action that made no sense changed nothing; this is all that is left of it."""
 

@@ -49,7 +49,8 @@ def _create(work: Work, partition: Partition, item: NodeItem) -> None:
         work.rejected_nodes.append(Rejected(id=item.node_id, reason=_REFUSED + reason))
         return
     attributes = item.attributes or {}
-    work.record(
+    _record_size(
+        work,
         partition,
         f.NodeAdded(
             node_id=item.node_id,
@@ -73,7 +74,8 @@ def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> Non
         _refuse(work, partition, item, "negative amount")
         return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
-        work.record(
+        _record_size(
+            work,
             partition,
             f.NodeResized(
                 node_id=node.id,
@@ -139,7 +141,7 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
             f"Node {node.id} Removed",
         )
         settle(work, partition, app, work_ended=not allocation.spec.placeholder)
-    work.record(partition, f.NodeRemoved(node_id=node.id, at_ns=work.now_ns))
+    _record_size(work, partition, f.NodeRemoved(node_id=node.id, at_ns=work.now_ns))
 
 
 def _call_off_swaps(work: Work, partition: Partition, node: Node) -> None:
@@ -168,6 +170,18 @@ def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, re
             at_ns=work.now_ns,
         ),
     )
+
+
+def _record_size(
+    work: Work, partition: Partition, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved
+) -> None:
+    """What changes a node may change the cluster, and that is the maximum of the root queue."""
+    capacity = partition.state.capacity
+    before = dict(capacity)
+    work.record(partition, fact)
+    if capacity != before:
+        resized = f.ClusterResized(capacity=dict(capacity), at_ns=work.now_ns)
+        work.record(partition, resized)
 
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
