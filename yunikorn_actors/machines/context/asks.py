@@ -49,10 +49,7 @@ def take_item(work: Work, partition: Partition, item: AskItem) -> None:
     if item.foreign:
         _take_foreign(work, partition, item)
         return
-    reason = _refusal(partition, item)
-    if reason is not None:
-        work.unknown_applications += reason.startswith(UNKNOWN_APPLICATION)
-        work.reject_ask(item, reason)
+    if _is_rejected(work, partition, item):
         return
     app = partition.state.applications[item.spec.application_id]
     if item.node_id:
@@ -64,9 +61,7 @@ def take_item(work: Work, partition: Partition, item: AskItem) -> None:
 def recover(work: Work, partition: Partition, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
     item = replace(item, node_id=node_id)
-    reason = _refusal(partition, item)
-    if reason is not None:
-        work.reject_ask(item, reason)
+    if _is_rejected(work, partition, item):
         return
     app = partition.state.applications[item.spec.application_id]
     _take_report(work, partition, app, item, announced=False)
@@ -122,6 +117,15 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
             ),
         )
         work.tell_state(ask.spec, seen.state, seen.reason)
+
+
+def _is_rejected(work: Work, partition: Partition, item: AskItem) -> bool:
+    reason = _refusal(partition, item)
+    if reason is None:
+        return False
+    work.unknown_applications += reason.startswith(UNKNOWN_APPLICATION)
+    work.reject_ask(item, reason)
+    return True
 
 
 def _refusal(partition: Partition, item: AskItem) -> str | None:
