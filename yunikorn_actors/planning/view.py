@@ -99,6 +99,13 @@ class View(GangView):
     def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
         self._assign_limits(self.apps[fact.serial])
 
+    def _on_application_crowded(self, fact: f.ApplicationCrowded) -> None:
+        """Context says it by itself where one runs all the same; what is so now is looked at."""
+        view = self.apps.get(fact.serial)
+        if view is not None and view.crowd is not fact.crowd:
+            view.crowd = fact.crowd
+            self.findings.moved[view] = None
+
     def _forget(self, view: AppView) -> None:
         del self.apps[view.app.serial], view.leaf.members[view.app.serial]
         self.gangs.forget(view)
@@ -306,6 +313,7 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.ApplicationAdded: View._on_application_added,
     f.ApplicationStateChanged: View._on_application_state_changed,
     f.ApplicationLinked: View._on_application_linked,
+    f.ApplicationCrowded: View._on_application_crowded,
     f.ApplicationRemoved: View._on_application_removed,
     f.AskAdded: View._on_ask_added,
     f.AskReplaced: View._on_ask_replaced,

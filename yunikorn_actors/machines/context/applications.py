@@ -14,6 +14,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     cancel_timers,
     clean_if_empty,
     forget_rejected,
+    record_crowd,
 )
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -106,18 +107,8 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
 def report_crowds(
     work: Work, partition: Partition, observations: tuple[CrowdObservation, ...]
 ) -> None:
-    """Write down who is held back where as many run as may, on change only."""
+    """What was seen of a former life, or of an application that has gone, means nobody."""
     for seen in observations:
         app = partition.state.applications.get(seen.application_id)
-        if app is not None and app.serial == seen.serial and app.crowd is not seen.crowd:
-            work.record(
-                partition,
-                f.ApplicationCrowded(
-                    application_id=app.id,
-                    serial=app.serial,
-                    old_crowd=app.crowd,
-                    crowd=seen.crowd,
-                    reason=seen.reason,
-                    at_ns=work.now_ns,
-                ),
-            )
+        if app is not None and app.serial == seen.serial:
+            record_crowd(work, partition, app, seen.crowd, seen.reason)

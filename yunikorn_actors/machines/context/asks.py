@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationEvent,
     ApplicationState,
+    Crowd,
 )
 from yunikorn_actors.domain.gang import refuses_gangs
 from yunikorn_actors.domain.ids import NO_PROPOSAL
@@ -31,6 +32,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     advance,
     link_group,
     placeholder_placed,
+    record_crowd,
     settle,
     work_started,
 )
@@ -259,6 +261,7 @@ def _recover(
     if app.state in _WAKES:
         link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)
+    record_crowd(work, partition, app, Crowd.NONE)
     work.uuids.avoid(item.uuid)
     uuid = item.uuid or work.uuids.next()
     work.record(

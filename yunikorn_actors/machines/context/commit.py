@@ -11,6 +11,7 @@ from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
+    Crowd,
 )
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
@@ -35,6 +36,7 @@ from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_pla
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
     placeholder_placed,
+    record_crowd,
     work_started,
 )
 from yunikorn_actors.machines.context.preemption import preempt
@@ -134,8 +136,10 @@ def place(
 ) -> None:
     """Turn one waiting repeat of an ask into an allocation, and tell the resource manager.
 
-    What that reported by itself is news to nobody, but for a state that is no longer true.
+    What that reported by itself is news to nobody, but for a state that is no longer true. That its
+    application may run again is so before it does.
     """
+    record_crowd(work, partition, app, Crowd.NONE)
     ask = app.asks[key]
     spec = ask.spec
     is_news = announced or ask.told is not WaitingState.UNTOLD

@@ -13,6 +13,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationEvent,
     ApplicationState,
+    Crowd,
     FinishedApplication,
     next_state,
 )
@@ -152,6 +153,24 @@ def _resumed(work: Work, partition: Partition, app: Application) -> None:
     advance(work, partition, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
         advance(work, partition, app, ApplicationEvent.RUN)
+
+
+def record_crowd(
+    work: Work, partition: Partition, app: Application, crowd: Crowd, reason: str = ""
+) -> None:
+    """Write down who holds an application back where as many run as may, on change only."""
+    if app.crowd is not crowd:
+        work.record(
+            partition,
+            f.ApplicationCrowded(
+                application_id=app.id,
+                serial=app.serial,
+                old_crowd=app.crowd,
+                crowd=crowd,
+                reason=reason,
+                at_ns=work.now_ns,
+            ),
+        )
 
 
 def work_started(work: Work, partition: Partition, app: Application) -> None:
