@@ -251,8 +251,7 @@ class Amounts:
         if view.held_gang is not None:
             self.follow_gang(view)
         if view.held_by is not None:
-            self.tree.let_go(view)
-            self.tree.enter(view)
+            self.tree.come_back(view)
         self.wake_applications(view)
 
     def wake_applications(self, view: AppView) -> None:

@@ -42,8 +42,7 @@ class Backoff:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
             if app.held_by is self:
-                self._view.tree.let_go(app)
-                self._view.tree.enter(app)
+                self._view.tree.come_back(app)
             self._view.unsettled_apps[app] = None
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
 

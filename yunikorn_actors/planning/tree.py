@@ -39,6 +39,8 @@ class Tree:
         """Shapes that no node has room for."""
         self.loose: dict[Gate, None] = {}
         """Where applications are held back and there may be places now."""
+        self.resumed: dict[Lane, None] = {}
+        """Where a guarantee counts, and what held asks back was something else than room."""
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -75,6 +77,17 @@ class Tree:
         for shape in app.piles:
             self._join(app, shape)
 
+    def come_back(self, app: AppView) -> None:
+        """Let it take part again; what waits by now may be entitled to somebody else's room."""
+        self.let_go(app)
+        if app.entry is None:
+            self.enter(app)
+            self._resume(app)
+
+    def _resume(self, app: AppView) -> None:
+        if app.entry is not None and app.leaf.is_entitled:
+            self.resumed.update((app.leaf.lanes[s, app.owner], None) for s in app.piles)
+
     def leave(self, app: AppView) -> None:
         if app.entry is None:
             return
@@ -106,8 +119,7 @@ class Tree:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
             del shape.lanes[lane]
-            if lane.refused_by is not None:
-                del lane.refused_by.waiters[lane]
+            self._unfile(lane)
             if not shape.lanes and not shape.waits_for_node:
                 self._forget(shape)
 
@@ -170,15 +182,23 @@ class Tree:
 
     def refuse(self, lane: Lane, gate: Gate) -> None:
         """There is no room for this shape: the lane waits until there is."""
+        self._unfile(lane)
         lane.refused_by = gate
         gate.waiters[lane] = None
         self.close_lane(lane)
 
+    def _unfile(self, lane: Lane) -> None:
+        """Nothing is known to refuse it; what only a limit kept back may come to preempt."""
+        gate, lane.refused_by = lane.refused_by, None
+        if gate is not None:
+            del gate.waiters[lane]
+            if lane.leaf.is_entitled and not isinstance(gate, QueueView):
+                self.resumed[lane] = None
+
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
         for lane in [w for w in gate.waiters if gate.room_for(w.shape.wanted)]:
-            del gate.waiters[lane]
-            lane.refused_by = None
+            self._unfile(lane)
             if lane.is_open:
                 self.open_lane(lane)
             else:
@@ -223,8 +243,7 @@ class Tree:
         before = len(entries)
         while places > 0 and entries and gate.may_start(entries[0][1]):
             app = entries[0][1]
-            self.let_go(app)
-            self.enter(app)
+            self.come_back(app)
             self._findings.look_into_app(app)
             lanes = app.leaf.lanes
             if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):

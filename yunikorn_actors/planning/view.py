@@ -94,7 +94,7 @@ class View(GangView):
         for limit in former:
             self._limits.part(limit)
             self._wake(limit)
-        self.tree.enter(view)
+        self.tree.come_back(view)
 
     def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
         self._assign_limits(self.apps[fact.serial])
@@ -120,7 +120,7 @@ class View(GangView):
         if view.starting and fact.state is not ApplicationState.ACCEPTED:
             self._counts_itself(view)
         if view.is_schedulable:
-            self.tree.enter(view)
+            self.tree.come_back(view)
         else:
             self.tree.leave(view)
         if fact.state in FINISHED:

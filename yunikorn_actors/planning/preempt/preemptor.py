@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.proposals import Preempt, VictimRef
+from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
@@ -53,7 +54,7 @@ class Preemptor:
     def is_stale(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
         view = self._view
-        if self._is_cut_short or (view.was_freed and self._blocked):
+        if self._is_cut_short or view.tree.resumed or (view.was_freed and self._blocked):
             return True
         return view.preempting_is_stale and bool(
             self._idle or view.newly_waiting or view.unsettled_nodes or view.state.quotas
@@ -112,6 +113,11 @@ class Preemptor:
             due_ns = created_ns + self.delay_of(leaf)
             self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
         view.newly_waiting.clear()
+        for former in view.tree.resumed:
+            lane = former.leaf.lanes.get((former.shape, former.owner))
+            if lane is not None and _may_preempt(lane):
+                self._due[lane.leaf] = 0
+        view.tree.resumed.clear()
         self._attempts = 0
         self._is_cut_short = False
         proposals: list[Preempt] = []
@@ -212,7 +218,7 @@ class Preemptor:
         app = ask.app
         return (
             ask.ask.spec.allow_preempt_other
-            and all(limit.room_for(ask.shape.wanted) for limit in app.limits)
+            and refusing_limit(app.limits, ask.shape.wanted) is None
             and app.held_at() is None
         )
 
@@ -267,7 +273,9 @@ class Preemptor:
     ) -> Iterator[Preempt]:
         delay_ns, next_ns = self.delay_of(leaf), NEVER_NS
         for lane, ask in waiting_in(leaf, _may_preempt):
-            if not self._may_run(ask) or not self._repeats_left(ask):
+            if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
+                continue
+            if not self._repeats_left(ask):
                 continue
             due_ns = ask.ask.created_ns + delay_ns
             if ask.tried is not None:
@@ -287,6 +295,21 @@ class Preemptor:
                 self._is_cut_short = True
                 return
         self._due[leaf] = next_ns
+
+    def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
+        """Whether something else than room keeps it back: then it waits there, and is not lost."""
+        app, tree = ask.app, self._view.tree
+        if app.held_by is not None or not _may_preempt(lane):
+            # An ask before this one has found out.
+            return True
+        gate = app.held_at()
+        if gate is not None:
+            tree.hold(app, gate)
+            return True
+        limit = refusing_limit(app.limits, lane.shape.wanted)
+        if limit is not None:
+            tree.refuse(lane, limit)
+        return limit is not None
 
     def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
         """Take for as many repeats as wait, until nothing is found."""
