@@ -24,6 +24,14 @@ class WaitingState(StrEnum):
     FAILED = "FAILED"
 
 
+class Shortage(StrEnum):
+    """What was found to have too little left for an ask; events say so on change only."""
+
+    NONE = ""
+    QUEUE = "queue"
+    QUOTA = "limit of a user or group"
+
+
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the resource manager asked for, or what it reported as running."""
 
@@ -57,6 +65,7 @@ class Ask(Struct, kw_only=True, gc=False):
     """Repeats that have been allocated, whether or not they still live."""
     uuids: tuple[str, ...] = ()
     told: WaitingState = WaitingState.UNTOLD
+    shortage: Shortage = Shortage.NONE
     parked: int = 0
     """Repeats whose swap is in flight: neither waiting nor allocated."""
     reserved: tuple[str, ...] = ()

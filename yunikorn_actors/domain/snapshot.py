@@ -132,6 +132,7 @@ def _application(app: Application) -> dict[str, Any]:
                 "task_group": ask.spec.task_group,
                 "placeholder": ask.spec.placeholder,
                 "told": ask.told.value,
+                "shortage": ask.shortage.value,
                 "reserved": list(ask.reserved),
             }
             for ask in app.waiting_asks()

@@ -76,6 +76,10 @@ def ask_reported(state: "PartitionState", fact: f.AskReported) -> None:
     state.applications[fact.application_id].asks[fact.key].told = fact.state
 
 
+def ask_shortage_changed(state: "PartitionState", fact: f.AskShortageChanged) -> None:
+    state.applications[fact.application_id].asks[fact.key].shortage = fact.shortage
+
+
 def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]

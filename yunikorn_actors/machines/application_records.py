@@ -1,4 +1,4 @@
-"""What the facts about applications and their asks tell.
+"""What the facts about applications tell.
 
 Where an application counts in a group is told of the group.
 """
@@ -7,13 +7,12 @@ from functools import partial
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState, Crowd
-from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.event_record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
 _NONE, _SET, _ADD, _REMOVE = ChangeType.NONE, ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
-_REQUEST, _APP = EventType.REQUEST, EventType.APP
+_APP = EventType.APP
 _QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
 
 STATE_DETAILS = {
@@ -119,43 +118,3 @@ def of_link(fact: f.ApplicationLinked) -> tuple[Builder, ...]:
     unlinked = (_app_unlinked,) if fact.old_group else ()
     linked = (_app_linked,) if fact.group else ()
     return (*unlinked, *linked)
-
-
-def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
-    spec = fact.spec
-    return event_record(
-        _APP,
-        spec.application_id,
-        fact,
-        _ADD,
-        _D.APP_REQUEST,
-        reference=spec.key,
-        resource=spec.resource,
-    )
-
-
-def ask_removed(fact: f.AskRemoved) -> EventRecord:
-    timeout = fact.type is TerminationType.TIMEOUT
-    detail = _D.REQUEST_TIMEOUT if timeout else _D.REQUEST_CANCEL
-    return event_record(
-        _APP,
-        fact.application_id,
-        fact,
-        _REMOVE,
-        detail,
-        reference=fact.key,
-        resource=fact.resource,
-    )
-
-
-def ask_reported(fact: f.AskReported) -> EventRecord:
-    message = f"Request '{fact.key}' is {fact.state.value}: {fact.reason}"
-    return event_record(
-        _REQUEST,
-        fact.key,
-        fact,
-        _NONE,
-        _D.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-    )

@@ -15,6 +15,7 @@ from yunikorn_actors.machines import (
     node_records,
     preemption_records,
     queue_records,
+    request_records,
 )
 from yunikorn_actors.machines.allocation_records import (
     of_commitment,
@@ -38,10 +39,9 @@ def builders_of(fact: f.Fact) -> tuple[Builder, ...]:
 
 
 _FIXED: dict[type, tuple[Builder, ...]] = {
-    f.AskAdded: (application_records.ask_added,),
-    f.AskReplaced: (application_records.ask_added,),
-    f.AskRemoved: (application_records.ask_removed,),
-    f.AskReported: (application_records.ask_reported,),
+    f.AskAdded: (request_records.ask_added,),
+    f.AskReplaced: (request_records.ask_added,),
+    f.AskRemoved: (request_records.ask_removed,),
     f.ApplicationAdded: (application_records.app_new, application_records.queue_app_added),
     f.ApplicationRejected: (application_records.app_new, application_records.app_rejected),
     f.NodeAdded: (node_records.node_added, node_records.node_schedulable),
@@ -64,6 +64,8 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.AllocationReleased: of_release,
     f.AllocationResized: of_resize,
     f.SwapCompleted: of_swap,
+    f.AskReported: request_records.of_report,
+    f.AskShortageChanged: request_records.of_shortage,
     f.ApplicationStateChanged: application_records.of_state_change,
     f.ApplicationRemoved: application_records.of_removal,
     f.NodeResized: node_records.of_resize,

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.proposals import Proposal, Refusal
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
 
 
@@ -42,6 +43,9 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     state: WaitingState
     reason: str
+    shortage: Shortage | None = None
+    """Too little of what is left for it; None where nobody looked."""
+    available: Resource = {}
 
 
 class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
@@ -63,7 +67,7 @@ def crowds_of(
 
 
 def observations_of(
-    findings: Iterable[tuple[Ask, WaitingState, str]],
+    findings: Iterable[tuple[Ask, WaitingState, str, Shortage | None, Resource]],
 ) -> tuple[Observation, ...]:
     return tuple(
         Observation(
@@ -72,8 +76,10 @@ def observations_of(
             sequence=ask.sequence,
             state=state,
             reason=reason,
+            shortage=shortage,
+            available=available,
         )
-        for ask, state, reason in findings
+        for ask, state, reason, shortage, available in findings
     )
 
 

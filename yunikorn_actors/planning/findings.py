@@ -1,11 +1,15 @@
 """What a plan found out about asks that wait, where anybody wants to know."""
 
-from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.headroom import available_to, shortage_of
 from yunikorn_actors.planning.held import Holder
 from yunikorn_actors.planning.views import AppView, AskView, Lane
 
-Finding = tuple[Ask, WaitingState, str]
+Finding = tuple[Ask, WaitingState, str, Shortage | None, Resource]
+"""The ask, what is told of it and why; what it has too little of, if anybody looked, and is left.
+"""
 CrowdFinding = tuple[Application, Crowd, str]
 NO_NODE = "request is waiting for cluster resources become available"
 
@@ -97,7 +101,7 @@ class Findings:
 
     def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
         if ask.told is not state:
-            self._found.append((ask, state, reason))
+            self._found.append((ask, state, reason, None, {}))
 
     def note(self, ask: AskView, lane: Lane) -> None:
         """Free size of the cluster is no quota: an ask that only this holds back has failed."""
@@ -108,4 +112,9 @@ class Findings:
             state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
         else:
             state, reason = WaitingState.FAILED, NO_NODE
-        self._tell(ask.ask, state, reason)
+        shortage = shortage_of(gate)
+        if shortage is not ask.ask.shortage:
+            available = available_to(ask, shortage)
+            self._found.append((ask.ask, state, reason, shortage, available))
+        else:
+            self._tell(ask.ask, state, reason)

@@ -66,6 +66,14 @@ class LimitView:
         charge(used, self.in_flight)
         return shortfall(wanted, self.limit.max_resources or {}, used)
 
+    def room(self) -> Resource:
+        """What is left of each type that it names; less than nothing where more was forced in."""
+        amounts, in_flight = self._usage().amounts, self.in_flight
+        return {
+            kind: size - amounts.get(kind, 0) - in_flight.get(kind, 0)
+            for kind, size in (self.limit.max_resources or {}).items()
+        }
+
     def may_start(self, app: "AppView") -> bool:
         most = self.limit.max_applications
         if not most or app.app.serial in self._usage().running:

@@ -157,6 +157,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.ApplicationForgotten: lambda fact: f"serial {fact.serial}",
     f.AskAdded: lambda fact: _ask(fact.spec),
     f.AskReplaced: lambda fact: _ask(fact.spec),
+    f.AskShortageChanged: lambda fact: f"{fact.key}: {fact.shortage.value or 'none'}",
     f.AskReported: lambda fact: f"{fact.application_id} {fact.key} {fact.state.value}",
     f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
     f.GangAdmitted: lambda fact: f"{fact.application_id} claims {_amounts(fact.claim)}",
@@ -174,9 +175,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.VictimMarked: lambda fact: (
         f"{fact.application_id} {fact.key} on {fact.node_id} for {_beneficiary(fact.beneficiary)}"
     ),
-    f.ForeignAllocationPut: lambda fact: (
-        f"{_placed(fact.key, fact.node_id)} {_amounts(fact.resource)}"
-    ),
+    f.ForeignAllocationPut: lambda put: f"{_placed(put.key, put.node_id)} {_amounts(put.resource)}",
 }
 
 

@@ -58,6 +58,7 @@ from yunikorn_actors.domain.facts.work import (
     AskRemoved,
     AskReplaced,
     AskReported,
+    AskShortageChanged,
     ConfirmationMissed,
     ReleaseRequested,
     ReservationDropped,
@@ -81,6 +82,7 @@ __all__ = [
     "AskRemoved",
     "AskReplaced",
     "AskReported",
+    "AskShortageChanged",
     "AskUnparked",
     "Base",
     "ClusterResized",
@@ -142,6 +144,7 @@ Fact = (
     | AskReplaced
     | AskRemoved
     | AskReported
+    | AskShortageChanged
     | AllocationCommitted
     | AllocationRecovered
     | GangAdmitted

@@ -1,6 +1,6 @@
 """What is true of asks, allocations and reservations."""
 
-from yunikorn_actors.domain.allocation import AskSpec, WaitingState
+from yunikorn_actors.domain.allocation import AskSpec, Shortage, WaitingState
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.resource import Resource
@@ -38,6 +38,21 @@ class AskReported(Base, frozen=True, kw_only=True):
     key: str
     state: WaitingState
     reason: str
+    at_ns: int
+    of_shortage: bool = False
+    """That has a fact of its own."""
+
+
+class AskShortageChanged(Base, frozen=True, kw_only=True):
+    """What is left for an ask is too little, or was and is not any more."""
+
+    application_id: str
+    key: str
+    queue: str
+    old_shortage: Shortage
+    shortage: Shortage
+    resource: Resource
+    available: Resource
     at_ns: int
 
 

@@ -38,6 +38,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
 from yunikorn_actors.machines.context.reservations import drop_barred_of, drop_of_ask
+from yunikorn_actors.machines.context.shortages import record_shortage
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
@@ -101,12 +102,11 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
     for seen in observations:
         app = partition.state.applications.get(seen.application_id)
         ask = None if app is None else app.asks.get(seen.key)
-        if (
-            ask is None
-            or ask.sequence != seen.sequence
-            or not ask.remaining
-            or ask.told in {seen.state, WaitingState.RESERVED}
-        ):
+        if app is None or ask is None or ask.sequence != seen.sequence or not ask.remaining:
+            continue
+        if seen.shortage is not None:
+            record_shortage(work, partition, app, ask, seen.shortage, seen.available)
+        if ask.told in {seen.state, WaitingState.RESERVED}:
             continue
         work.record(
             partition,
@@ -116,6 +116,7 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
                 state=seen.state,
                 reason=seen.reason,
                 at_ns=work.now_ns,
+                of_shortage=bool(seen.shortage),
             ),
         )
         work.tell_state(ask.spec, seen.state, seen.reason)

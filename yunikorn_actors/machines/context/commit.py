@@ -7,7 +7,7 @@ hears why.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import WaitingState
+from yunikorn_actors.domain.allocation import Shortage, WaitingState
 from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
@@ -47,6 +47,7 @@ from yunikorn_actors.machines.context.reservations import (
     settle_reservations,
     unreserve,
 )
+from yunikorn_actors.machines.context.shortages import record_shortage
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
@@ -137,11 +138,13 @@ def place(
     """Turn one waiting repeat of an ask into an allocation, and tell the resource manager.
 
     What that reported by itself is news to nobody, but for a state that is no longer true. That its
-    application may run again is so before it does.
+    application may run again, and that there is room for all of the ask, is so before it is placed.
     """
     record_crowd(work, partition, app, Crowd.NONE)
     ask = app.asks[key]
     spec = ask.spec
+    if ask.remaining == 1:
+        record_shortage(work, partition, app, ask, Shortage.NONE, {})
     is_news = announced or ask.told is not WaitingState.UNTOLD
     if partition.reports and is_news and ask.told is not WaitingState.SCHEDULED:
         work.tell_state(spec, WaitingState.SCHEDULED, "")

@@ -1,0 +1,97 @@
+"""What the facts about asks tell: that they come and go, and why they wait."""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Shortage
+from yunikorn_actors.domain.resource import describe
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
+
+_D = ChangeDetail
+_NONE, _ADD, _REMOVE = ChangeType.NONE, ChangeType.ADD, ChangeType.REMOVE
+_REQUEST, _APP = EventType.REQUEST, EventType.APP
+
+
+def ask_added(fact: f.AskAdded | f.AskReplaced) -> EventRecord:
+    spec = fact.spec
+    return event_record(
+        _APP,
+        spec.application_id,
+        fact,
+        _ADD,
+        _D.APP_REQUEST,
+        reference=spec.key,
+        resource=spec.resource,
+    )
+
+
+def ask_removed(fact: f.AskRemoved) -> EventRecord:
+    timeout = fact.type is TerminationType.TIMEOUT
+    detail = _D.REQUEST_TIMEOUT if timeout else _D.REQUEST_CANCEL
+    return event_record(
+        _APP,
+        fact.application_id,
+        fact,
+        _REMOVE,
+        detail,
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
+def of_report(fact: f.AskReported) -> tuple[Builder, ...]:
+    return () if fact.of_shortage else (_ask_reported,)
+
+
+def _ask_reported(fact: f.AskReported) -> EventRecord:
+    return _said(fact, f"Request '{fact.key}' is {fact.state.value}: {fact.reason}")
+
+
+def _said(fact: f.AskReported | f.AskShortageChanged, message: str) -> EventRecord:
+    return event_record(
+        _REQUEST,
+        fact.key,
+        fact,
+        _NONE,
+        _D.DETAILS_NONE,
+        reference=fact.application_id,
+        message=message,
+    )
+
+
+def _over_headroom(fact: f.AskShortageChanged) -> EventRecord:
+    where = f"does not fit in queue '{fact.queue}'"
+    return _said(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
+
+
+def _in_headroom(fact: f.AskShortageChanged) -> EventRecord:
+    return _said(fact, f"Request '{fact.key}' has become schedulable in queue '{fact.queue}'")
+
+
+def _over_quota(fact: f.AskShortageChanged) -> EventRecord:
+    where = "exceeds the available user quota"
+    return _said(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
+
+
+def _in_quota(fact: f.AskShortageChanged) -> EventRecord:
+    return _said(fact, f"Request '{fact.key}' fits in the available user quota")
+
+
+def _amounts(fact: f.AskShortageChanged) -> str:
+    return f"(requested {describe(fact.resource)}, available {describe(fact.available)})"
+
+
+_BEGINS: dict[Shortage, tuple[Builder, ...]] = {
+    Shortage.NONE: (),
+    Shortage.QUEUE: (_over_headroom,),
+    Shortage.QUOTA: (_over_quota,),
+}
+_ENDS: dict[Shortage, tuple[Builder, ...]] = {
+    Shortage.NONE: (),
+    Shortage.QUEUE: (_in_headroom,),
+    Shortage.QUOTA: (_in_quota,),
+}
+
+
+def of_shortage(fact: f.AskShortageChanged) -> tuple[Builder, ...]:
+    return (*_ENDS[fact.old_shortage], *_BEGINS[fact.shortage])

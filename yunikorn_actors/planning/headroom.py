@@ -1,0 +1,39 @@
+"""How much more the queues of an application take, and the limits that count for it."""
+
+from collections.abc import Iterable
+
+from yunikorn_actors.domain.allocation import Shortage
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.views import AskView, Gate, QueueView
+
+
+def shortage_of(gate: Gate | None) -> Shortage:
+    """Say what an ask has too little of that this refuses; the cluster is that of the root."""
+    if gate is None:
+        return Shortage.NONE
+    return Shortage.QUEUE if isinstance(gate, QueueView) else Shortage.QUOTA
+
+
+def available_to(ask: AskView, shortage: Shortage) -> Resource:
+    """Return what is left of each type that it asks for and that anything bounds."""
+    if shortage is Shortage.NONE:
+        return {}
+    levels, limits = ask.app.leaf.limits, ask.app.limits
+    queue = shortage is Shortage.QUEUE
+    rooms = map(_room, levels) if queue else (limit.room() for limit in limits)
+    kinds = [kind for kind, _ in ask.shape.wanted]
+    # The cluster has nothing of a type that no node has.
+    return (dict.fromkeys(kinds, 0) if queue else {}) | _least(kinds, rooms)
+
+
+def _room(level: QueueView) -> Resource:
+    return {kind: size - level.used.get(kind, 0) for kind, size in (level.limit or {}).items()}
+
+
+def _least(kinds: list[str], rooms: Iterable[Resource]) -> Resource:
+    least: Resource = {}
+    for room in rooms:
+        for kind in kinds:
+            if kind in room:
+                least[kind] = min(room[kind], least.get(kind, room[kind]))
+    return least
