@@ -121,6 +121,12 @@ class Amounts:
         if any(held.required for held in view.node.reservations.values()):
             self.unsettled_nodes[view.id] = None
 
+    def keep_required(self, ask: AskView) -> None:
+        """Where its one node is not kept for what waits of it, that is tried anew."""
+        node_id = ask.shape.required_node
+        if node_id and ask.open and not ask.keeping and node_id not in ask.ask.reserved:
+            self.tree.wake_required(node_id)
+
     def _settle_limits(self, held: InFlight) -> None:
         for limit in held.limits:
             limit.settle(held.ask.app, held.resource)

@@ -46,6 +46,7 @@ class Reserver:
         if held is None:
             return False
         held[0].keeping -= 1
+        self._view.keep_required(held[0])
         self._view.was_freed = True
         node = self._view.nodes.views.get(held[1])
         if node is not None:

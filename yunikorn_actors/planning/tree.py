@@ -260,13 +260,21 @@ class Tree:
     def wake_shapes(self, node: NodeView) -> None:
         """The node may have more room than before."""
         for shape in [s for s in self.waiting_shapes if node.serves(s)]:
-            del self.waiting_shapes[shape]
-            shape.waits_for_node = False
-            if not shape.lanes:
-                self._forget(shape)
-            for lane in shape.lanes:
-                if lane.is_open:
-                    self.open_lane(lane)
+            self._wake_shape(shape)
+
+    def wake_required(self, node_id: str) -> None:
+        """Those that can run on this node alone may come to have it kept: they are tried anew."""
+        for shape in [s for s in self.waiting_shapes if s.required_node == node_id]:
+            self._wake_shape(shape)
+
+    def _wake_shape(self, shape: Shape) -> None:
+        del self.waiting_shapes[shape]
+        shape.waits_for_node = False
+        if not shape.lanes:
+            self._forget(shape)
+        for lane in shape.lanes:
+            if lane.is_open:
+                self.open_lane(lane)
 
     def measure(self, capacity: Resource) -> None:
         """The cluster or the configuration changed: limits and shares have new measures.

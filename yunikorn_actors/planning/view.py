@@ -274,6 +274,8 @@ class View(GangView):
         self._measure_claims(fact.application_id)
         self.was_freed = True
         ask = self.ask_of(fact.application_id, fact.key)
+        if ask is not None:
+            self.keep_required(ask)
         if ask is not None and ask.open and ask.app.leaf.is_entitled:
             self._notice(ask)
         self.refresh_node(node)

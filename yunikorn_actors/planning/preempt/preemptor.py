@@ -76,6 +76,7 @@ class Preemptor:
         view = self._view
         if held.ask is not None:
             held.ask.keeping -= 1
+            view.keep_required(held.ask)
         if held.node is not None and view.nodes.views.get(held.node.id) is held.node:
             held.node.keeping -= 1
             view.refresh_node(held.node)
