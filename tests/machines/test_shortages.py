@@ -10,6 +10,8 @@ pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
 
 
 class Listening(Recorder):
+    """Hears container states; the events are the same for one that does not."""
+
     def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
     ) -> None:
@@ -27,8 +29,8 @@ def _max(vcore: int) -> str:
     return _config(f"resources: {{max: {{vcore: {vcore}m}}}}")
 
 
-def _lab(topology: TopologyName, config: str) -> Lab:
-    lab = Lab(config=config, topology=topology, rm=Listening())
+def _lab(topology: TopologyName, config: str, rm: Recorder | None = None) -> Lab:
+    lab = Lab(config=config, topology=topology, rm=rm or Recorder())
     lab.nodes(n1=10)
     lab.submit(APP)
     lab.settle()
@@ -45,8 +47,9 @@ def _told(lab: Lab, *keys: str) -> list[str]:
     ]
 
 
-def test_a_queue(topology: TopologyName) -> None:
-    lab = _lab(topology, _max(3))
+@pytest.mark.parametrize("rm", [Recorder, Listening])
+def test_a_queue(topology: TopologyName, rm: type[Recorder]) -> None:
+    lab = _lab(topology, _max(3), rm())
     lab.ask("a", vcore=2)
     lab.settle()
     lab.ask("b", vcore=2)
@@ -61,6 +64,30 @@ def test_a_queue(topology: TopologyName) -> None:
     lab.release("a")
     again = "'b' has become schedulable in queue 'root.default'"
     assert [refused, again, "allocated"] == _told(lab, "b")
+
+
+@pytest.mark.parametrize("rm", [Recorder, Listening])
+@pytest.mark.parametrize("together", [True, False])
+def test_several_that_wait(
+    topology: TopologyName,
+    rm: type[Recorder],
+    together: bool,
+) -> None:
+    """Each is told when it came, and when it is placed; those who still wait are told nothing."""
+    lab = _lab(topology, _max(2), rm())
+    lab.ask("a", "b")
+    lab.settle()
+    waiting = ("c", "d", "e")
+    for keys in (waiting,) if together else ((key,) for key in waiting):
+        lab.ask(*keys)
+        lab.settle()
+    lab.release("a")
+    for key in waiting:
+        told = [line.split(" (")[0] for line in _told(lab, key)]
+        refused = [f"'{key}' does not fit in queue 'root.default'"]
+        fits = [f"'{key}' has become schedulable in queue 'root.default'", "allocated"]
+        assert told == (refused + fits if key in lab.running() else refused)
+    assert 2 == len(lab.running())
 
 
 def test_a_user(topology: TopologyName) -> None:
@@ -78,7 +105,7 @@ def test_a_user(topology: TopologyName) -> None:
 
 def test_the_cluster(topology: TopologyName) -> None:
     """It is the root queue; its free size is no quota, so the ask has failed all the same."""
-    lab = _lab(topology, _config("submitacl: '*'"))
+    lab = _lab(topology, _config("submitacl: '*'"), Listening())
     lab.ask("a", vcore=8)
     lab.settle()
     lab.ask("b", vcore=4)

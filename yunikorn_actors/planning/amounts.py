@@ -24,7 +24,7 @@ class Amounts:
         self, state: PartitionState, scheduler_number: int = 0, *, reports: bool = False
     ) -> None:
         self.state = state
-        self.findings = Findings(wanted=reports)
+        self.findings = Findings(heard=reports)
         self.nodes = NodeIndex()
         self.tree = Tree(self.findings)
         self.gangs = Gangs()
@@ -216,9 +216,7 @@ class Amounts:
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
             self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
-            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
-            if lane is None or not lane.is_open or ask.app.held_by is not None:
-                self.findings.look_into(ask)
+            self.findings.look_into(ask)
 
     def _notice(self, ask: AskView) -> None:
         """An ask may come to preempt, should it wait for long enough."""

@@ -1,4 +1,11 @@
-"""What a plan found out about asks that wait, where anybody wants to know."""
+"""What a plan found out about asks that wait.
+
+Events tell of an ask when it has come and there is too little left for it, and when that has
+changed and it is its turn. A resource manager that hears container states is told of every ask that
+was refused, as soon as it was: those who wait behind the first of a lane are refused with it.
+"""
+
+from collections.abc import Iterable
 
 from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
@@ -19,8 +26,9 @@ def _crowded(gate: Holder) -> str:
 
 
 class Findings:
-    def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted
+    def __init__(self, *, heard: bool) -> None:
+        self._heard = heard
+        """Whether anybody is told the states of containers."""
         self._found: list[Finding] = []
         self.unexplained: dict[AskView, None] = {}
         """Asks that are not tried by themselves: the next plan finds out why."""
@@ -55,16 +63,19 @@ class Findings:
                 self._crowds.append((app.app, crowd, reason))
 
     def look_into(self, ask: AskView) -> None:
-        if self._wanted:
-            self.unexplained[ask] = None
+        self.unexplained[ask] = None
 
     def look_into_lane(self, lane: Lane) -> None:
-        if self._wanted:
-            for _, app in lane.apps:
-                self.unexplained.update((ask, None) for _, ask in app.piles[lane.shape])
+        for ask in self._refused_in(lane):
+            self.unexplained[ask] = None
+
+    def _refused_in(self, lane: Lane) -> Iterable[AskView]:
+        if self._heard:
+            return [ask for _, app in lane.apps for _, ask in app.piles[lane.shape]]
+        return [lane.apps[0][1].piles[lane.shape][0][1]]
 
     def look_into_app(self, app: AppView) -> None:
-        if self._wanted:
+        if self._heard:
             for pile in app.piles.values():
                 self.unexplained.update((ask, None) for _, ask in pile)
 
@@ -74,21 +85,19 @@ class Findings:
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
-        if self._wanted:
-            for _, app in lane.apps:
-                for _, ask in app.piles[lane.shape]:
-                    self.note(ask, lane)
+        for ask in self._refused_in(lane):
+            self.note(ask, lane)
 
     def note_gang(self, app: AppView, reason: str) -> None:
         """The gang is held: none of its placeholders is tried."""
-        if self._wanted:
+        if self._heard:
             for ask in app.asks.values():
                 if ask.ask.spec.placeholder:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
 
     def note_held(self, app: AppView, gate: Holder) -> None:
         """As many applications run as may: nothing of this one is tried."""
-        if self._wanted:
+        if self._heard:
             reason = _crowded(gate)
             for ask in app.app.asks.values():
                 if ask.remaining:
@@ -96,7 +105,7 @@ class Findings:
 
     def note_stuck(self, ask: AskView) -> None:
         """It may not run where its placeholder stands, and no other node has room."""
-        if self._wanted:
+        if self._heard:
             self._tell(ask.ask, WaitingState.FAILED, NO_NODE)
 
     def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
@@ -105,8 +114,6 @@ class Findings:
 
     def note(self, ask: AskView, lane: Lane) -> None:
         """Free size of the cluster is no quota: an ask that only this holds back has failed."""
-        if not self._wanted:
-            return
         gate = lane.refused_by
         if gate is not None and gate.is_quota:
             state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
@@ -116,5 +123,5 @@ class Findings:
         if shortage is not ask.ask.shortage:
             available = available_to(ask, shortage)
             self._found.append((ask.ask, state, reason, shortage, available))
-        else:
+        elif self._heard:
             self._tell(ask.ask, state, reason)

@@ -98,7 +98,7 @@ def withdraw_ask(
 
 
 def report_waiting(work: Work, partition: Partition, observations: tuple[Observation, ...]) -> None:
-    """Tell the resource manager of asks that still wait, each state on change only."""
+    """Say of asks that still wait what they lack, and tell their states, each on change only."""
     for seen in observations:
         app = partition.state.applications.get(seen.application_id)
         ask = None if app is None else app.asks.get(seen.key)
@@ -106,7 +106,7 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
             continue
         if seen.shortage is not None:
             record_shortage(work, partition, app, ask, seen.shortage, seen.available)
-        if ask.told in {seen.state, WaitingState.RESERVED}:
+        if not partition.reports or ask.told in {seen.state, WaitingState.RESERVED}:
             continue
         work.record(
             partition,
