@@ -3,7 +3,8 @@
 A pass over an application's asks counts those that no node holds; an ask that waits for a node
 counts as if it had been tried. Where the count has reached the threshold of the leaf and the pass
 goes on to another ask, of whatever kind, the application rests for a while: nothing of it is tried,
-not even what comes in with a higher priority, and others go first.
+not even what comes in with a higher priority, and others go first. That it found no node is said of
+an ask only after victims were sought for it, so no application rests before they have been.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -47,7 +48,7 @@ class Backoff:
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
 
     def must_rest(self, ask: AskView) -> bool:
-        """Whether the pass ends before this ask."""
+        """Whether the pass ends before this ask: nothing more of it is tried in this plan."""
         app = ask.app
         threshold = app.leaf.queue.properties.backoff_count
         if not threshold:
@@ -56,8 +57,23 @@ class Backoff:
             before = sum(1 for order in self._misses(app) if order < ask.order)
             if before < threshold:
                 return False
-        self._rest(app)
+        self._view.unsettled_apps[app] = None
+        self._hold(app)
         return True
+
+    def end_passes(self) -> None:
+        """Nothing more is tried now: victims are sought for what was, before anybody rests."""
+        for app in self._view.unsettled_apps:
+            if app.held_by is self and app not in self.resting:
+                self._view.tree.come_back(app)
+                self._file(app)
+
+    def _file(self, app: AppView) -> None:
+        """While it was away nobody kept in mind which queue has no room for what was tried."""
+        for shape in app.piles:
+            lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
+            if gate is not None and lane.is_open and not shape.required_node:
+                self._view.tree.refuse(lane, gate)
 
     def look(self) -> None:
         """Find those whose pass went on after too many misses, with nothing left to be tried."""
@@ -86,5 +102,8 @@ class Backoff:
     def _rest(self, app: AppView) -> None:
         until_ns = self._now_ns + app.leaf.queue.properties.backoff_delay_ns
         self.due_ns = min(self.due_ns, self.resting.setdefault(app, until_ns))
+        self._hold(app)
+
+    def _hold(self, app: AppView) -> None:
         if app.held_by is None:
             self._view.tree.hold(app, self)

@@ -95,9 +95,11 @@ class Planner(View):
         while len(proposals) < limit and self._next(proposals):
             pass
         if self.unsettled_apps and len(proposals) < limit:
-            self.backoff.look()
+            self.backoff.end_passes()
         if len(proposals) < limit and (self.preemptor.is_stale or self.preemptor.due_ns <= now_ns):
             proposals.extend(self.preemptor.plan(now_ns, limit - len(proposals)))
+        if self.unsettled_apps and len(proposals) < limit:
+            self.backoff.look()
         if len(proposals) < limit and self._is_time_to_reserve(now_ns):
             self.reserving_is_stale = False
             proposals.extend(self.reserver.reserve_ordinary(now_ns, limit - len(proposals)))
