@@ -66,6 +66,8 @@ class Ask(Struct, kw_only=True, gc=False):
     uuids: tuple[str, ...] = ()
     told: WaitingState = WaitingState.UNTOLD
     shortage: Shortage = Shortage.NONE
+    refused_ns: int | None = None
+    """When it was last said that its resource manager refuses every node that has room."""
     parked: int = 0
     """Repeats whose swap is in flight: neither waiting nor allocated."""
     reserved: tuple[str, ...] = ()

@@ -239,6 +239,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AskReplaced: work_changes.ask_replaced,
     f.AskRemoved: work_changes.ask_removed,
     f.AskReported: work_changes.ask_reported,
+    f.AskRefused: work_changes.ask_refused,
     f.AskShortageChanged: work_changes.ask_shortage_changed,
     f.AllocationCommitted: work_changes.allocation_committed,
     f.AllocationRecovered: work_changes.allocation_recovered,

@@ -80,6 +80,10 @@ def ask_shortage_changed(state: "PartitionState", fact: f.AskShortageChanged) ->
     state.applications[fact.application_id].asks[fact.key].shortage = fact.shortage
 
 
+def ask_refused(state: "PartitionState", fact: f.AskRefused) -> None:
+    state.applications[fact.application_id].asks[fact.key].refused_ns = fact.at_ns
+
+
 def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]

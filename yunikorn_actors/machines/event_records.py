@@ -41,6 +41,7 @@ def builders_of(fact: f.Fact) -> tuple[Builder, ...]:
 _FIXED: dict[type, tuple[Builder, ...]] = {
     f.AskAdded: (request_records.ask_added,),
     f.AskReplaced: (request_records.ask_added,),
+    f.AskRefused: (request_records.ask_refused,),
     f.AskRemoved: (request_records.ask_removed,),
     f.ApplicationAdded: (application_records.app_new, application_records.queue_app_added),
     f.ApplicationRejected: (application_records.app_new, application_records.app_rejected),

@@ -47,7 +47,7 @@ def _ask_reported(fact: f.AskReported) -> EventRecord:
     return _said(fact, f"Request '{fact.key}' is {fact.state.value}: {fact.reason}")
 
 
-def _said(fact: f.AskReported | f.AskShortageChanged, message: str) -> EventRecord:
+def _said(fact: f.AskReported | f.AskShortageChanged | f.AskRefused, message: str) -> EventRecord:
     return event_record(
         _REQUEST,
         fact.key,
@@ -57,6 +57,11 @@ def _said(fact: f.AskReported | f.AskShortageChanged, message: str) -> EventReco
         reference=fact.application_id,
         message=message,
     )
+
+
+def ask_refused(fact: f.AskRefused) -> EventRecord:
+    reasons = "; ".join(f"{reason} ({n}x)" for reason, n in sorted(fact.refusals.items()))
+    return _said(fact, f"Unschedulable request '{fact.key}': {reasons}")
 
 
 def _over_headroom(fact: f.AskShortageChanged) -> EventRecord:

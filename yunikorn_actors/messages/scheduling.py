@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
+from yunikorn_actors.domain.allocation import Shortage, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
 from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.findings import Finding
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
@@ -46,6 +47,8 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     shortage: Shortage | None = None
     """Too little of what is left for it; None where nobody looked."""
     available: Resource = {}
+    refusals: dict[str, int] = {}
+    """Reasons of the resource manager, and how many nodes it refused for each."""
 
 
 class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
@@ -67,19 +70,20 @@ def crowds_of(
 
 
 def observations_of(
-    findings: Iterable[tuple[Ask, WaitingState, str, Shortage | None, Resource]],
+    findings: Iterable[Finding],
 ) -> tuple[Observation, ...]:
     return tuple(
         Observation(
-            application_id=ask.spec.application_id,
-            key=ask.spec.key,
-            sequence=ask.sequence,
-            state=state,
-            reason=reason,
-            shortage=shortage,
-            available=available,
+            application_id=found.ask.spec.application_id,
+            key=found.ask.spec.key,
+            sequence=found.ask.sequence,
+            state=found.state,
+            reason=found.reason,
+            shortage=found.shortage,
+            available=found.available,
+            refusals=found.refusals,
         )
-        for ask, state, reason, shortage, available in findings
+        for found in findings
     )
 
 

@@ -5,24 +5,28 @@ changed and it is its turn. A resource manager that hears container states is to
 was refused, as soon as it was: those who wait behind the first of a lane are refused with it.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
+from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.findings import Finding
 from yunikorn_actors.planning.headroom import available_to, shortage_of
 from yunikorn_actors.planning.held import Holder
+from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.views import AppView, AskView, Lane
 
-Finding = tuple[Ask, WaitingState, str, Shortage | None, Resource]
-"""The ask, what is told of it and why; what it has too little of, if anybody looked, and is left.
-"""
 CrowdFinding = tuple[Application, Crowd, str]
 NO_NODE = "request is waiting for cluster resources become available"
 
 
 def _crowded(gate: Holder) -> str:
     return f"{gate.name} has as many applications running as it may"
+
+
+def _refusals(ask: AskView) -> dict[str, int]:
+    denial = ask.shape.denial
+    return {} if denial is None else dict(Counter(denial.refused[Use.PLACING].values()))
 
 
 class Findings:
@@ -110,7 +114,7 @@ class Findings:
 
     def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
         if ask.told is not state:
-            self._found.append((ask, state, reason, None, {}))
+            self._found.append(Finding(ask, state, reason))
 
     def note(self, ask: AskView, lane: Lane) -> None:
         """Free size of the cluster is no quota: an ask that only this holds back has failed."""
@@ -120,8 +124,9 @@ class Findings:
         else:
             state, reason = WaitingState.FAILED, NO_NODE
         shortage = shortage_of(gate)
-        if shortage is not ask.ask.shortage:
+        refusals = _refusals(ask) if gate is None else {}
+        if shortage is not ask.ask.shortage or refusals:
             available = available_to(ask, shortage)
-            self._found.append((ask.ask, state, reason, shortage, available))
+            self._found.append(Finding(ask.ask, state, reason, shortage, available, refusals))
         elif self._heard:
             self._tell(ask.ask, state, reason)

@@ -55,6 +55,7 @@ from yunikorn_actors.domain.facts.work import (
     AllocationReleased,
     AllocationResized,
     AskAdded,
+    AskRefused,
     AskRemoved,
     AskReplaced,
     AskReported,
@@ -79,6 +80,7 @@ __all__ = [
     "ApplicationStateChanged",
     "AskAdded",
     "AskParked",
+    "AskRefused",
     "AskRemoved",
     "AskReplaced",
     "AskReported",
@@ -145,6 +147,7 @@ Fact = (
     | AskRemoved
     | AskReported
     | AskShortageChanged
+    | AskRefused
     | AllocationCommitted
     | AllocationRecovered
     | GangAdmitted

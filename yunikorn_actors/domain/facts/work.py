@@ -56,6 +56,16 @@ class AskShortageChanged(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class AskRefused(Base, frozen=True, kw_only=True):
+    """Its resource manager has refused every node that has room for it."""
+
+    application_id: str
+    key: str
+    refusals: dict[str, int]
+    """The reasons, and of how many nodes."""
+    at_ns: int
+
+
 class AllocationCommitted(Base, frozen=True, kw_only=True):
     """One repeat of an ask has its place; by a proposal, or reported by the resource manager."""
 

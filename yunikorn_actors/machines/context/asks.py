@@ -38,7 +38,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
 from yunikorn_actors.machines.context.reservations import drop_barred_of, drop_of_ask
-from yunikorn_actors.machines.context.shortages import record_shortage
+from yunikorn_actors.machines.context.shortages import record_refusals, record_shortage
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import Observation
@@ -106,6 +106,8 @@ def report_waiting(work: Work, partition: Partition, observations: tuple[Observa
             continue
         if seen.shortage is not None:
             record_shortage(work, partition, app, ask, seen.shortage, seen.available)
+        if seen.refusals:
+            record_refusals(work, partition, app, ask, seen.refusals)
         if not partition.reports or ask.told in {seen.state, WaitingState.RESERVED}:
             continue
         work.record(

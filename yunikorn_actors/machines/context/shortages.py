@@ -1,10 +1,16 @@
-"""What is left for an ask is too little: written down when that begins, and when it ends."""
+"""Why an ask waits, where events tell of it.
+
+That what is left for it is too little is written down when that begins, and when it ends; that its
+resource manager refuses every node, now and then for as long as that is found again.
+"""
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, Shortage
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.machines.context.work import Partition, Work
+
+_REFUSALS_NS = 15_000_000_000
 
 
 def record_shortage(
@@ -27,5 +33,17 @@ def record_shortage(
                 resource=ask.spec.resource,
                 available=available,
                 at_ns=work.now_ns,
+            ),
+        )
+
+
+def record_refusals(
+    work: Work, partition: Partition, app: Application, ask: Ask, refusals: dict[str, int]
+) -> None:
+    if ask.refused_ns is None or work.now_ns - ask.refused_ns >= _REFUSALS_NS:
+        work.record(
+            partition,
+            f.AskRefused(
+                application_id=app.id, key=ask.spec.key, refusals=refusals, at_ns=work.now_ns
             ),
         )

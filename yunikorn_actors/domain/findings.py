@@ -1,0 +1,17 @@
+"""What a planner finds out about an ask that waits."""
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
+from yunikorn_actors.domain.resource import Resource
+
+
+class Finding(Struct, frozen=True):
+    ask: Ask
+    state: WaitingState
+    reason: str
+    shortage: Shortage | None = None
+    """None where nobody looked."""
+    available: Resource = {}
+    refusals: dict[str, int] = {}
+    """Reasons for which its resource manager refused nodes, and how many."""
