@@ -300,6 +300,49 @@ def test_a_resource_manager_that_gives_no_reason(type_: si.TerminationType) -> N
     assert Detail.ALLOC_NODEREMOVED not in details
 
 
+def _cancelled_asks(lab: Lab) -> list[str]:
+    lab.settle()
+    return [
+        it.reference_id
+        for it in lab.simulator.events().records
+        if it.event_change_detail is Detail.REQUEST_CANCEL and it.object_id == APP
+    ]
+
+
+@pytest.mark.parametrize("type_", [_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM])
+def test_an_ask_goes_with_the_last_of_its_allocations(type_: si.TerminationType) -> None:
+    lab = _lab(CONFIG, "proposing")
+    lab.ask("a")
+    lab.ask("b", max_allocations=2)
+    lab.settle()
+    lab.release("a", termination_type=type_)
+    assert ["a"] == _cancelled_asks(lab)
+    one, _ = lab.state.applications[APP].asks["b"].uuids
+    lab.release("b", uuid=one, termination_type=type_)
+    assert ["a"] == _cancelled_asks(lab), "another allocation of it lives"
+    lab.release("b", termination_type=type_)
+    assert ["a", "b"] == _cancelled_asks(lab)
+
+
+def test_an_ask_goes_once() -> None:
+    """Its waiting repeats were taken back before, or its application goes with everything."""
+    lab = _lab(CONFIG, "proposing")
+    lab.ask("a", vcore=6, max_allocations=2)
+    lab.ask("b")
+    lab.settle()
+    lab.withdraw("a")
+    lab.remove(APP)
+    assert ["a", "b"] == _cancelled_asks(lab)
+
+
+def test_an_ask_is_not_cancelled_with_its_node() -> None:
+    lab = _lab(CONFIG, "proposing")
+    lab.ask("a")
+    lab.settle()
+    lab.decommission("n1")
+    assert [] == _cancelled_asks(lab)
+
+
 def _times(lab: Lab) -> list[int]:
     return [record.timestamp_nano for record in lab.simulator.events().records]
 

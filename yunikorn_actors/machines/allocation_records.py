@@ -91,6 +91,18 @@ def _app_released(fact: f.AllocationReleased) -> EventRecord:
     )
 
 
+def _ask_ended(fact: f.AllocationReleased) -> EventRecord:
+    return event_record(
+        _APP,
+        fact.application_id,
+        fact,
+        _REMOVE,
+        _D.REQUEST_CANCEL,
+        reference=fact.key,
+        resource=fact.resource,
+    )
+
+
 def _node_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
     return event_record(
         _NODE,
@@ -154,6 +166,7 @@ _GROUP_LEVELS = {
 _COMMITTED = (_app_alloc, _request_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
 _RECOVERED = (_app_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
 _RELEASED = (_app_released, partial(_node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))
+_ENDED = (*_RELEASED, _ask_ended)
 _ByDepth = list[tuple[Builder, ...]]
 
 
@@ -166,6 +179,7 @@ def _by_depth(first: tuple[Builder, ...], change: ChangeType) -> _ByDepth:
 _COMMITTED_BY_DEPTH = _by_depth(_COMMITTED, _ADD)
 _RECOVERED_BY_DEPTH = _by_depth(_RECOVERED, _ADD)
 _RELEASED_BY_DEPTH = _by_depth(_RELEASED, _REMOVE)
+_ENDED_BY_DEPTH = _by_depth(_ENDED, _REMOVE)
 
 
 def _depth(fact: Any) -> int:  # noqa: ANN401
@@ -182,7 +196,8 @@ def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:
 
 
 def of_release(fact: f.AllocationReleased) -> tuple[Builder, ...]:
-    return _with_group(fact, _RELEASED_BY_DEPTH, _REMOVE)
+    by_depth = _ENDED_BY_DEPTH if fact.with_ask else _RELEASED_BY_DEPTH
+    return _with_group(fact, by_depth, _REMOVE)
 
 
 def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:

@@ -168,3 +168,5 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     at_ns: int
     group: str = ""
     placeholder: bool = False
+    with_ask: bool = False
+    """Whoever ended it meant its ask too, of which nothing is left with this."""

@@ -1,7 +1,7 @@
 """How an allocation ends: taken out of all books, or asked back and charged until confirmed."""
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.termination import TerminationType
@@ -10,6 +10,9 @@ from yunikorn_actors.machines.context.lifecycle import (
     stop_placeholder_timer,
 )
 from yunikorn_actors.machines.context.work import Partition, Work
+
+ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
+"""Nobody wants the ask any more; one that loses its time or its node is merely over."""
 
 
 def remove_allocation(
@@ -36,10 +39,16 @@ def remove_allocation(
             type=type_,
             at_ns=work.now_ns,
             placeholder=allocation.spec.placeholder,
+            with_ask=type_ in ENDS_ASK and _is_last(app.asks[allocation.spec.key]),
         ),
     )
     if allocation.spec.placeholder:
         stop_placeholder_timer(work, partition, app)
+
+
+def _is_last(ask: Ask) -> bool:
+    """What was taken back of it before has been told already."""
+    return len(ask.uuids) == 1 and not ask.is_open and ask.taken >= ask.spec.max_allocations
 
 
 def request_release(
