@@ -276,8 +276,10 @@ class View(GangView):
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:
             self.keep_required(ask)
-        if ask is not None and ask.open and ask.app.leaf.is_entitled:
-            self._notice(ask)
+        if ask is not None and ask.open:
+            self.findings.look_into(ask)
+            if ask.app.leaf.is_entitled:
+                self._notice(ask)
         self.refresh_node(node)
 
     def _measure_claims(self, application_id: str) -> None:
