@@ -110,6 +110,7 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ("G18", "is reserved for waits, which", lambda s: setattr(_ask(s), "reserved", ())),
     ("G18", "more reservations than repeats", lambda s: setattr(_ask(s), "remaining", 0)),
     ("G18", "that n2 does not know", lambda s: s.nodes["n2"].reservations.clear()),
+    ("G18", "n2, which is too small", lambda s: setattr(s.nodes["n2"], "capacity", {})),
     ("G18", "0 reservations are counted", lambda s: setattr(s, "reservation_count", 0)),
     ("G19", "preempting of root ", lambda s: s.root.preempting.update(vcore=1)),
     ("G19", "leaving of root ", lambda s: s.root.leaving.update(vcore=1)),

@@ -27,6 +27,7 @@ from yunikorn_actors.domain.resource import (
     deep_equals,
     describe,
     discharge,
+    fits_in,
     pruned,
 )
 from yunikorn_actors.domain.termination import TerminationType
@@ -225,6 +226,8 @@ def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
             node = state.nodes.get(node_id)
             if node is None or (app.id, ask.spec.key) not in node.reservations:
                 yield f"ask {ask.spec.key} has a reservation that {node_id} does not know"
+            elif not fits_in(ask.spec.resource, node.capacity):
+                yield f"ask {ask.spec.key} has a reservation on {node_id}, which is too small"
 
 
 _UNCONFIRMED = frozenset({ApplicationState.FAILING, ApplicationState.RESUMING})

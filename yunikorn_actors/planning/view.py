@@ -73,6 +73,7 @@ class View(GangView):
 
     def _resize_node(self, view: NodeView) -> None:
         self.refresh_node(view)
+        self.tree.wake_required(view.id)
         self.order_is_stale = True
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:

@@ -308,6 +308,7 @@ def _place_by_rm(
     """The ask waits here and runs there: the report decides, size included."""
     work.uuids.avoid(item.uuid)
     if item.spec.resource != known.spec.resource:
+        drop_of_ask(work, partition, app, known, "the ask has another size")
         spec = replace(known.spec, resource=item.spec.resource)
         work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
     key, uuid = item.spec.key, item.uuid

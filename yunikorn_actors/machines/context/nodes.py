@@ -14,7 +14,7 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import settle
-from yunikorn_actors.machines.context.reservations import drop_of_node
+from yunikorn_actors.machines.context.reservations import drop_of_node, drop_of_size
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import NodeItem, Rejected
 from yunikorn_actors.si import NODE_PARTITION, ActionFromRM
@@ -74,6 +74,7 @@ def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> Non
         _refuse(work, partition, item, "negative amount")
         return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
+        drop_of_size(work, partition, node, capacity)
         _record_size(
             work,
             partition,

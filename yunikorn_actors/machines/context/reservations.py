@@ -140,6 +140,15 @@ def drop_of_node(
             _drop(work, partition, app, app.asks[item.key], node.id, reason)
 
 
+def drop_of_size(work: Work, partition: Partition, node: Node, capacity: Resource) -> None:
+    """Room may come free, size does not: what is larger than the node waits here for nothing."""
+    for item in tuple(node.reservations.values()):
+        app = partition.state.applications[item.application_id]
+        ask = app.asks[item.key]
+        if not fits_in(ask.spec.resource, capacity):
+            _drop(work, partition, app, ask, node.id, "the node is too small")
+
+
 def drop_barred(work: Work, partition: Partition) -> None:
     """A leaf may hold gangs from now on, and they have no use for a node until admitted."""
     if partition.state.reservation_count:
