@@ -86,3 +86,49 @@ def test_headroom_that_comes_back() -> None:
     assert [] == kept(written)
     written.release(uuid)
     assert [("a", "n2")] == kept(written)
+
+
+def waiting_for_a_node() -> Written:
+    """Two asks with a node kept for each, one of another queue without, and room for none."""
+    written = reserving(n1={"vcore": 1}, n2={"vcore": 1})
+    written.queue("root.other")
+    written.add("hasty", queue="root.other")
+    for key, node in (("older", "n1"), ("urgent", "n2")):
+        written.ask(key, vcore=5, priority=int(key == "urgent"))
+        written.reserve(key, node)
+    written.ask("rival", "hasty", vcore=5, priority=9)
+    assert [] == keys_of(written)
+    return written
+
+
+def keys_of(written: Written) -> list[str]:
+    return [key for _, key, _ in written.decide()]
+
+
+def test_those_with_a_reservation_go_first_on_other_nodes_in_their_order() -> None:
+    written = waiting_for_a_node()
+    written.node("n3", vcore=10)
+    assert ["urgent", "older"] == keys_of(written)
+    assert ["urgent", "older"] == keys_of(written), "what was refused comes first again"
+    written.node("n4", vcore=9)
+    assert ["urgent", "older", "rival"] == keys_of(written)
+
+
+def test_a_reservation_without_headroom_holds_up_nobody_elsewhere() -> None:
+    written = waiting_for_a_node()
+    written.reconfigure("root.default", max={"vcore": 4})
+    written.node("n3", vcore=6)
+    assert ["rival"] == keys_of(written)
+    written.reconfigure("root.default", max={"vcore": 9})
+    assert ["urgent"] == keys_of(written)
+
+
+def test_only_what_a_node_may_have_room_for_is_tried_elsewhere() -> None:
+    """However many nodes are kept, it costs nothing until a node has room."""
+    written = waiting_for_a_node()
+    reserver, roused = written.planner.reserver, written.planner.tree.roused
+    assert (None, {}) == (reserver.first_elsewhere(), roused)
+    written.node("n3", vcore=4)
+    assert {} == roused
+    written.node("n4", vcore=5)
+    assert ["urgent"] == keys_of(written)

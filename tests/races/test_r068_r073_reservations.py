@@ -89,6 +89,20 @@ def test_r070_reserved_here_and_placed_there() -> None:
     assert elsewhere > 0, "vacuous: it was never placed on another node than the one kept"
 
 
+def test_r070_each_repeat_that_is_placed_elsewhere_ends_a_reservation() -> None:
+    """An ask goes first everywhere as often as it has reservations, not as often as it waits."""
+    for seed in range(1, SEEDS + 1):
+        lab, kept = full(seed, n1=4, n2=4)
+        lab.ask("large", vcore=4, max_allocations=4, tags=OLD)
+        lab.settle()
+        assert lab.state.reservation_count == 2
+        lab.nodes(n3=4)
+        lab.settle()
+        assert "large" in lab.running()
+        assert kept.dropped == {"allocated on another node": 1}
+        assert lab.state.reservation_count == 2, "another repeat has had the node kept since"
+
+
 def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
     displaced = 0
     for seed in range(1, SEEDS + 1):

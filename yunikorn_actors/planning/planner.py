@@ -89,6 +89,7 @@ class Planner(View):
         self._place_first(proposals, limit)
         if self.reserved_nodes:
             self._place_reserved(proposals, limit)
+            self._place_elsewhere(proposals, limit)
         proposals.extend(self.gangs.swap(self, limit - len(proposals)))
         proposals.extend(self.gangs.admit(self, limit - len(proposals)))
         self.tree.top_up()
@@ -140,6 +141,11 @@ class Planner(View):
                 return
             if self.reserver.gate_of(ask, item) is None and ask.app.held_at() is None:
                 proposals.append(self._decide(ask, ask.app.leaf, node))
+
+    def _place_elsewhere(self, proposals: list[Proposal], limit: int) -> None:
+        """Whoever has a node kept goes first on all others too: then that one is free at last."""
+        while len(proposals) < limit and (ask := self.reserver.first_elsewhere()) is not None:
+            self._try(ask.app.leaf, ask, proposals)
 
     def _next(self, proposals: list[Proposal]) -> bool:
         """Make one decision, or file what could not be placed; False when nothing is left."""

@@ -3,8 +3,8 @@
 An ask that has waited for longer than the delay, that every quota allows and that some node could
 hold when empty, may have a node kept for it, the one with the least left over. Only so many nodes
 are kept that the cluster cannot freeze. An ask that can run on one node alone has it kept at once,
-beside others of its kind. What is reserved is tried first in every cycle; an ask whose reservation
-is old and which has had no headroom gives it up.
+beside others of its kind. An ask with a reservation is tried first in every cycle, on the node kept
+for it, then on the others if one has gained room. It gives up what is old when it has no headroom.
 
 Reserving is looked at again after something changed that can matter, and when an ask comes of age;
 `due_ns` says when that is.
@@ -14,15 +14,15 @@ from collections.abc import Iterator
 
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
-from yunikorn_actors.domain.reserving import reservations_max
+from yunikorn_actors.domain.reserving import reservations_max, used_up
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.best_nodes import BestNodes
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Use
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane
-from yunikorn_actors.planning.waiting import waiting_below
+from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.waiting import place_of, rank_of, waiting_below
 
 HOUR_NS = 3_600_000_000_000
 WAIT_NS = HOUR_NS
@@ -81,10 +81,33 @@ class Reserver:
     def _unused(self, ask: AskView) -> list[str]:
         """Return the reserved nodes that decisions on their way leave: each of them serves once.
 
-        No more are kept than repeats wait; the oldest are dropped first.
+        A decision for another node ends a reservation as well, the oldest first.
         """
-        unused = [id_ for id_ in ask.ask.reserved if (ask, id_) not in self._view.serving]
-        return unused[max(0, len(unused) - ask.open) :]
+        reserved = ask.ask.reserved
+        unused = [id_ for id_ in reserved if (ask, id_) not in self._view.serving]
+        elsewhere = ask.inflight - (len(reserved) - len(unused))
+        return unused[max(0, elsewhere, len(unused) - ask.open) :]
+
+    def first_elsewhere(self) -> AskView | None:
+        """Return the first ask with a reservation that may find room on a node not kept for it."""
+        asks: dict[QueueView, list[AskView]] = {}
+        roused = self._view.tree.roused
+        for shape in tuple(roused):
+            if shape.waits_for_node or not shape.reserved:
+                # It is looked at again when it is roused.
+                del roused[shape]
+                continue
+            for ask in shape.reserved:
+                if self._may_go_elsewhere(ask):
+                    asks.setdefault(ask.app.leaf, []).append(ask)
+        return min(asks[min(asks, key=place_of)], key=rank_of) if asks else None
+
+    def _may_go_elsewhere(self, ask: AskView) -> bool:
+        """Whether it is tried at all now, and a reservation would end with that."""
+        lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
+        if not ask.open or ask.app.entry is None or lane is None or not lane.is_open:
+            return False
+        return bool(self._unused(ask)) and used_up(self._view.state, ask.ask, "") is not None
 
     # -- asks that come to have a node kept
 

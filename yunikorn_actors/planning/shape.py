@@ -11,7 +11,7 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, saturated
 
 if TYPE_CHECKING:
-    from yunikorn_actors.planning.views import Lane
+    from yunikorn_actors.planning.views import AskView, Lane
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]
@@ -47,6 +47,7 @@ class Shape:
         "lanes",
         "oldest_ns",
         "required_node",
+        "reserved",
         "total",
         "waits_for_node",
         "wanted",
@@ -62,6 +63,8 @@ class Shape:
         for _, quantity in amounts:
             self.total += quantity
         self.lanes: dict[Lane, None] = {}
+        self.reserved: dict[AskView, None] = {}
+        """Asks with a node kept for them that could run elsewhere."""
         self.hopeless_at = NEVER
         """After this many changes of nodes none could hold it, were it empty."""
         self.oldest_ns = INT64_MAX

@@ -37,6 +37,8 @@ class Tree:
         self.shapes: dict[ShapeKey, Shape] = {}
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
+        self.roused: dict[Shape, None] = {}
+        """Shapes of asks with a reservation for which a node may have room all the same."""
         self.loose: dict[Gate, None] = {}
         """Where applications are held back and there may be places now."""
         self.resumed: dict[Lane, None] = {}
@@ -127,6 +129,7 @@ class Tree:
         """Nobody asks for it; an application held back that still does has nodes tried again."""
         self.waiting_shapes.pop(shape, None)
         shape.waits_for_node = False
+        self.rouse(shape)
         if self.shapes.get(shape.key) is shape:
             del self.shapes[shape.key]
 
@@ -270,11 +273,16 @@ class Tree:
     def _wake_shape(self, shape: Shape) -> None:
         del self.waiting_shapes[shape]
         shape.waits_for_node = False
+        self.rouse(shape)
         if not shape.lanes:
             self._forget(shape)
         for lane in shape.lanes:
             if lane.is_open:
                 self.open_lane(lane)
+
+    def rouse(self, shape: Shape) -> None:
+        if shape.reserved and not shape.waits_for_node:
+            self.roused[shape] = None
 
     def measure(self, capacity: Resource) -> None:
         """The cluster or the configuration changed: limits and shares have new measures.

@@ -165,7 +165,9 @@ class View(GangView):
         """Let the ask take part as one of another shape."""
         if view.open:
             self._shut(view, view.open)
+        view.shape.reserved.pop(view, None)
         view.resize(shape)
+        self._follow_reservations(view)
         self.resync(view)
         if view.app.app.task_groups:
             self.follow_gang(view.app)
@@ -264,6 +266,9 @@ class View(GangView):
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
         self._measure_claims(fact.application_id)
+        ask = self.ask_of(fact.application_id, fact.key)
+        if ask is not None:
+            self._follow_reservations(ask)
         self.refresh_node(self.nodes.views[fact.node_id])
 
     def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
@@ -277,11 +282,20 @@ class View(GangView):
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:
             self.keep_required(ask)
+            self._follow_reservations(ask)
         if ask is not None and ask.open:
             self.findings.look_into(ask)
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
         self.refresh_node(node)
+
+    def _follow_reservations(self, ask: AskView) -> None:
+        """An ask that has a node kept goes before others where any node has room for it."""
+        if ask.ask.reserved and not ask.shape.required_node:
+            ask.shape.reserved[ask] = None
+            self.tree.rouse(ask.shape)
+        else:
+            ask.shape.reserved.pop(ask, None)
 
     def _measure_claims(self, application_id: str) -> None:
         """What is promised to an ask bounds what the quotas leave to others."""

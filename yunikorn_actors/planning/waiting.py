@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from yunikorn_actors.planning.views import AppView, AskView, Lane, QueueView
+from yunikorn_actors.planning.views import AppView, AskView, ChildKey, Lane, QueueView
 
 
 def waiting_below(
@@ -26,6 +26,16 @@ def waiting_in(leaf: QueueView, counts: Callable[[Lane], bool]) -> Iterator[tupl
         ]
         for _, lane, ask in sorted(mine, key=_order):
             yield lane, ask
+
+
+def place_of(leaf: QueueView) -> tuple[ChildKey, ...]:
+    """Rank a leaf among all leaves."""
+    return tuple(level.key() for level in reversed(leaf.lineage[:-1]))
+
+
+def rank_of(ask: AskView) -> tuple[object, ...]:
+    """Rank an ask among all of its leaf."""
+    return (_rank(ask.app), ask.order)
 
 
 def _rank(app: AppView) -> tuple[object, ...]:

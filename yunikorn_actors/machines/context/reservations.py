@@ -12,7 +12,7 @@ from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import reservations_max
+from yunikorn_actors.domain.reserving import last_choice, reservations_max, used_up
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.machines.context.work import Partition, Work
 
@@ -89,7 +89,8 @@ def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node:
     """Keep the node for an ask for which others have to go; who only waited gives way."""
     drop_of_node(work, partition, node, "others have to go for another ask", required_too=False)
     if len(ask.reserved) >= ask.remaining:
-        _drop(work, partition, app, ask, _last_choice(partition, ask), "room is made elsewhere")
+        given_up = last_choice(partition.state, ask)
+        _drop(work, partition, app, ask, given_up, "room is made elsewhere")
     if partition.reports and ask.told is not WaitingState.RESERVED:
         work.tell_state(ask.spec, WaitingState.RESERVED, f"room is made on node {node.id}")
     work.record(
@@ -104,14 +105,6 @@ def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node:
             at_ns=work.now_ns,
         ),
     )
-
-
-def _last_choice(partition: Partition, ask: Ask) -> str:
-    """One that only waits goes before one for which others have to go."""
-    key = (ask.spec.application_id, ask.spec.key)
-    nodes = partition.state.nodes
-    ordinary = (id_ for id_ in ask.reserved if nodes[id_].reservations[key].is_ordinary)
-    return next(ordinary, ask.reserved[0])
 
 
 def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
@@ -166,11 +159,8 @@ def drop_barred_of(work: Work, partition: Partition, app: Application) -> None:
             drop_of_ask(work, partition, app, ask, "its gang comes first")
 
 
-def drop_of_ask(
-    work: Work, partition: Partition, app: Application, ask: Ask, reason: str, keep: int = 0
-) -> None:
-    """Keep at most so many reservations of an ask; the oldest go first."""
-    for node_id in ask.reserved[: max(0, len(ask.reserved) - keep)]:
+def drop_of_ask(work: Work, partition: Partition, app: Application, ask: Ask, reason: str) -> None:
+    for node_id in ask.reserved:
         _drop(work, partition, app, ask, node_id, reason)
 
 
@@ -178,19 +168,20 @@ def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
     """Return what was promised to the repeat that would be placed on this node."""
     if not ask.reserved:
         return None
-    settled = node_id if node_id in ask.reserved else ask.reserved[0]
-    if node_id not in ask.reserved and len(ask.reserved) < ask.remaining:
+    kept = used_up(state, ask, node_id)
+    if kept is None:
         return None
-    return state.nodes[settled].reservations[ask.spec.application_id, ask.spec.key].claim
+    return state.nodes[kept].reservations[ask.spec.application_id, ask.spec.key].claim
 
 
 def settle_reservations(
     work: Work, partition: Partition, app: Application, ask: Ask, node_id: str
 ) -> None:
-    """A repeat is about to be placed: its reservation, here or elsewhere, has served (R-070)."""
-    if node_id in ask.reserved:
-        _drop(work, partition, app, ask, node_id, "allocated")
-    drop_of_ask(work, partition, app, ask, "allocated on another node", keep=ask.remaining - 1)
+    """A repeat is about to be placed: its reservation, here or elsewhere, has served."""
+    kept = used_up(partition.state, ask, node_id)
+    if kept is not None:
+        reason = "allocated" if kept == node_id else "allocated on another node"
+        _drop(work, partition, app, ask, kept, reason)
 
 
 def _drop(
