@@ -210,8 +210,6 @@ class Reserver:
         proposals: list[Unreserve] = []
         for node_id in self._view.reserved_nodes:
             for item in self._view.nodes.views[node_id].node.reservations.values():
-                if item.required:
-                    continue
                 due_ns = item.made_ns + WAIT_NS
                 ask = self._view.ask_of(item.application_id, item.key)
                 if ask is None or self.gate_of(ask, item) is None:
