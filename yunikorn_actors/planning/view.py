@@ -46,6 +46,8 @@ class View(GangView):
             app.used = used_by(app, self.in_flight)
             self._assign_limits(app)
             self.follow_gang(app)
+            # What waits for a node may be refused by a quota from now on, and says so then.
+            self.findings.look_into_app(app)
         self.order_is_stale = True
         self.reserving_is_stale = True
 
