@@ -285,8 +285,6 @@ class View(GangView):
         if ask is not None:
             self.keep_required(ask)
             self._follow_reservations(ask)
-            if ask.shape.required_node:
-                self.tree.wake_required(fact.node_id)
         if ask is not None and ask.open:
             self.findings.look_into(ask)
             if ask.app.leaf.is_entitled:
