@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Shortage
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.resource import Resource
@@ -204,6 +205,12 @@ class View(GangView):
         if ask.ask.spec.placeholder:
             self.placeholder_came(ask.app, fact.uuid)
 
+    def _on_ask_shortage_changed(self, fact: f.AskShortageChanged) -> None:
+        """What is left of the ask may be short already: that was found by what was told before."""
+        ask = self.ask_of(fact.application_id, fact.key)
+        if fact.shortage is Shortage.NONE and ask is not None and ask.open:
+            self.findings.look_into(ask)
+
     def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:
         """The ask may have been resized, and its node replaced by another of the same id."""
         return held.resource == fact.resource and self.nodes.views.get(fact.node_id) is held.node
@@ -339,6 +346,7 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.AskAdded: View._on_ask_added,
     f.AskReplaced: View._on_ask_replaced,
     f.AskRemoved: View._on_ask_removed,
+    f.AskShortageChanged: View._on_ask_shortage_changed,
     f.AllocationCommitted: View._on_allocation_committed,
     f.AllocationRecovered: View._on_allocation_recovered,
     f.GangAdmitted: View.on_gang_admitted,

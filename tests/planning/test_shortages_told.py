@@ -1,0 +1,42 @@
+"""What the planner finds of shortages, against what has been told of them."""
+
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import Shortage
+
+
+def _told(written: Written, old: Shortage, new: Shortage) -> None:
+    written.record(
+        f.AskShortageChanged(
+            application_id=APP,
+            key="k",
+            queue=LEAF,
+            resource={"vcore": 3},
+            old_shortage=old,
+            shortage=new,
+            available={},
+            at_ns=written.now_ns,
+        )
+    )
+
+
+def _found(written: Written) -> set[Shortage | None]:
+    return {found.shortage for found in written.planner.findings.take()}
+
+
+def test_what_is_left_of_an_ask_is_short_again_when_it_was_told_to_fit() -> None:
+    """The refusal of the rest is found before the news that the first repeat fits are told."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 4})
+    written.node("n1", vcore=10)
+    written.add(APP)
+    written.ask("k", vcore=3, repeats=2)
+    written.plan()
+    assert {Shortage.QUEUE} == _found(written), "vacuous: nothing is short"
+    _told(written, Shortage.NONE, Shortage.QUEUE)
+    written.plan()
+    assert set() == _found(written)
+    _told(written, Shortage.QUEUE, Shortage.NONE)
+    written.plan()
+    assert {Shortage.QUEUE} == _found(written)
