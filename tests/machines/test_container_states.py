@@ -4,19 +4,13 @@ A quota goes first: only an ask that every quota allows has failed to find a nod
 """
 
 import pytest
-from support import APP, RM, Lab, Recorder, report
+from listening import Listening
+from support import APP, RM, Lab, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
-
-
-class Listening(Recorder):
-    def update_container_scheduling_state(
-        self, request: si.UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.heard.append(("container", request.allocation_key, request.state.name))
 
 
 def _lab(topology: TopologyName, *leaves: str, root: str = "") -> Lab:

@@ -1,21 +1,13 @@
 """Events say when what is left of a queue, or of a user's quota, is too little for an ask."""
 
 import pytest
+from listening import Listening
 from support import APP, Lab, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
-
-
-class Listening(Recorder):
-    """Hears container states; the events are the same for one that does not."""
-
-    def update_container_scheduling_state(
-        self, request: si.UpdateContainerSchedulingStateRequest
-    ) -> None:
-        self.heard.append(("container", request.allocation_key, request.state.name))
 
 
 def _config(leaf: str, *, limit: str = "") -> str:

@@ -80,30 +80,26 @@ def _request_alloc(fact: f.AllocationCommitted) -> EventRecord:
 
 
 def _app_released(fact: f.AllocationReleased) -> EventRecord:
-    return event_record(
-        _APP,
-        fact.application_id,
-        fact,
-        _REMOVE,
-        RELEASE_DETAILS[fact.type],
-        reference=fact.key,
-        resource=fact.resource,
-    )
+    return _app_loses(fact, RELEASE_DETAILS[fact.type])
 
 
 def _ask_ended(fact: f.AllocationReleased) -> EventRecord:
+    return _app_loses(fact, _D.REQUEST_CANCEL)
+
+
+def _app_loses(fact: f.AllocationReleased, detail: ChangeDetail) -> EventRecord:
     return event_record(
         _APP,
         fact.application_id,
         fact,
         _REMOVE,
-        _D.REQUEST_CANCEL,
+        detail,
         reference=fact.key,
         resource=fact.resource,
     )
 
 
-def _node_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
+def node_alloc(change: ChangeType, fact: Any) -> EventRecord:  # noqa: ANN401
     return event_record(
         _NODE,
         fact.node_id,
@@ -163,9 +159,9 @@ _GROUP_LEVELS = {
     change: tuple(partial(_group_usage, change, level) for level in range(DEPTH_MAX))
     for change in (_ADD, _REMOVE)
 }
-_COMMITTED = (_app_alloc, _request_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
-_RECOVERED = (_app_alloc, partial(_node_alloc, _ADD), partial(_queue_alloc, _ADD))
-_RELEASED = (_app_released, partial(_node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))
+_COMMITTED = (_app_alloc, _request_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RECOVERED = (_app_alloc, partial(node_alloc, _ADD), partial(_queue_alloc, _ADD))
+_RELEASED = (_app_released, partial(node_alloc, _REMOVE), partial(_queue_alloc, _REMOVE))
 _ENDED = (*_RELEASED, _ask_ended)
 _ByDepth = list[tuple[Builder, ...]]
 

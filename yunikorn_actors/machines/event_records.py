@@ -18,6 +18,7 @@ from yunikorn_actors.machines import (
     request_records,
 )
 from yunikorn_actors.machines.allocation_records import (
+    node_alloc,
     of_commitment,
     of_recovery,
     of_release,
@@ -50,8 +51,8 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.NodeActionRefused: (node_records.node_action_refused,),
     f.ReservationMade: (partial(node_records.reservation, ChangeType.ADD),),
     f.ReservationDropped: (partial(node_records.reservation, ChangeType.REMOVE),),
-    f.ForeignAllocationPut: (node_records.foreign_put,),
-    f.ForeignAllocationRemoved: (node_records.foreign_removed,),
+    f.ForeignAllocationPut: (partial(node_alloc, ChangeType.ADD),),
+    f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
     f.ClusterResized: (queue_records.root_max,),
     f.QueueRemoved: (queue_records.queue_removed,),
     f.VictimMarked: (preemption_records.victim,),

@@ -1,4 +1,4 @@
-"""What the facts about nodes tell, and about what is kept or runs there by others."""
+"""What the facts about nodes tell, and about whom they are kept for."""
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.event_record import Builder, event_record
@@ -76,30 +76,6 @@ def reservation(change: ChangeType, fact: f.ReservationMade | f.ReservationDropp
         fact,
         change,
         _D.NODE_RESERVATION,
-        reference=fact.key,
-        resource=fact.resource,
-    )
-
-
-def foreign_put(fact: f.ForeignAllocationPut) -> EventRecord:
-    return event_record(
-        _NODE,
-        fact.node_id,
-        fact,
-        _ADD,
-        _D.NODE_ALLOC,
-        reference=fact.key,
-        resource=fact.resource,
-    )
-
-
-def foreign_removed(fact: f.ForeignAllocationRemoved) -> EventRecord:
-    return event_record(
-        _NODE,
-        fact.node_id,
-        fact,
-        _REMOVE,
-        _D.NODE_ALLOC,
         reference=fact.key,
         resource=fact.resource,
     )
