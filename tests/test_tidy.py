@@ -16,7 +16,6 @@ from yunikorn_actors.cli import COMMANDS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "yunikorn_actors"
-FILE_MAX = 400
 FUNCTION_MAX = 60
 
 CORE = ("domain", "planning", "messages", "machines")
@@ -60,11 +59,6 @@ SOURCES = [
 
 
 # -- length
-
-
-def long_files(source: Source) -> list[str]:
-    lines = len(source.text.splitlines())
-    return [f"{source.module}: {lines} lines"] if lines > FILE_MAX else []
 
 
 def long_functions(source: Source) -> list[str]:
@@ -245,7 +239,6 @@ def _texts() -> Iterator[Source]:
 # -- the checks
 
 CHECKS: dict[str, Callable[[Source], list[str]]] = {
-    "files are short": long_files,
     "functions are short": long_functions,
     "nobody catches everything": blind_excepts,
     "nobody iterates over a set": set_iterations,
@@ -271,8 +264,6 @@ def _function(lines: int) -> str:
 
 
 PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = {
-    "a file at the limit": (long_files, "domain.x", "x = 1\n" * 400, []),
-    "a long file": (long_files, "domain.x", "x = 1\n" * 401, [": 401 lines"]),
     "a function at the limit": (long_functions, "domain.x", _function(60), []),
     "a long function": (long_functions, "domain.x", _function(61), [".f: 61 lines"]),
     "a long method": (
