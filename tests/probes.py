@@ -21,7 +21,7 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.clock import StandingClock
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
 
@@ -116,20 +116,6 @@ class ProbeTopology(Topology):
         return Probe(address, self._notebook)
 
 
-class SetClock(Clock):
-    """Shows what it is set to, from the moment on at which the simulator starts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.shown_ns = EPOCH_NS
-
-    def now_ns(self) -> int:
-        return self.shown_ns
-
-    def seconds_until(self, due_ns: int) -> float:
-        return PATIENCE_S if due_ns > self.shown_ns else 0.0
-
-
 def probed_core(
     notebook: Notebook,
     topology: TopologyName = "proposing",
@@ -209,17 +195,16 @@ class Lab(ABC):
 class ThreadsLab(Lab):
     def __init__(self, topology: TopologyName) -> None:
         super().__init__(topology)
-        self.clock = SetClock()
-        self.core: SchedulerCore = probed_core(self.notebook, topology)
-        self.core.clock = self.core._timers._clock = self.clock
+        self.clock = StandingClock(EPOCH_NS)
+        self.core: SchedulerCore = probed_core(self.notebook, topology, clock=self.clock)
         self.core.start()
 
     @property
     def now_ns(self) -> int:
-        return self.clock.shown_ns
+        return self.clock.now_ns()
 
     def rest(self) -> None:
-        wait_until(self._is_at_rest)
+        wait_until(self.core.is_settled)
 
     def run_until(self, condition: Callable[[], object]) -> None:
         wait_until(condition)
@@ -232,24 +217,9 @@ class ThreadsLab(Lab):
         self.notebook.let_go.set()
 
     def pass_time(self, until_ns: int) -> None:
-        self.clock.shown_ns = until_ns
-        timers = self.core._timers
-        with timers._condition:
-            timers._condition.notify()
-        wait_until(self._timers_sleep)
-
-    def _timers_sleep(self) -> bool:
-        """The timer thread has delivered all that is due, and waits."""
-        timers = self.core._timers
-        with timers._condition:
-            is_due = timers._heap and timers._heap[0][0] <= self.clock.shown_ns
-            return bool(timers._condition._waiters) and not is_due  # type: ignore[attr-defined]
-
-    def _is_at_rest(self) -> bool:
-        """Twice the same: nothing was handled while we looked, so no timer was armed."""
-        handled = self.core.handled
-        looks = [self._timers_sleep() and self.core.is_settled() for _ in range(2)]
-        return all(looks) and self.core.handled == handled
+        self.clock.move_to(until_ns)
+        self.core.clock_was_moved()
+        wait_until(lambda: (self.core.next_due_ns or until_ns + 1) > until_ns)
 
     def is_settled(self) -> bool:
         return self.core.is_settled()

@@ -15,6 +15,7 @@ from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
@@ -123,7 +124,7 @@ def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) ->
 
 def on_threads(path: Path, topology: TopologyName = "proposing") -> Path:
     """Several threads submit at the same time; the clock is fast, so that timers fire."""
-    with SchedulerCore(topology=topology, trace=path, time_scale=100) as core:
+    with SchedulerCore(topology=topology, trace=path, clock=RealClock(100)) as core:
         register(core)
         for number in range(4):
             node(core, f"n{number}", si.ActionFromRM.CREATE, 5)

@@ -8,6 +8,7 @@ from probes import PATIENCE_S, Lab, add_nodes, register, wait_until
 from support import RM, Recorder
 
 from yunikorn_actors import SchedulerCore
+from yunikorn_actors.runtime.clock import RealClock
 
 
 class Talkative(Recorder):
@@ -69,7 +70,7 @@ class Stuck(Talkative):
 
 def test_one_that_is_stuck_holds_up_the_dump_for_a_second() -> None:
     rm = Stuck()
-    with SchedulerCore(time_scale=20) as core:
+    with SchedulerCore(clock=RealClock(20)) as core:
         register(core, rm)
         add_nodes(core, "n1")
         wait_until(rm.is_inside.is_set)

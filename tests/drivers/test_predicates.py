@@ -8,6 +8,7 @@ from support import APP, RM, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, WouldBlock, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.sim.simulator import Simulator
 
 
@@ -93,7 +94,7 @@ class Sleeping(Recorder):
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_no_answer_within_a_second_is_a_no(topology: TopologyName) -> None:
     """The second is one of the world, also where the clock of the core runs faster."""
-    with SchedulerCore(topology=topology, time_scale=100) as core:
+    with SchedulerCore(topology=topology, clock=RealClock(100)) as core:
         slow, quick = Sleeping(), Recorder()
         register(core, slow)
         register(core, quick, "rm-2")

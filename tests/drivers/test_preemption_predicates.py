@@ -10,6 +10,7 @@ from support import RM, Recorder, ask
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
@@ -74,7 +75,7 @@ def test_what_was_agreed_to_comes_about_and_can_be_run_again(
     topology: TopologyName, tmp_path: Path
 ) -> None:
     path = tmp_path / "run.trace"
-    with SchedulerCore(topology=topology, time_scale=10, trace=path) as core:
+    with SchedulerCore(topology=topology, clock=RealClock(10), trace=path) as core:
         rm = preempting(core)
         rm.let_go.set()
         wait_until(lambda: ["p"] == list(rm.running.values()))
@@ -85,7 +86,7 @@ def test_what_was_agreed_to_comes_about_and_can_be_run_again(
 
 @topologies
 def test_no_answer_within_a_second_is_a_no(topology: TopologyName) -> None:
-    with SchedulerCore(topology=topology, time_scale=10) as core:
+    with SchedulerCore(topology=topology, clock=RealClock(10)) as core:
         rm = preempting(core)
         wait_until(lambda: has_refusals(core))
         rm.let_go.set()

@@ -36,6 +36,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.runtime.responses import ROOM, Response, Responses
 
 # -- the same calls
@@ -108,7 +109,7 @@ async def test_everything_in_one_stream_in_the_order_in_which_it_was_said() -> N
 
 @on_a_loop
 async def test_events_are_heard_from_the_moment_on_at_which_they_are_asked_for() -> None:
-    async with AsyncSchedulerCore(time_scale=1_000) as core:
+    async with AsyncSchedulerCore(clock=RealClock(1_000)) as core:
         handle = await register(core)
         events = handle.events()
         await core.update_node(node_request("n1"))

@@ -6,7 +6,7 @@ import pytest
 from probes import PATIENCE_S, Do
 
 from yunikorn_actors.messages.base import Cause, Envelope
-from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.runtime.timers import TimerThread
 
 HOUR_NS = 3600 * 10**9
@@ -16,7 +16,7 @@ MS = 10**6
 class Fired(queue.SimpleQueue[tuple[str, int]]):
     """What was delivered, and when."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: RealClock) -> None:
         super().__init__()
         self._clock = clock
 
@@ -31,7 +31,7 @@ def envelope(label: str) -> Envelope:
 
 
 def test_no_timer_fires_early() -> None:
-    clock = Clock()
+    clock = RealClock()
     fired = Fired(clock)
     timers = TimerThread(clock, fired.deliver)
     timers.start()
@@ -47,7 +47,7 @@ def test_no_timer_fires_early() -> None:
 
 
 def test_a_nearer_timer_wakes_a_thread_that_waits_for_a_far_one() -> None:
-    clock = Clock()
+    clock = RealClock()
     fired = Fired(clock)
     timers = TimerThread(clock, fired.deliver)
     timers.start()
@@ -60,7 +60,7 @@ def test_a_nearer_timer_wakes_a_thread_that_waits_for_a_far_one() -> None:
 
 @pytest.mark.parametrize("scale", [1, 1000])
 def test_a_clock_runs_at_its_scale(scale: int) -> None:
-    clock = Clock(scale)
+    clock = RealClock(scale)
     now = clock.now_ns()
     assert clock.now_ns() >= now
     assert clock.seconds_until(now + scale * HOUR_NS) == pytest.approx(3600, abs=60)
@@ -68,7 +68,7 @@ def test_a_clock_runs_at_its_scale(scale: int) -> None:
 
 
 def test_a_thread_that_is_stopped_before_it_waits_does_not_wait() -> None:
-    clock = Clock()
+    clock = RealClock()
     timers = TimerThread(clock, Fired(clock).deliver)
     timers.stop()
     timers.join(PATIENCE_S)

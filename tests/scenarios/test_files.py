@@ -1,11 +1,20 @@
-"""Every scenario file of this folder, on both topologies, in the simulator and on threads."""
+"""Every scenario file of this folder, on both topologies, in the simulator and on threads.
+
+On threads the clock stands and moves with `advance`. One file for each kind of timer runs on a real
+clock as well.
+"""
 
 from pathlib import Path
 
 import pytest
+from probes import wait_until
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.scenario.runner import RunOptions, run_file
+from yunikorn_actors.messages.base import Envelope, Message
+from yunikorn_actors.scenario.document import read_scenario
+from yunikorn_actors.scenario.drivers import ThreadsDriver
+from yunikorn_actors.scenario.runner import RunOptions, run_file, steps_of
+from yunikorn_actors.scenario.stage import Stage
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.yaml"))
@@ -33,3 +42,47 @@ def test_every_file_holds_on_threads(file: Path) -> None:
     expected = ((), None, True, 1)
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
     assert outcome.messages > 0
+
+
+ON_A_REAL_CLOCK = {
+    "ConfirmationDue": ("health/004-silent-resource-manager.yaml", 1_000),
+    "EventPushDue": ("limits/013-told-after-a-reload.yaml", 100),
+    "PlanningDue": ("health/003-everything-drains-to-zero.yaml", 100),
+    "QueueCleaningDue": ("queues/019-user-rule.yaml", 100),
+    "ApplicationTimerDue placeholder": ("gang-edges/resuming-count.yaml", 100),
+    "ApplicationTimerDue state": ("gang-disturbances/019-placeholder-resized.yaml", 100),
+}
+"""A kind of timer, a file in which it fires, and how much faster than the world the clock runs.
+
+What a callback may take is a second of the world at any scale: tests/drivers/test_predicates.py.
+"""
+
+
+@pytest.mark.parametrize("kind", ON_A_REAL_CLOCK)
+def test_each_kind_of_timer_fires_on_a_real_clock(kind: str) -> None:
+    """What the file expects is not asked: on a slow computer its steps take too much time."""
+    name, time_scale = ON_A_REAL_CLOCK[kind]
+    scenario = read_scenario(HERE / name)
+    driver = ThreadsDriver(
+        topology="proposing", settings=scenario.settings, trace=None, time_scale=time_scale
+    )
+    fired: dict[str, None] = {}
+    deliver = driver.core._timers._deliver
+
+    def listen(address: str, envelope: Envelope) -> object:
+        fired[_kind(envelope.message)] = None
+        return deliver(address, envelope)
+
+    driver.core._timers._deliver = listen
+    try:
+        stage = Stage(scenario, driver, None)
+        for step in steps_of(scenario):
+            stage.perform(step)
+        wait_until(lambda: kind in fired)
+    finally:
+        driver.close()
+
+
+def _kind(message: Message) -> str:
+    kind = getattr(message, "kind", "")
+    return f"{type(message).__name__} {kind}".rstrip()

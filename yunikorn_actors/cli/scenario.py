@@ -42,8 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--trace", type=Path, metavar="FILE", help="write the trace of the last run")
     run_.add_argument("--json", action="store_true", help="one JSON object for each file")
     run_.add_argument(
-        "--time-scale", type=_scale, default=100, metavar="FACTOR",
-        help="how much faster than the world the clock of threads runs (default: 100)",
+        "--time-scale", type=_scale, metavar="FACTOR",
+        help="let the clock of threads run, that much faster than the world; without it the clock "
+        "stands, and only `advance` moves it",
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.lanes import Lanes
 from yunikorn_actors.runtime.responses import Inbox, Responses
 from yunikorn_actors.runtime.shell import Shell
@@ -42,11 +43,11 @@ class AsyncSchedulerCore:
         instance: str = "",
         trace: str | Path | None = None,
         config: str | Path | None = None,
-        time_scale: int = 1,
+        clock: Clock | None = None,
     ) -> None:
         self._core = _Core(
             self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
-            config=config, time_scale=time_scale,
+            config=config, clock=clock,
         )  # fmt: skip
         self._lanes = Lanes()
         self._inboxes: dict[str, Inbox] = {}

@@ -1,12 +1,26 @@
-"""Real time: the wall clock at start plus the monotonic one, so that it never jumps.
+"""The clocks of a core on threads: one that runs with the world, one that moves when it is told to.
 
-A scale lets a core's clock run faster than the world; timers then wait that much less.
+Real time is the wall clock at start plus the monotonic one, so that it never jumps. A scale lets a
+core's clock run faster than the world; timers then wait that much less. With a standing clock
+nothing falls due because the computer is slow.
 """
 
 import time
+from typing import Protocol
 
 
-class Clock:
+class Clock(Protocol):
+    scale: int
+    """How much faster than the world it runs."""
+
+    def now_ns(self) -> int: ...
+
+    def seconds_until(self, due_ns: int) -> float:
+        """How long to wait in the world until this clock shows `due_ns`."""
+        ...
+
+
+class RealClock:
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
         self._wall_ns = time.time_ns()
@@ -16,5 +30,22 @@ class Clock:
         return self._wall_ns + (time.monotonic_ns() - self._start_ns) * self.scale
 
     def seconds_until(self, due_ns: int) -> float:
-        """How long to wait in the world until this clock shows `due_ns`."""
         return max(0.0, (due_ns - self.now_ns()) / self.scale / 1e9)
+
+
+class StandingClock:
+    """Shows the same time until somebody moves it, and tells the core (`clock_was_moved`)."""
+
+    scale = 1
+
+    def __init__(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    def move_to(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+
+    def seconds_until(self, due_ns: int) -> float:
+        return 0.0 if due_ns <= self._now_ns else float("inf")

@@ -39,7 +39,7 @@ from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime import accounts
-from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.recorder import Recorder
@@ -70,17 +70,17 @@ class SchedulerCore(Gateway):
         instance: str = "",
         trace: str | Path | None = None,
         config: str | Path | None = None,
-        time_scale: int = 1,
+        clock: Clock | None = None,
     ) -> None:
         """Make a core; `config`, a file or its text, is the administrator's configuration."""
-        self.clock = Clock(time_scale)
+        self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
         self.recorder: Recorder | None = None
         self.here = _Here()
         self._topology = Topology(
             topology,
-            settings=_outside(settings or Settings(), time_scale),
+            settings=_outside(settings or Settings(), self.clock.scale),
             instance=instance or secrets.token_hex(4),
         )
         self._trace = None if trace is None else Path(trace)
@@ -361,8 +361,17 @@ class SchedulerCore(Gateway):
         return self._shells.handled
 
     def is_settled(self) -> bool:
-        """Every message that was sent has been handled."""
-        return self._shells.is_settled()
+        """Every message that was sent has been handled, and no timer is due."""
+        return self._timers.is_settled(self._shells.is_settled)
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        return self._timers.next_due_ns()
+
+    def clock_was_moved(self) -> None:
+        """Tell the timers that a standing clock shows another time."""
+        self._timers.wake()
 
     def _header(self) -> dict[str, Any]:
         return {

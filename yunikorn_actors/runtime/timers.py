@@ -46,6 +46,26 @@ class TimerThread:
             for key in [key for key in self._armed if key[0] == address]:
                 del self._armed[key]
 
+    def wake(self) -> None:
+        """The clock was moved by hand."""
+        with self._condition:
+            self._condition.notify()
+
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        with self._condition:
+            return self._first_due_ns()
+
+    def is_settled(self, settled: Callable[[], bool]) -> bool:
+        """Whether nothing is due, and everybody else is at rest at the same moment.
+
+        Nobody can arm a timer and none is delivered while `settled` is asked, so both answers hold
+        together.
+        """
+        with self._condition:
+            due_ns = self._first_due_ns()
+            return (due_ns is None or due_ns > self._clock.now_ns()) and settled()
+
     def stop(self) -> None:
         with self._condition:
             self._stopping = True
@@ -61,23 +81,28 @@ class TimerThread:
                 if self._stopping:
                     return
                 due = self._next_due()
-            if due is not None:
-                self._deliver(*due)
+                if due is not None:
+                    self._deliver(*due)
 
     def _next_due(self) -> tuple[str, Envelope] | None:
         """Wait for the first timer, or for a change; the condition is held."""
-        if not self._heap:
+        due_ns = self._first_due_ns()
+        if due_ns is None:
             self._condition.wait()
-            return None
-        due_ns, number, key = self._heap[0]
-        armed = self._armed.get(key)
-        if armed is None or armed[0] != number:
-            heapq.heappop(self._heap)
             return None
         seconds = self._clock.seconds_until(due_ns)
         if seconds > 0:
             self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
             return None
-        heapq.heappop(self._heap)
-        del self._armed[key]
-        return key[0], armed[1]
+        _, _, key = heapq.heappop(self._heap)
+        return key[0], self._armed.pop(key)[1]
+
+    def _first_due_ns(self) -> int | None:
+        """Forget what was cancelled or armed anew, up to the first timer that still counts."""
+        while self._heap:
+            due_ns, number, key = self._heap[0]
+            armed = self._armed.get(key)
+            if armed is not None and armed[0] == number:
+                return due_ns
+            heapq.heappop(self._heap)
+        return None

@@ -1,7 +1,8 @@
-"""The two ways to run a core under a scenario: in virtual time on one thread, and for real.
+"""The ways to run a core under a scenario: in virtual time on one thread, and on real threads.
 
-On threads the clock of the core runs faster than the world, so waiting is shorter by that factor;
-rest is then a matter of watching: nothing under way for a little while.
+On threads the clock stands, and moves from timer to timer when the scenario advances: nothing falls
+due because a machine is slow, and a core is at rest exactly when nothing is under way. With a scale
+the clock runs, that much faster than the world; then rest is a matter of watching.
 """
 
 import time
@@ -15,6 +16,7 @@ from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.codec import TraceDigest, state_digest
+from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.sim.choosers import chooser_of
@@ -26,7 +28,7 @@ INSTANCE: Final = "scenario"
 """A part of every UUID: the same in each run, so that runs can be compared."""
 QUIET_S: Final = 0.02
 REST_TIMEOUT_S: Final = 5.0
-_POLL_S: Final = 0.001
+_POLL_S: Final = 0.0005
 
 
 class NoRest(CoreError, TimeoutError):  # noqa: N818 - as the other errors of the core
@@ -98,34 +100,54 @@ class SimulatorDriver:
 
 class ThreadsDriver:
     def __init__(
-        self, *, topology: TopologyName, settings: Settings, trace: Path | None, time_scale: int
-    ) -> None:
-        self._time_scale = time_scale
+        self, *, topology: TopologyName, settings: Settings, trace: Path | None,
+        time_scale: int | None = None,
+    ) -> None:  # fmt: skip
+        """Let the clock stand, or run faster than the world by a scale."""
+        self._standing = StandingClock(EPOCH_NS) if time_scale is None else None
+        self._time_scale = time_scale or 1
         self.core = SchedulerCore(
             topology=topology, settings=settings, instance=INSTANCE, trace=trace,
-            time_scale=time_scale,
+            clock=self._standing or RealClock(self._time_scale),
         )  # fmt: skip
         self.core.start()
         self._start_ns = self.core.clock.now_ns()
 
     def settle(self) -> None:
-        """Wait until nothing has been under way for a while, callbacks included."""
+        """Wait until nothing is under way, callbacks included; a running clock is watched."""
         deadline = time.monotonic() + REST_TIMEOUT_S
-        quiet_since = time.monotonic()
-        while (now := time.monotonic()) - quiet_since < QUIET_S:
+        quiet_s = QUIET_S if self._standing is None else 0.0
+        quiet_since: float | None = None
+        while True:
             if self.core.failure is not None:
                 raise self.core.failure
+            now = time.monotonic()
+            if not self.core.is_settled():
+                quiet_since = None
+            elif quiet_since is None:
+                quiet_since = now
+            if quiet_since is not None and now - quiet_since >= quiet_s:
+                return
             if now > deadline:
                 raise NoRest(
                     f"no rest within {REST_TIMEOUT_S:.0f} s: messages keep coming, or a handler "
                     "or callback does not return"
                 )
             time.sleep(_POLL_S)
-            if not self.core.is_settled():
-                quiet_since = time.monotonic()
 
     def advance(self, duration_ns: int) -> None:
-        time.sleep(duration_ns / self._time_scale / 1e9)
+        if self._standing is None:
+            time.sleep(duration_ns / self._time_scale / 1e9)
+            return
+        end_ns = self._standing.now_ns() + duration_ns
+        while (due_ns := self.core.next_due_ns) is not None and due_ns <= end_ns:
+            self._move_to(self._standing, due_ns)
+            self.settle()
+        self._move_to(self._standing, end_ns)
+
+    def _move_to(self, clock: StandingClock, now_ns: int) -> None:
+        clock.move_to(now_ns)
+        self.core.clock_was_moved()
 
     def report(self) -> Report:
         return Report(self.core.handled, self.core.clock.now_ns() - self._start_ns, None)

@@ -39,7 +39,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     """Run in this order up to the first that fails."""
     topology: TopologyName = "proposing"
     driver: DriverName = "sim"
-    time_scale: int = 100
+    time_scale: int | None = None
+    """Of the clock on threads; without one it stands, and moves as the scenario says."""
     trace: Path | None = None
     """Of the last run."""
     checkers: Callable[[], tuple[Checker, ...]] = default_checkers
@@ -128,7 +129,7 @@ def _failures(
 ) -> tuple[Failure, ...]:
     """Perform step by step; return what is wrong with the first step that has anything wrong."""
     stage = Stage(scenario, driver, Random(seed).random if seed else None)  # noqa: S311 - no secret
-    for step in _steps(scenario):
+    for step in steps_of(scenario):
         try:
             differences = stage.perform(step)
         except Exception as error:  # noqa: BLE001 - whatever the core raises belongs to the step
@@ -142,7 +143,8 @@ def _failures(
     return ()
 
 
-def _steps(scenario: Scenario) -> tuple[WrittenStep, ...]:
+def steps_of(scenario: Scenario) -> tuple[WrittenStep, ...]:
+    """Return its steps, the registration that it leaves out included."""
     first = scenario.steps[0].step
     implied = () if isinstance(first, Register) else (IMPLIED_REGISTRATION,)
     return (*implied, *scenario.steps)
