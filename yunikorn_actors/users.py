@@ -169,8 +169,8 @@ class Resolvers:
         name = self._brought.get(self._members.get(rm_id, ""), self._admin)
         users = self._users.get(name)
         if users is None:
-            lookup = self._lookups.get(name) or _unavailable(name)
-            users = self._users.setdefault(name, UserGroups(name, lookup, self._now_ns))
+            mine = UserGroups(name, self._lookups[name], self._now_ns)
+            users = self._users.setdefault(name, mine)
         return users
 
     def _forget_if_empty(self, group: str) -> None:
@@ -186,13 +186,3 @@ def _nobody(*, forced: bool) -> si.UserGroupInformation:
     if not forced:
         raise UserResolutionFailed("empty user cannot resolve: name the user of the application")
     return NOBODY
-
-
-def _unavailable(resolver: str) -> Lookup:
-    def lookup(user: str) -> tuple[str, ...] | None:
-        raise UserResolutionFailed(
-            f"user resolution failed: there is no resolver {resolver!r} to ask for {user!r}; set "
-            "another usergroupresolver.type, or send the groups with the application"
-        )
-
-    return lookup

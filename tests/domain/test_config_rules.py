@@ -23,10 +23,10 @@ def with_rules(*rules: str) -> str:
 
 
 REFUSALS = {
-    "unknown": ("{name: queue}", "unknown rule name 'queue'"),
-    "unknown parent": ("{name: user, parent: {name: mine}}", "unknown rule name 'mine'"),
-    "recovery": ("{name: recovery}", "unknown rule name 'recovery'"),
-    "test": ("{name: test}", "unknown rule name 'test'"),
+    "unknown": ("{name: queue}", "unknown rule name specified queue, failing placement rule config"),
+    "unknown parent": ("{name: user, parent: {name: mine}}", "unknown rule name specified mine, failing placement rule config"),
+    "recovery": ("{name: recovery}", "unknown rule name specified recovery, failing placement rule config"),
+    "test": ("{name: test}", "unknown rule name specified test, failing placement rule config"),
     "missing name": ("{create: true}", "invalid rule name ''"),
     "bad name": ("{name: 1user}", "invalid rule name '1user'"),
     "tag without value": ("{name: tag}", "a tag rule without a value"),

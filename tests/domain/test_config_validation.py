@@ -53,6 +53,8 @@ REFUSALS = {
     "limits differ": ("partitions:\n- limits: [{users: [bob], maxapplications: 1}]\n  queues:\n  - {name: root, limits: [{users: [bob], maxapplications: 2}]}\n", 2, "partition default", "partition limits and root queue limits are not equivalent"),
     "node sort policy": ("partitions:\n- queues: []\n  nodesortpolicy:\n    type: Fair\n", 4, "partition default", "undefined policy: Fair"),
     "negative weight": ("partitions:\n- queues: []\n  nodesortpolicy:\n    resourceweights:\n      vcore: 1.0\n      memory: -0.5\n", 6, "partition default", "negative weight -0.5 of resource 'memory'"),
+    "resolver that is missing": ("partitions:\n- queues: []\n  usergroupresolver:\n    type: ldap\n", 4, "partition default", "usergroupresolver 'ldap' cannot be served"),
+    "resolver for tests": ("partitions:\n- queues: []\n  usergroupresolver: {type: test}\n", 3, "partition default", "cannot be served"),
     "equal partitions": ("partitions:\n- queues: []\n- name: Default\n  queues: []\n", 3, "partition default", "duplicate partition name found with name default"),
     "equal partitions by case": ("partitions:\n- {name: gpu, queues: []}\n- {name: GPU, queues: []}\n", 3, "partition GPU", "duplicate partition name found with name GPU"),
     "brackets": ("partitions:\n- name: '[rm-1]gpu'\n  queues: []\n", 2, "partition [rm-1]gpu", "invalid partition name"),
@@ -95,8 +97,9 @@ CHECKS = [
     ("limits", "maxapplications: 2", "maxapplications: 1", "not equivalent"),
     ("queue", "submitacl: a b c", "submitacl: '*'", "multiple spaces"),
     ("resources", "resources: {max: {a: x}}", "resources: {max: {a: 1}}", "invalid quantity"),
-    ("rules", "name: none", "name: provided", "unknown rule name"),
+    ("rules", "name: none", "name: provided", "unknown rule name specified"),
     ("node_sort", "type: best", "type: fair", "undefined policy"),
+    ("resolver", "type: ldap", "type: os", "cannot be served"),
     ("applications", "maxapplications: 0", "maxapplications: 1", "maxApplications"),
     ("limit_resources", "memory: 6", "memory: 5", "limit of user 'bob' with {memory: 6}"),
     ("limit_applications", "maxapplications: 0", "maxapplications: 1", "limit of user 'bob' with maxapplications unset"),
@@ -108,6 +111,7 @@ partitions:
 - limits: [{{users: [bob], maxapplications: 1, maxresources: {{memory: 5}}}}]
   placementrules: [{{{rules}}}]
   nodesortpolicy: {{{node_sort}}}
+  usergroupresolver: {{{resolver}}}
   queues:
   - name: root
     {structure}

@@ -4,16 +4,25 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from eventful import LIMITED, ONE_AT_A_TIME, ONE_OF_BOB, TEAM, a_life, lab_of, reloaded
+from eventful import (
+    LIMITED,
+    ONE_AT_A_TIME,
+    ONE_OF_BOB,
+    TEAM,
+    a_life,
+    lab_of,
+    reloaded,
+    root_with,
+)
 from support import AFTER_HISTORY_NS, APP, CONFIG, QUEUE, RM, Lab, report
 
 from yunikorn_actors import si
+from yunikorn_actors.machines.context.releases import BY_RM
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.si import ChangeDetail as Detail
 from yunikorn_actors.si import ChangeType, EventType
 
 NODE, QUEUE_, OWNER = EventType.NODE, EventType.QUEUE, EventType.USERGROUP
-_T = si.TerminationType
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -45,7 +54,7 @@ def test_who_may_not_run_is_told_on_change_only(
     assert ["more-of-app-2", "of-app-2"] == lab.running()
 
 
-@pytest.mark.parametrize("type_", [_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM])
+@pytest.mark.parametrize("type_", sorted(BY_RM))
 def test_a_resource_manager_that_gives_no_reason(type_: si.TerminationType) -> None:
     """It cancels; only a node that leaves takes its work along."""
     lab = lab_of(CONFIG, "proposing")
@@ -67,7 +76,7 @@ def _cancelled_asks(lab: Lab) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("type_", [_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM])
+@pytest.mark.parametrize("type_", sorted(BY_RM))
 def test_an_ask_goes_with_the_last_of_its_allocations(type_: si.TerminationType) -> None:
     lab = lab_of(CONFIG, "proposing")
     lab.ask("a")
@@ -244,6 +253,34 @@ def test_the_size_of_the_cluster_is_the_maximum_of_the_root() -> None:
         if it.object_id in {"n2", "root"} and it.event_change_detail is not Detail.DETAILS_NONE
     ]
     assert [Detail.NODE_DECOMISSION, Detail.QUEUE_MAX, Detail.QUEUE_MAX] == kinds[-3:]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_configuration_of_a_queue_is_told_to_its_end(topology: TopologyName) -> None:
+    """It changes, drains, comes back, drains again and goes."""
+    lab = lab_of(root_with("{name: default}, {name: leaving}"), topology)
+    for leaf in (
+        "{name: leaving, maxapplications: 1}",
+        "{name: other}",
+        "{name: leaving, maxapplications: 1}",
+        "{name: other}",
+    ):
+        lab.configure(root_with(f"{{name: default}}, {leaf}"))
+    lab.advance(10)
+    told = [
+        (it.event_change_type, it.event_change_detail, it.message)
+        for it in lab.simulator.events().records
+        if it.object_id == "root.leaving"
+    ]
+    draining = (ChangeType.SET, Detail.QUEUE_CONFIG, "queue state: Draining")
+    assert [
+        (ChangeType.ADD, Detail.DETAILS_NONE, ""),
+        (ChangeType.SET, Detail.QUEUE_CONFIG, ""),
+        draining,
+        (ChangeType.SET, Detail.QUEUE_CONFIG, "queue state: Active"),
+        draining,
+        (ChangeType.REMOVE, Detail.QUEUE_CONFIG, ""),
+    ] == told
 
 
 def test_an_action_that_makes_no_sense_is_told() -> None:

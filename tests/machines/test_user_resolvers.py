@@ -12,7 +12,7 @@ from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.simulator import Simulator
-from yunikorn_actors.users import NOBODY, UNKNOWN_NS, Resolvers, UserResolutionFailed
+from yunikorn_actors.users import UNKNOWN_NS, Resolvers
 
 FORCE = {si.APP_TAG_CREATE_FORCE: "true"}
 
@@ -35,7 +35,7 @@ def config(resolver: str, *, partitions: tuple[str, ...] = ("default",)) -> str:
     return "\n".join(lines)
 
 
-OS, DEFAULT, LDAP = config("os"), config(""), config("ldap")
+OS, DEFAULT = config("os"), config("")
 
 
 def resolvers() -> Resolvers:
@@ -103,18 +103,6 @@ def test_who_moves_to_another_group_takes_nothing_along() -> None:
     table.join("rm-2", "east", None)
     assert ("bob",) == groups_of_bob(table, "rm-1")
     assert ("bob",) == groups_of_bob(table, "rm-2")
-
-
-def test_a_resolver_that_is_not_there_knows_nobody_and_says_so() -> None:
-    table = resolvers()
-    table.join("rm-1", "", parse_config(LDAP))
-    with pytest.raises(
-        UserResolutionFailed, match="user resolution failed: there is no resolver 'ldap'"
-    ):
-        groups_of_bob(table)
-    forced = table.users_of("rm-1").resolve(ugi("bob"), forced=True)
-    assert ugi("bob", "nogroup") == forced
-    assert NOBODY == table.users_of("rm-1").resolve(None, forced=True)
 
 
 # -- through the door, in the simulator

@@ -14,6 +14,7 @@ NUMBERS = {
         "TIMEOUT": 2,
         "PREEMPTED_BY_SCHEDULER": 3,
         "PLACEHOLDER_REPLACED": 4,
+        "SCHEDULING_FAILED_ON_RM": 5,
     },
     si.ActionFromRM: {
         "UNKNOWN_ACTION_FROM_RM": 0,

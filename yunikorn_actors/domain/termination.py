@@ -13,3 +13,5 @@ class TerminationType(IntEnum):
     TIMEOUT = 2
     PREEMPTED_BY_SCHEDULER = 3
     PLACEHOLDER_REPLACED = 4
+    SCHEDULING_FAILED_ON_RM = 5
+    """The resource manager could not bind it, so it gives it back: a release of its own."""

@@ -19,8 +19,14 @@ def _queue_added(fact: f.QueueAdded) -> EventRecord:
 
 
 def queue_removed(fact: f.QueueRemoved) -> EventRecord:
-    detail = _D.DETAILS_NONE if fact.managed else _D.QUEUE_DYNAMIC
+    detail = _D.QUEUE_CONFIG if fact.managed else _D.QUEUE_DYNAMIC
     return event_record(_QUEUE, fact.path, fact, _REMOVE, detail)
+
+
+def queue_state(fact: f.QueueStateChanged) -> EventRecord:
+    """Only the configuration makes a queue drain, or brings it back."""
+    message = f"queue state: {fact.state.value}"
+    return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_CONFIG, message=message)
 
 
 def _queue_config(fact: f.QueueReconfigured) -> EventRecord:

@@ -41,10 +41,14 @@ class Views:
 
     @cached_property
     def apps(self) -> dict[str, Any]:
-        """The living application of an id, else the latest that ended and was not removed."""
+        """The living application of an id, else the latest that ended and was not removed.
+
+        One that was refused never ran, so it is shown only where nothing else of its id is.
+        """
+        by_weight = sorted(self._partition["finished"], key=lambda app: app["state"] != "Rejected")
         ended = {
             app["application"]: {"state": app["state"], "queue": app["queue"], **_NOTHING_HELD}
-            for app in self._partition["finished"]
+            for app in by_weight
             if not self._rm.has_removed(self._partition_name, app["application"])
         }
         living = {id_: _living(app) for id_, app in self._partition["applications"].items()}

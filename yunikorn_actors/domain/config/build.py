@@ -25,7 +25,8 @@ from yunikorn_actors.domain.config.written import (
 )
 from yunikorn_actors.domain.resource import Resource, is_zero
 
-_RESOLVERS = ("os", "ldap", "test")
+_RESOLVER = "os"
+"""The one that has a name; any other name means that nothing is looked up."""
 
 
 def partition_config(partition: PartitionSite) -> PartitionConfig:
@@ -41,7 +42,7 @@ def partition_config(partition: PartitionSite) -> PartitionConfig:
         node_sort=_node_sort(written.nodesortpolicy),
         preemption_enabled=written.preemption.enabled,
         quota_preemption_enabled=written.preemption.quotapreemptionenabled,
-        user_group_resolver=resolver if resolver in _RESOLVERS else "",
+        user_group_resolver=resolver if resolver == _RESOLVER else "",
     )
 
 

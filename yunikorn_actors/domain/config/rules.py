@@ -75,7 +75,7 @@ def _own_faults(at: _At) -> Iterator[Fault]:
         what = f"invalid rule name {rule.name!r}"
         yield at.fault(line, what, f"use one of {', '.join(KNOWN_RULES)}")
     elif rule.name.lower() not in KNOWN_RULES:
-        what = f"unknown rule name {rule.name!r}"
+        what = f"unknown rule name specified {rule.name}, failing placement rule config"
         yield at.fault(line, what, f"use one of {', '.join(KNOWN_RULES)}")
     yield from _VALUE_CHECKS.get(rule.name.lower(), _any_value)(at)
     if rule.filter is not None:

@@ -22,6 +22,8 @@ from yunikorn_actors.domain.config.site import PartitionSite, Site, meaning, sit
 from yunikorn_actors.domain.config.written import WrittenConfig
 
 NODE_SORT_POLICIES: Final = ("fair", "binpacking")
+UNSERVED_RESOLVERS: Final = ("ldap", "test")
+"""YuniKorn has them and nobody here can ask them: every application would be rejected."""
 
 
 def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:
@@ -113,6 +115,14 @@ def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
             yield partition.fault(weight.line, what, "use 0 or more")
 
 
+def _resolver_faults(partition: PartitionSite) -> Iterator[Fault]:
+    written = partition.written.usergroupresolver
+    if written.type in UNSERVED_RESOLVERS:
+        what = f"usergroupresolver {written.type!r} cannot be served: there is no such resolver yet"
+        remedy = "use os, or none and send the groups with each application"
+        yield partition.fault(written.line_of("type"), what, remedy)
+
+
 def _application_faults(partition: PartitionSite) -> Iterator[Fault]:
     for site in partition.root.walk():
         most = site.written.maxapplications
@@ -141,6 +151,7 @@ CHECKS: Final[tuple[Callable[[PartitionSite], Iterator[Fault] | list[Fault]], ..
     resource_faults,
     rule_faults,
     _node_sort_faults,
+    _resolver_faults,
     _application_faults,
     lambda partition: resource_hierarchy_faults(partition.root),
     lambda partition: application_hierarchy_faults(partition.root),

@@ -18,7 +18,7 @@ from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
 _T = TerminationType
-BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM})
+BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
 """These the resource manager decides by itself, and hears an echo; the others confirm."""
 TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
 ECHO = "allocation remove as per RM request"
@@ -44,7 +44,7 @@ def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> 
                 at_ns=work.now_ns,
             ),
         )
-    # An unknown type is the resource manager's word too; as a fact it would mean a lost node.
+    # What it decides is one thing to all others; unknown as a fact would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
     for app in _applications(partition, item.application_id):
         gone = _matching(app, item)
