@@ -67,6 +67,8 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("the planner knows queues", lambda p: p.tree.queues.pop("root.other")),
     ("used of queue root.default", lambda p: p.tree.queues[LEAF].used.update(vcore=4)),
     ("used of queue root ", lambda p: p.in_flight.clear()),
+    ("9 wait in queue root.default", lambda p: setattr(p.tree.queues[LEAF], "waiting", 9)),
+    ("app-1 places 1 placeholders", lambda p: setattr(next(iter(p.apps.values())), "placing", 1)),
     ("ask b: 2 may be tried", lambda p: setattr(_ask(p, "b"), "open", 2)),
     ("ask a: 0 may be tried, 1 wait, 0 in flight", lambda p: setattr(_ask(p, "a"), "inflight", 0)),
     ("queue root.default has something to try and is not shown", lambda p: _shown(p, LEAF)),

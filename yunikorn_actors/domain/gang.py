@@ -31,9 +31,12 @@ def is_held_back(app: Application, spec: AskSpec) -> bool:
     return is_held(app) if spec.placeholder else waits_for_placeholder(app, spec)
 
 
-def waits_for_placeholder(app: Application, spec: AskSpec) -> bool:
-    """Whether a real ask must not be placed plainly: its gang, or its group, is not through."""
-    if app.waiting_placeholders:
+def waits_for_placeholder(app: Application, spec: AskSpec, on_their_way: int = 0) -> bool:
+    """Whether a real ask must not be placed plainly: its gang, or its group, is not through.
+
+    So many placeholders are on their way already and do not wait.
+    """
+    if app.waiting_placeholders > on_their_way:
         return True
     group = app.task_groups.get(spec.task_group)
     return group is not None and group.alive > 0

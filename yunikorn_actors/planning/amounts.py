@@ -87,15 +87,24 @@ class Amounts:
             level.starting.pop(app.app.serial, None)
             self.tree.wake_held(level)
 
-    def _let_go(self, held: InFlight) -> InFlight:
-        held.ask.inflight -= 1
+    def _settle(self, held: InFlight) -> None:
+        """The decision is in flight no longer."""
+        ask, app = held.ask, held.ask.app
+        ask.inflight -= 1
+        if ask.is_placeholder:
+            app.placing -= 1
         self._settle_reserved(held)
         self._settle_limits(held)
-        if held.ask.app.starting:
-            self._started(held.ask.app)
-        spec = held.ask.ask.spec
-        self._give_back(held.ask.app, held.leaf, held.resource, is_placeholder=spec.placeholder)
+        if app.starting:
+            self._started(app)
+
+    def _let_go(self, held: InFlight) -> InFlight:
+        self._settle(held)
+        app, is_placeholder = held.ask.app, held.is_placeholder
+        self._give_back(app, held.leaf, held.resource, is_placeholder=is_placeholder)
         self.free_node(held.node, held.resource)
+        if is_placeholder:
+            self.follow_gang(app)
         return held
 
     def _settle_reserved(self, held: InFlight) -> None:
@@ -177,7 +186,9 @@ class Amounts:
 
     def resync(self, ask: AskView) -> None:
         """Let as many repeats take part as wait, are not in flight, and no gang holds back."""
-        wanted = max(0, ask.ask.remaining - ask.inflight)
+        waiting = wanted = max(0, ask.ask.remaining - ask.inflight)
+        if waiting != ask.waiting:
+            self.wait(ask, waiting - ask.waiting)
         if wanted and ask.app.app.task_groups and self._is_barred(ask):
             wanted = 0
         repeats = wanted - ask.open
@@ -190,7 +201,7 @@ class Amounts:
         spec, app = ask.ask.spec, ask.app
         if spec.placeholder:
             return not app.is_admitting and is_held(app.app)
-        if not waits_for_placeholder(app.app, spec):
+        if not waits_for_placeholder(app.app, spec, app.placing):
             return False
         self.gangs.look(app)
         return True
@@ -202,12 +213,16 @@ class Amounts:
                 self.resync(ask)
             self.stale_leaves[app.leaf] = None
 
-    def _open(self, ask: AskView, repeats: int) -> None:
-        was_open = ask.open > 0
-        ask.open += repeats
+    def wait(self, ask: AskView, repeats: int) -> None:
+        """So many repeats more wait, or fewer, held back by their gang or not."""
+        ask.waiting += repeats
         total = repeats * ask.shape.total
         for level in ask.app.leaf.lineage:
             level.waiting += total
+
+    def _open(self, ask: AskView, repeats: int) -> None:
+        was_open = ask.open > 0
+        ask.open += repeats
         if not was_open:
             ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
             self.tree.add_ask(ask)
@@ -227,9 +242,6 @@ class Amounts:
 
     def _shut(self, ask: AskView, repeats: int) -> None:
         ask.open -= repeats
-        total = repeats * ask.shape.total
-        for level in ask.app.leaf.lineage:
-            level.waiting -= total
         if not ask.open:
             self.tree.drop_ask(ask)
 
@@ -237,15 +249,21 @@ class Amounts:
 
     def watch(self, app: AppView, ask: Ask) -> AskView:
         shape = self.tree.shape_of(ask.spec)
-        watched = AskView(app, ask, shape, ask.spec.resource, ask.order())
+        spec = ask.spec
+        watched = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
         app.asks[ask.spec.key] = watched
         self.resync(watched)
         self.stale_leaves[app.leaf] = None
         return watched
 
-    def unwatch(self, view: AskView) -> None:
+    def _withdraw(self, view: AskView) -> None:
+        """Nothing of the ask as it is takes part, or waits."""
         if view.open:
             self._shut(view, view.open)
+        self.wait(view, -view.waiting)
+
+    def unwatch(self, view: AskView) -> None:
+        self._withdraw(view)
         view.gone = True
         del view.app.asks[view.ask.spec.key]
 

@@ -6,7 +6,8 @@ the planner keeps up to date step by step. For simulations and tests.
 
 from collections.abc import Iterator
 
-from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
 from yunikorn_actors.domain.resource import (
     Resource,
     charge,
@@ -16,7 +17,7 @@ from yunikorn_actors.domain.resource import (
     pruned,
 )
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.views import Lane, QueueView
+from yunikorn_actors.planning.views import AppView, Lane, QueueView
 
 
 def contradictions(planner: Planner) -> list[str]:
@@ -60,19 +61,40 @@ def _queues(planner: Planner) -> Iterator[str]:
             if view in held.leaf.lineage:
                 charge(used, held.resource)
         yield from _differ(f"used of queue {path}", view.used, used)
+        waiting = sum(_waiting(app) for app in planner.apps.values() if view in app.leaf.lineage)
+        if waiting != view.waiting:
+            yield f"{view.waiting} wait in queue {path}, should be {waiting}"
+
+
+def _waiting(app: AppView) -> int:
+    return sum(
+        ask.shape.total * max(0, ask.ask.remaining - ask.inflight) for ask in app.asks.values()
+    )
 
 
 def _asks(planner: Planner) -> Iterator[str]:
     for app in planner.apps.values():
+        placing = sum(
+            held.ask.app is app and held.ask.is_placeholder for held in planner.in_flight.values()
+        )
+        if app.placing != placing:
+            yield f"{app.app.id} places {app.placing} placeholders, should be {placing}"
         for key, ask in app.app.asks.items():
             view = app.asks.get(key)
             inflight = 0 if view is None else view.inflight
             kept = 0 if view is None else view.open
             wanted = max(0, ask.remaining - inflight)
-            if is_held_back(app.app, ask.spec) and not (ask.spec.placeholder and app.is_admitting):
+            if _is_held_back(app, ask):
                 wanted = 0
             if kept != wanted:
                 yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
+
+
+def _is_held_back(app: AppView, ask: Ask) -> bool:
+    """Whether its gang keeps an ask from being tried, with what is decided and not settled yet."""
+    if ask.spec.placeholder:
+        return is_held(app.app) and not app.is_admitting
+    return waits_for_placeholder(app.app, ask.spec, app.placing)
 
 
 def _order(planner: Planner) -> Iterator[str]:

@@ -19,6 +19,8 @@ class InFlight(Struct):
     node: NodeView
     resource: Resource
     limits: tuple[LimitView, ...]
+    is_placeholder: bool
+    """The ask may be sent again as another kind."""
     goes_first: bool = False
     """Nobody else is to have what was freed for it before it has been tried everywhere."""
 
@@ -27,6 +29,6 @@ def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
     """Return what an application uses: what is allocated, and what is on its way."""
     used = dict(app.app.allocated)
     for held in in_flight.values():
-        if held.ask.app is app and not held.ask.ask.spec.placeholder:
+        if held.ask.app is app and not held.is_placeholder:
             charge(used, held.resource)
     return used

@@ -97,7 +97,7 @@ class Gangs:
         held = app.is_schedulable and not app.is_admitting and is_held(record)
         self._hold(app, held)
         alive = tuple(name for name, group in record.task_groups.items() if group.alive)
-        bars = (held, record.waiting_placeholders > 0, alive)
+        bars = (held, record.waiting_placeholders > app.placing, alive)
         changed = bars != app.bars
         app.bars = bars
         return changed
@@ -333,6 +333,8 @@ class Gangs:
         self.withdraw(ask.app, placeholder.uuid)
         if is_swap:
             ask.inflight += 1
+            planner.wait(ask, -1)
+            planner.tree.rekey(ask.app.leaf)
         if node is not None:
             planner.nodes.take(node, ask.resource)
         return proposal_id

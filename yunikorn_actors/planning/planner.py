@@ -253,7 +253,9 @@ class Planner(View):
     def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
         resource, record = ask.resource, ask.ask
         proposal_id = self.next_id()
-        self.in_flight[proposal_id] = InFlight(ask, leaf, node, resource, ask.app.limits)
+        self.in_flight[proposal_id] = InFlight(
+            ask, leaf, node, resource, ask.app.limits, ask.is_placeholder
+        )
         ask.inflight += 1
         if record.reserved:
             self.serving[ask, node.id] = None
@@ -262,8 +264,12 @@ class Planner(View):
         for limit in ask.app.limits:
             limit.take(ask.app, resource)
         self.nodes.take(node, resource)
-        self._use(ask.app, leaf, resource, is_placeholder=record.spec.placeholder)
+        self._use(ask.app, leaf, resource, is_placeholder=ask.is_placeholder)
+        self.wait(ask, -1)
         self._shut(ask, 1)
+        if ask.is_placeholder:
+            ask.app.placing += 1
+            self.follow_gang(ask.app)
         self.tree.rekey(leaf)
         spec = record.spec
         return Allocate(

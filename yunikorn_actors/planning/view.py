@@ -165,11 +165,14 @@ class View(GangView):
             self.refresh_targets(app, ask)
 
     def reshape(self, view: AskView, shape: Shape) -> None:
-        """Let the ask take part as one of another shape."""
-        if view.open:
-            self._shut(view, view.open)
+        """Let the ask take part as one of another shape, or of another kind."""
+        self._withdraw(view)
         view.shape.reserved.pop(view, None)
+        was_placeholder = view.is_placeholder
         view.resize(shape)
+        if view.is_placeholder is not was_placeholder:
+            on_their_way = sum(1 for held in self.in_flight.values() if held.ask is view)
+            view.app.placing += on_their_way if view.is_placeholder else -on_their_way
         self._follow_reservations(view)
         self.resync(view)
         if view.app.app.task_groups:
@@ -193,11 +196,7 @@ class View(GangView):
         held = self.in_flight.pop(fact.proposal_id, None)
         if held is not None and self._is_as_held(held, fact):
             ask = held.ask
-            ask.inflight -= 1
-            self._settle_reserved(held)
-            self._settle_limits(held)
-            if ask.app.starting:
-                self._started(ask.app)
+            self._settle(held)
         else:
             ask = self._commit_of_another(fact, held)
         if not ask.ask.remaining and not ask.inflight:
@@ -212,8 +211,9 @@ class View(GangView):
             self.findings.look_into(ask)
 
     def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:
-        """The ask may have been resized, and its node replaced by another of the same id."""
-        return held.resource == fact.resource and self.nodes.views.get(fact.node_id) is held.node
+        """The ask may be another by now, and its node replaced by another of the same id."""
+        is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
+        return is_same and self.nodes.views.get(fact.node_id) is held.node
 
     def _commit_of_another(self, fact: f.AllocationCommitted, held: InFlight | None) -> AskView:
         """Placed by the resource manager, or with a size that the proposal did not know."""

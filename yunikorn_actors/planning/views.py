@@ -49,13 +49,18 @@ class Lane:
 
 
 class AskView(Struct, eq=False):
-    """An ask as the planner sees it: `open` repeats are neither placed nor in flight."""
+    """An ask as the planner sees it: `waiting` repeats are neither placed nor in flight.
+
+    Those of them that no gang holds back are `open`.
+    """
 
     app: "AppView"
     ask: Ask
     shape: Shape
     resource: Resource
     order: tuple[int, int, int]
+    is_placeholder: bool = False
+    waiting: int = 0
     open: int = 0
     inflight: int = 0
     gone: bool = False
@@ -69,6 +74,7 @@ class AskView(Struct, eq=False):
         self.shape = shape
         self.resource = self.ask.spec.resource
         self.order = self.ask.order()
+        self.is_placeholder = self.ask.spec.placeholder
 
 
 PileEntry = tuple[tuple[int, int, int], AskView]
@@ -90,6 +96,7 @@ class AppView:
         "node_policy",
         "owner",
         "piles",
+        "placing",
         "priority",
         "starting",
         "submitted_ns",
@@ -125,6 +132,8 @@ class AppView:
         """Its place among the gangs that wait for admission."""
         self.is_admitting = False
         """Its admission is in flight, and counts already."""
+        self.placing = 0
+        """Placeholders on their way: decided, so its real asks wait for them no longer."""
         self.usable: dict[str, dict[str, Allocation]] = {}
         """Placeholders that may be swapped, by task group and UUID."""
 
@@ -207,7 +216,8 @@ class QueueView:
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
         self.used: Resource = {}
         self.waiting = 0
-        """Total of all amounts that wait below; breaks ties between equal shares."""
+        """Total of all amounts that wait below, held back by a gang or not: it breaks ties between
+        equal shares."""
         self.fair_max: Resource = {}
         self.denominators: Resource = {}
         self.limit: Resource | None = None
