@@ -5,14 +5,13 @@ timer) names an epoch that is gone; it is counted and does nothing.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationEvent
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
-from yunikorn_actors.machines.context.lifecycle import advance
+from yunikorn_actors.machines.context.lifecycle import fail
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
@@ -162,7 +161,7 @@ class Estate:
 
     def _empty(self, work: Work, partition: Partition) -> None:
         for id_, app in tuple(partition.state.applications.items()):
-            advance(work, partition, app, ApplicationEvent.FAIL, PARTITION_REMOVED)
+            fail(work, partition, app, PARTITION_REMOVED)
             remove_application(work, partition, id_)
         for node in tuple(partition.state.nodes.values()):
             remove_node(work, partition, node)

@@ -123,6 +123,12 @@ def _link(work: Work, partition: Partition, app: Application, group: str) -> Non
     )
 
 
+def fail(work: Work, partition: Partition, app: Application, message: str) -> None:
+    """It is Failing from here on; only `settle` makes it Failed, when nothing of it is charged."""
+    if app.state is not ApplicationState.FAILING:
+        advance(work, partition, app, ApplicationEvent.FAIL, message)
+
+
 def settle(work: Work, partition: Partition, app: Application, *, work_ended: bool = False) -> None:
     """Let the state follow after something of the application went away.
 

@@ -15,6 +15,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     advance,
     allocation_of_timer,
     current_timer,
+    fail,
     settle,
     timer_has_fired,
 )
@@ -64,8 +65,10 @@ def _expire_gang(work: Work, partition: Partition, app: Application) -> None:
             withdraw_ask(work, partition, app, ask, _T.TIMEOUT, why)
     _give_back_placeholders(work, partition, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
-        event = ApplicationEvent.FAIL if fails else ApplicationEvent.RESUME
-        advance(work, partition, app, event, GANG_EXPIRED)
+        if fails:
+            fail(work, partition, app, GANG_EXPIRED)
+        else:
+            advance(work, partition, app, ApplicationEvent.RESUME, GANG_EXPIRED)
     settle(work, partition, app)
 
 
@@ -86,7 +89,7 @@ def _expire_application(work: Work, partition: Partition, app: Application) -> N
             withdraw_ask(work, partition, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
     for allocation in tuple(app.allocations.values()):
         request_release(work, partition, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
-    advance(work, partition, app, ApplicationEvent.FAIL, APPLICATION_EXPIRED)
+    fail(work, partition, app, APPLICATION_EXPIRED)
     settle(work, partition, app)
 
 
