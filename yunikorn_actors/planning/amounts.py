@@ -113,7 +113,7 @@ class Amounts:
 
     def free_node(self, node: NodeView, amount: Resource) -> None:
         """Something leaves a node, unless the node itself has gone, or come back as another."""
-        if self.nodes.views.get(node.id) is node:
+        if self.nodes.knows(node):
             self.nodes.give_back(node, amount)
             self.wake_for_node(node)
 

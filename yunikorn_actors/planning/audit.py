@@ -16,6 +16,7 @@ from yunikorn_actors.domain.resource import (
     discharge,
     pruned,
 )
+from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.views import AppView, Lane, QueueView
 
@@ -44,11 +45,19 @@ def _nodes(planner: Planner) -> Iterator[str]:
         for amount in planner.coming_to(view):
             discharge(free, amount)
         yield from _differ(f"free of node {id_}", view.free, free)
+        keeping = sum(1 for node in _kept_on_their_way(planner) if node is view)
+        if view.keeping != keeping:
+            yield f"node {id_} is to be kept {view.keeping} times, {keeping} are on their way"
         if (view.entry is not None) is not view.is_open:
             yield f"node {id_} is in the order although it takes no work, or the reverse"
     entries = [view.entry for view in planner.nodes.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
+
+
+def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
+    reserved = [node for _, node in planner.reserver.in_flight.values()]
+    return [*reserved, *(held.node for held in planner.preemptor.in_flight.values())]
 
 
 def _queues(planner: Planner) -> Iterator[str]:

@@ -18,7 +18,7 @@ class BestNodes:
         self._nodes = nodes
         self._shape: Shape | None = None
         self._ranked: list[Rank] = []
-        """The best is the last; what has changed since does not count."""
+        """The best is the last; what has changed since, or gone, does not count."""
 
     def find(self, shape: Shape) -> NodeView | None:
         """Return the open node with the least left over; the first in order among equals."""
@@ -28,7 +28,8 @@ class BestNodes:
             changed, ranked = self._nodes.changed, self._ranked
         while ranked:
             view = ranked[-1][1][2]
-            if view not in changed and not shape.is_refused(view.id, Use.KEEPING):
+            is_graded = self._nodes.knows(view) and view not in changed
+            if is_graded and not shape.is_refused(view.id, Use.KEEPING):
                 break
             ranked.pop()
         ranks = [rank for view in changed if (rank := _rank(shape, view)) is not None]

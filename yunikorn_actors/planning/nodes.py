@@ -91,6 +91,10 @@ class NodeIndex:
         self.views[view.id] = view
         self._measure(view)
 
+    def knows(self, view: NodeView) -> bool:
+        """Whether it is there, and not one of the same name that came later."""
+        return self.views.get(view.id) is view
+
     def discard(self, view: NodeView) -> None:
         del self.views[view.id]
         self._displace(view)

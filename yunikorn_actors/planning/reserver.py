@@ -37,19 +37,19 @@ class Reserver:
         self.best_nodes = BestNodes(view.nodes)
         self.due_ns = NEVER_NS
         """When something that waits comes of age."""
-        self.in_flight: dict[int, tuple[AskView, str]] = {}
-        """Reservations on their way: the ask, and the node that they keep."""
+        self.in_flight: dict[int, tuple[AskView, NodeView]] = {}
+        """Reservations on their way, made or given up: the ask, and its node."""
 
     def settle(self, proposal_id: int) -> bool:
         """Take a proposal out of flight; False where it is not one of these."""
         held = self.in_flight.pop(proposal_id, None)
         if held is None:
             return False
-        held[0].keeping -= 1
-        self._view.keep_required(held[0])
+        ask, node = held
+        ask.keeping -= 1
+        self._view.keep_required(ask)
         self._view.was_freed = True
-        node = self._view.nodes.views.get(held[1])
-        if node is not None:
+        if self._view.nodes.knows(node):
             node.keeping -= 1
             self._view.refresh_node(node)
         return True
@@ -190,7 +190,7 @@ class Reserver:
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
         view = self._view
         proposal_id = view.next_id()
-        self.in_flight[proposal_id] = (ask, node.id)
+        self.in_flight[proposal_id] = (ask, node)
         ask.keeping += 1
         node.keeping += 1
         view.refresh_node(node)
@@ -234,9 +234,10 @@ class Reserver:
 
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
         proposal_id = self._view.next_id()
-        self.in_flight[proposal_id] = (ask, node_id)
+        node = self._view.nodes.views[node_id]
+        self.in_flight[proposal_id] = (ask, node)
         ask.keeping += 1
-        self._view.nodes.views[node_id].keeping += 1
+        node.keeping += 1
         return Unreserve(
             proposal_id=proposal_id,
             application_id=record.spec.application_id,

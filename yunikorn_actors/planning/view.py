@@ -213,7 +213,7 @@ class View(GangView):
     def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
         is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
-        return is_same and self.nodes.views.get(fact.node_id) is held.node
+        return is_same and self.nodes.knows(held.node)
 
     def _commit_of_another(self, fact: f.AllocationCommitted, held: InFlight | None) -> AskView:
         """Placed by the resource manager, or with a size that the proposal did not know."""

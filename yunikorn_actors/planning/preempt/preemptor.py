@@ -77,7 +77,7 @@ class Preemptor:
         if held.ask is not None:
             held.ask.keeping -= 1
             view.keep_required(held.ask)
-        if held.node is not None and view.nodes.views.get(held.node.id) is held.node:
+        if held.node is not None and view.nodes.knows(held.node):
             held.node.keeping -= 1
             view.refresh_node(held.node)
         view.preempting_is_stale = view.was_freed = True
