@@ -348,7 +348,7 @@ class Player:
         """Whatever is not zero although nothing runs and nothing waits (G29)."""
         current = self.simulator._registered.values()
         left: dict[str, Any] = {
-            "timers": self.simulator._timers,
+            "timers": list(self.simulator._timers),
             "callbacks": [it for it in self.simulator._callbacks if it not in current],
         }
         for name, partition in self.context.partitions.items():

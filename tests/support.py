@@ -320,7 +320,7 @@ class Lab:
             "users": state.users,
             "allocations": state.allocation_count,
             "in flight": self.planner.in_flight,
-            "timers": self.simulator._timers,
+            "timers": list(self.simulator._timers),
             "callback errors": self.simulator.callback_errors,
         }
         for queue in state.queues.values():

@@ -6,13 +6,13 @@ when somebody advances it. Callbacks of resource managers are mailboxes too: a c
 core from inside one is a message like any other.
 """
 
-import heapq
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any, Protocol
 
 from yunikorn_actors import si
+from yunikorn_actors.armed import ArmedTimers
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.errors import NoReply, WouldBlock
 from yunikorn_actors.gateway import Gateway
@@ -86,8 +86,7 @@ class Simulator(Gateway):
         self._channels: dict[Channel, deque[tuple[int, Envelope]]] = {}
         self._sent = count()
         self._steps: dict[str, int] = {}
-        self._timers: dict[tuple[str, str], tuple[int, Envelope]] = {}
-        self._heap: list[tuple[int, int, tuple[str, str]]] = []
+        self._timers = ArmedTimers()
         self._at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus; None between messages."""
 
@@ -121,19 +120,16 @@ class Simulator(Gateway):
         """
         self.settle()
         target = self.now_ns + duration_ns
-        while self._heap and self._heap[0][0] <= target:
-            self.now_ns = max(self.now_ns, self._heap[0][0])
+        while (due_ns := self._timers.first_due_ns()) is not None and due_ns <= target:
+            self.now_ns = max(self.now_ns, due_ns)
             self._fire_due()
             self.settle()
         self.now_ns = target
 
     def _fire_due(self) -> None:
-        while self._heap and self._heap[0][0] <= self.now_ns:
-            _, number, key = heapq.heappop(self._heap)
-            armed = self._timers.get(key)
-            if armed is not None and armed[0] == number:
-                del self._timers[key]
-                self._put((TIMER, key[0]), armed[1])
+        while (due_ns := self._timers.first_due_ns()) is not None and due_ns <= self.now_ns:
+            to, envelope = self._timers.pop()
+            self._put((TIMER, to), envelope)
 
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
@@ -196,28 +192,21 @@ class Simulator(Gateway):
             case CallRm():
                 self._send(address, effect.callback, effect.call)
             case SetTimer():
-                self._arm(address, effect)
+                envelope = self._envelope(TIMER, effect.message)
+                self._timers.arm(address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
-                self._timers.pop((address, effect.name), None)
+                self._timers.cancel(address, effect.name)
             case StartMachine():
                 self.machines[effect.address] = self._topology.build(effect.kind, effect.arguments)
             case StopMachine():
                 self._stop(effect.address)
-
-    def _arm(self, address: str, effect: SetTimer) -> None:
-        number = next(self._sent)
-        envelope = self._envelope(TIMER, effect.message)
-        key = (address, effect.name)
-        self._timers[key] = (number, envelope)
-        heapq.heappush(self._heap, (effect.due_ns, number, key))
 
     def _stop(self, address: str) -> None:
         self.machines.pop(address, None)
         self._callbacks.pop(address, None)
         for channel in [channel for channel in self._channels if channel[1] == address]:
             del self._channels[channel]
-        for timer in [timer for timer in self._timers if timer[0] == address]:
-            del self._timers[timer]
+        self._timers.cancel_all(address)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         outside = to == GATEWAY or is_reply(to)

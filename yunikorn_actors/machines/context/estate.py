@@ -11,7 +11,7 @@ from yunikorn_actors.machines.context.applications import remove_application, re
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
-from yunikorn_actors.machines.context.lifecycle import fail
+from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
@@ -199,7 +199,10 @@ class Estate:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
         partition = self.partitions.pop(name)
         closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
-        effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=closed)]
+        effects: list[Effect] = [
+            Send(to=EVENT_PUBLISHER, message=closed),
+            *cancelled_histories(partition),
+        ]
         if partition.scheduler is not None:
             effects.append(StopMachine(address=partition.scheduler))
         gone = Declined(reason=f"partition {name} has gone")

@@ -21,7 +21,7 @@ from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
 from yunikorn_actors.machines.context.work import Partition, Work
-from yunikorn_actors.machines.machine import CancelTimer, SetTimer
+from yunikorn_actors.machines.machine import CancelTimer, Effect, SetTimer
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
     HistoryExpiryDue,
@@ -262,6 +262,13 @@ def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
             ),
         )
     )
+
+
+def cancelled_histories(partition: Partition) -> list[Effect]:
+    """The partition goes, and what is remembered of its applications with it."""
+    return [
+        CancelTimer(name=_history_timer(partition, serial)) for serial in partition.state.finished
+    ]
 
 
 def forget_rejected(work: Work, partition: Partition) -> None:

@@ -1,0 +1,70 @@
+"""Timers that are armed, the first due first: for a thread that waits, and for a simulator.
+
+A timer that is cancelled or armed anew leaves its entry in the heap, where it costs nothing until
+it comes up. Such entries never make up more than half of the heap: then it is made anew. So what is
+kept is bounded by what is armed, however far away the cancelled timers were due.
+"""
+
+import heapq
+from collections.abc import Iterator
+from itertools import count
+
+from yunikorn_actors.messages.base import Envelope
+
+Key = tuple[str, str]
+"""Address and name."""
+
+
+class ArmedTimers:
+    """A name armed again replaces the former; among those due together the first armed is first."""
+
+    def __init__(self) -> None:
+        self._armed: dict[Key, tuple[int, Envelope]] = {}
+        self._heap: list[tuple[int, int, Key]] = []
+        self._numbers = count()
+
+    def __len__(self) -> int:
+        return len(self._armed)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._armed)
+
+    def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
+        key, number = (address, name), next(self._numbers)
+        self._armed[key] = (number, envelope)
+        heapq.heappush(self._heap, (due_ns, number, key))
+        self._sift()
+
+    def cancel(self, address: str, name: str) -> None:
+        if self._armed.pop((address, name), None) is not None:
+            self._sift()
+
+    def cancel_all(self, address: str) -> None:
+        """Nobody is at this address any more."""
+        for key in [key for key in self._armed if key[0] == address]:
+            del self._armed[key]
+        self._sift()
+
+    def first_due_ns(self) -> int | None:
+        """When the first timer is due that counts; None where none is armed."""
+        while self._heap and not self._counts(self._heap[0]):
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self) -> tuple[str, Envelope]:
+        """Take the first out, with its address; one is armed."""
+        assert self.first_due_ns() is not None
+        _, _, key = heapq.heappop(self._heap)
+        _, envelope = self._armed.pop(key)
+        return key[0], envelope
+
+    def _counts(self, entry: tuple[int, int, Key]) -> bool:
+        _, number, key = entry
+        armed = self._armed.get(key)
+        return armed is not None and armed[0] == number
+
+    def _sift(self) -> None:
+        """Each making anew drops as many as it keeps, so it is paid for by who left them there."""
+        if len(self._heap) > 2 * len(self._armed):
+            self._heap = [entry for entry in self._heap if self._counts(entry)]
+            heapq.heapify(self._heap)
