@@ -46,6 +46,11 @@ ABOUT_TIMERS = """\
 Completing and Starting have a timer ([settings](settings.md)). An application that has ended is
 shown until its history expires.
 """
+ABOUT_THE_LOG = f"""\
+The state dump lists for each application, as `state_log`, when it entered which state. Of one that
+idles between its tasks, and so goes to and fro for as long as it lives, the newest
+{a.STATE_LOG_MAX} entries are kept; `state_log_dropped` counts those that have gone.
+"""
 ABOUT_QUEUES = """\
 A queue that the configuration no longer describes is `Draining`: what is in it goes on, nothing new
 comes in, and it goes some seconds after it became empty ([settings](settings.md)). One that is
@@ -275,6 +280,7 @@ def states() -> str:
                 ),
             ),
             ABOUT_TIMERS,
+            ABOUT_THE_LOG,
             "## Queues\n",
             f"A queue is one of {', '.join(f'`{state.value}`' for state in QueueState)}.",
             ABOUT_QUEUES,

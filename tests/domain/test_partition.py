@@ -9,7 +9,7 @@ from support import Lab
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationSpec, ApplicationState
+from yunikorn_actors.domain.application import STATE_LOG_MAX, ApplicationSpec, ApplicationState
 from yunikorn_actors.domain.partition import _APPLY, PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.resource import Resource
@@ -171,10 +171,24 @@ def test_a_finished_application_leaves_everything_but_a_memory(written: Written)
     (finished,) = written.state.finished.values()
     assert (ApplicationState.COMPLETED, LEAF) == (finished.state, finished.queue)
     assert ["New", "Accepted", "Running", "Completing", "Completed"] == [
-        state.value for _, state in finished.state_log
+        state.value for _, state in finished.state_log.entries
     ]
     written.record(f.ApplicationForgotten(serial=serial, at_ns=1))
     assert {} == written.state.finished
+
+
+def test_of_a_long_life_the_newest_states_are_kept(written: Written) -> None:
+    """An application that idles between its tasks, more often than anybody wants to read."""
+    written.move(APP, ApplicationState.RUNNING)
+    for _ in range(STATE_LOG_MAX):
+        written.move(APP, ApplicationState.COMPLETING)
+        written.move(APP, ApplicationState.RUNNING)
+    log = written.application().state_log
+    assert (STATE_LOG_MAX, 3 + STATE_LOG_MAX) == (len(log.entries), log.dropped)
+    assert ["Completing", "Running"] * (STATE_LOG_MAX // 2) == [s.value for _, s in log.entries]
+    assert sorted(log.entries) == log.entries
+    shown = snapshot(written.state)["applications"][APP]
+    assert (STATE_LOG_MAX, log.dropped) == (len(shown["state_log"]), shown["state_log_dropped"])
 
 
 def test_a_rejected_application_was_never_active(written: Written) -> None:

@@ -132,6 +132,26 @@ class Timer(Struct, frozen=True, kw_only=True):
     due_ns: int
 
 
+STATE_LOG_MAX = 100
+
+
+class StateLog(Struct):
+    """When an application entered which state, the newest last.
+
+    One that idles between its tasks goes to and fro for as long as it lives, so the oldest entries
+    go, and how many have gone is counted.
+    """
+
+    entries: list[tuple[int, ApplicationState]]
+    dropped: int = 0
+
+    def note(self, at_ns: int, state: ApplicationState) -> None:
+        self.entries.append((at_ns, state))
+        if len(self.entries) > STATE_LOG_MAX:
+            del self.entries[0]
+            self.dropped += 1
+
+
 class FinishedApplication(Struct, kw_only=True):
     """What is remembered of an application that has ended, or was never taken."""
 
@@ -140,7 +160,7 @@ class FinishedApplication(Struct, kw_only=True):
     queue: str
     state: ApplicationState
     message: str
-    state_log: list[tuple[int, ApplicationState]]
+    state_log: StateLog
 
 
 class Application:
@@ -193,7 +213,7 @@ class Application:
         self.state = ApplicationState.NEW
         self.submitted_ns = now_ns
         self.started_ns = 0
-        self.state_log: list[tuple[int, ApplicationState]] = [(now_ns, ApplicationState.NEW)]
+        self.state_log = StateLog([(now_ns, ApplicationState.NEW)])
         self.timers: dict[str, Timer] = {}
         self.asks: dict[str, Ask] = {}
         self.allocations: dict[str, Allocation] = {}

@@ -33,6 +33,7 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationState,
     FinishedApplication,
+    StateLog,
     Timer,
 )
 from yunikorn_actors.domain.books import (
@@ -139,7 +140,7 @@ class PartitionState:
             queue="",
             state=REJECTED,
             message=fact.reason,
-            state_log=[(fact.at_ns, REJECTED)],
+            state_log=StateLog([(fact.at_ns, REJECTED)]),
         )
 
     def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
@@ -147,7 +148,7 @@ class PartitionState:
         if app is None or app.serial != fact.serial:
             finished = self.finished[fact.serial]
             finished.state = fact.state
-            finished.state_log.append((fact.at_ns, fact.state))
+            finished.state_log.note(fact.at_ns, fact.state)
             return
         counted, counts = app.state in COUNTS_AS_RUNNING, fact.state in COUNTS_AS_RUNNING
         if counted is not counts:
@@ -160,7 +161,7 @@ class PartitionState:
         app.state = fact.state
         if fact.state in GANG_IS_OVER:
             gang_changes.dissolve_gang(self, app)
-        app.state_log.append((fact.at_ns, fact.state))
+        app.state_log.note(fact.at_ns, fact.state)
         if fact.state in LEAVES_USER_COUNT:
             for usage in (*app.usages, *app.group_usages):
                 usage.running.pop(app.serial, None)

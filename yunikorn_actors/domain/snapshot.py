@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import msgpack
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.application import Application, FinishedApplication
+from yunikorn_actors.domain.application import Application, FinishedApplication, StateLog
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -116,7 +116,7 @@ def _application(app: Application) -> dict[str, Any]:
         "group": app.group,
         "submitted_ns": app.submitted_ns,
         "started_ns": app.started_ns,
-        "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
+        **_state_log(app.state_log),
         "allocated": _amounts(app.allocated),
         "placeholders": _amounts(app.placeholders),
         "pending": _amounts(app.pending),
@@ -177,7 +177,14 @@ def _finished(app: FinishedApplication) -> dict[str, Any]:
         "state": app.state.value,
         "queue": app.queue,
         "message": app.message,
-        "state_log": [[at_ns, state.value] for at_ns, state in app.state_log],
+        **_state_log(app.state_log),
+    }
+
+
+def _state_log(log: StateLog) -> dict[str, Any]:
+    return {
+        "state_log": [[at_ns, state.value] for at_ns, state in log.entries],
+        "state_log_dropped": log.dropped,
     }
 
 
