@@ -346,7 +346,7 @@ class Player:
 
     def leftovers(self) -> dict[str, Any]:
         """Whatever is not zero although nothing runs and nothing waits (G29)."""
-        current = self.simulator._registered.values()
+        current = [it.callback for it in self.simulator._registered.values()]
         left: dict[str, Any] = {
             "timers": list(self.simulator._timers),
             "callbacks": [it for it in self.simulator._callbacks if it not in current],

@@ -1,8 +1,9 @@
 """How many requests of a resource manager have been taken and not handled yet.
 
 The gateway counts what it takes. Now and then a mark follows the requests to where they are
-handled, and comes back with its count. Above the bound a caller waits at the gateway, so the core's
-mailboxes stay bounded however fast a resource manager talks.
+handled, waits there until their answers have been taken, and comes back with its count. Above the
+bound a caller waits at the gateway, so the core's mailboxes stay bounded however fast a resource
+manager talks, and however slowly it listens.
 """
 
 import threading
@@ -32,6 +33,7 @@ class Backlog:
             return self._taken if self._taken % max(1, self._max // MARKS) == 0 else 0
 
     def handled(self, count: int) -> None:
+        """Take what a mark says; one of a call that a signal interrupted may come late."""
         with self._changed:
             self._handled = max(self._handled, count)
             self._changed.notify_all()

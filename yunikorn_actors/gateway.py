@@ -5,11 +5,12 @@ groups are resolved here too, because a machine reads nothing. Two drivers stand
 (threads, simulator); each says how a message is posted and how an answer is awaited.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -68,16 +69,33 @@ _Answer = TypeVar("_Answer", bound=Message)
 _Request = TypeVar("_Request", si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
 
 
+class _Registration(NamedTuple):
+    """What the gateway knows of a resource manager that has been accepted."""
+
+    callback: str
+    """The mailbox in front of it."""
+    tells_state: bool
+    """Whether it says something of its own state."""
+    backlog: Backlog
+
+
 class Gateway(ABC):
     """The calls of the scheduler interface, and questions about the state."""
 
     def __init__(self, *, lookups: Mapping[str, Lookup], now_ns: Callable[[], int]) -> None:
         self._resolvers = Resolvers(lookups, now_ns)
-        self._backlogs: dict[str, Backlog] = {}
-        self._registered: dict[str, str] = {}
-        """Resource managers that have been accepted, each with the mailbox of its callback."""
-        self._diagnosed: dict[str, None] = {}
-        """Those whose callback says something of their own state."""
+        self._order = threading.RLock()
+        """Who is registered, and what RmProxy is sent of it and of their requests: one step.
+
+        Nobody waits for anything while holding it, so a callback may take it as well.
+        """
+        self._registered: dict[str, _Registration] = {}
+        self._coming: dict[str, str] = {}
+        """Callbacks whose registration is not answered yet, each with its resource manager.
+
+        They stand in the order in which RmProxy hears of them. What is said of a resource manager
+        later overtakes them: their answers then come too late to change who is registered.
+        """
         self._registrations = count(1)
         self._calls = count(1)
         self._streams = count(1)
@@ -88,8 +106,8 @@ class Gateway(ABC):
     def _post(self, address: str, message: Message, stimulus: str) -> None: ...
 
     @abstractmethod
-    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
-        """Post what `question` makes of a reply address, and wait for the answer."""
+    def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
+        """Have a question with this reply address posted, and wait for the answer."""
 
     @abstractmethod
     def _check_running(self) -> None:
@@ -124,43 +142,50 @@ class Gateway(ABC):
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
         self._open_callback(address, callback)
-        try:
-            self._await_acceptance(
-                RM_PROXY,
-                lambda reply_to: RegistrationRequested(
-                    request=request,
-                    config=config,
-                    callback=address,
-                    hears_states=_overrides(callback, "update_container_scheduling_state"),
-                    has_predicates=_overrides(callback, "predicates"),
-                    has_preemption_predicates=_overrides(callback, "preemption_predicates"),
-                    extra=extra,
-                    reply_to=reply_to,
-                ),
-                "register",
+        name = self._name("register")
+
+        def post(reply_to: str) -> None:
+            requested = RegistrationRequested(
+                request=request,
+                config=config,
+                callback=address,
+                hears_states=_overrides(callback, "update_container_scheduling_state"),
+                has_predicates=_overrides(callback, "predicates"),
+                has_preemption_predicates=_overrides(callback, "preemption_predicates"),
+                extra=extra,
+                reply_to=reply_to,
             )
+            with self._order:
+                self._post(RM_PROXY, requested, name)
+                self._coming[address] = request.rm_id
+
+        try:
+            _check_accepted(self._await_answer(post, name), name)
         except BaseException:
+            self._coming.pop(address, None)
             self._close_callback(address)
             raise
-        self._resolvers.join(request.rm_id, request.policy_group, config)
-        self._registered[request.rm_id] = address
-        self._diagnosed.pop(request.rm_id, None)
-        if _overrides(callback, "get_state_dump"):
-            self._diagnosed[request.rm_id] = None
-        self._bound(request.rm_id, extra)
+        tells_state = _overrides(callback, "get_state_dump")
+        with self._order:
+            if address in self._coming:
+                self._overtake(request.rm_id, address)
+                self._resolvers.join(request.rm_id, request.policy_group, config)
+                self._leave(request.rm_id)
+                backlog = Backlog(extra.unhandled_max)
+                self._registered[request.rm_id] = _Registration(address, tells_state, backlog)
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         self._check(request, si.AllocationRequest)
-        self._take(request.rm_id, AllocationsRequested(request=request), "allocation")
+        self._take(request, AllocationsRequested(request=request), "allocation")
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         self._check(request, si.ApplicationRequest)
-        self._take(request.rm_id, self._with_groups(request), "application")
+        self._take(request, self._with_groups(request), "application")
 
     def update_node(self, request: si.NodeRequest) -> None:
         self._check(request, si.NodeRequest)
-        self._take(request.rm_id, NodesRequested(request=request), "node")
+        self._take(request, NodesRequested(request=request), "node")
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Reload; when the configuration is refused nothing has changed.
@@ -172,7 +197,7 @@ class Gateway(ABC):
         if not request.rm_id:
             self._administer(parse_config(request.config))
             return
-        self._check_registered(request.rm_id, si.UpdateConfigurationRequest.__name__)
+        self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
         config = _brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         self._await_acceptance(
@@ -183,25 +208,42 @@ class Gateway(ABC):
             "configuration",
         )
         self._resolvers.bring(request.rm_id, config)
-        self._bound(request.rm_id, extra)
+        with self._order:
+            registration = self._registered.get(request.rm_id)
+            if registration is not None:
+                count = registration.backlog.bound(extra.unhandled_max)
+                self._mark(request.rm_id, registration.callback, count)
 
     # -- the life of a resource manager
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Pause: its work goes on, nothing is decided or delivered until it registers again."""
-        self._check_registered(rm_id, "resource_manager_lost")
-        self._registered.pop(rm_id, None)
-        self._post(RM_PROXY, ResourceManagerLost(rm_id=rm_id), self._name("lost"))
+        with self._order:
+            self._registration(rm_id, "resource_manager_lost")
+            self._post(RM_PROXY, ResourceManagerLost(rm_id=rm_id), self._name("lost"))
+            self._overtake(rm_id)
+            self._leave(rm_id)
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager that leaves, also of one that was lost."""
-        self._registered.pop(rm_id, None)
-        self._diagnosed.pop(rm_id, None)
-        self._resolvers.leave(rm_id)
-        backlog = self._backlogs.pop(rm_id, None)
-        if backlog is not None:
-            backlog.close()
-        self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
+        with self._order:
+            self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
+            self._overtake(rm_id)
+            self._leave(rm_id)
+            self._resolvers.leave(rm_id)
+
+    def _overtake(self, rm_id: str, last: str = "") -> None:
+        """Registrations of it, up to the last one meant, change nothing here any more."""
+        for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
+            del self._coming[callback]
+            if callback == last:
+                return
+
+    def _leave(self, rm_id: str) -> None:
+        """Its requests are refused; a caller who waits for room is let go, and sees that."""
+        registration = self._registered.pop(rm_id, None)
+        if registration is not None:
+            registration.backlog.close()
 
     # -- questions
 
@@ -214,7 +256,11 @@ class Gateway(ABC):
             StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
         ).state
         waiting = {name: self._waiting(name) for name in dump["partitions"]}
-        diagnostics = {rm_id: self._diagnosis(rm_id) for rm_id in sorted(self._registered)}
+        registered = sorted(self._registered.copy().items())
+        diagnostics = {
+            rm_id: self._diagnosis(rm_id, tells_state=registration.tells_state)
+            for rm_id, registration in registered
+        }
         return dump | {"waiting": waiting, "rm_diagnostics": diagnostics}
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
@@ -255,8 +301,8 @@ class Gateway(ABC):
             raise NoReply(f"the core answered {type(answer).__name__} instead of an Explanation")
         return answer
 
-    def _diagnosis(self, rm_id: str) -> Any:  # noqa: ANN401 - whatever JSON can say
-        if rm_id not in self._diagnosed:
+    def _diagnosis(self, rm_id: str, *, tells_state: bool) -> Any:  # noqa: ANN401 - any JSON
+        if not tells_state:
             return {"empty": "Resource Manager did not register callback"}
         told = self._answer(
             RmDump,
@@ -305,31 +351,28 @@ class Gateway(ABC):
 
     # -- parts
 
-    def _take(self, rm_id: str, message: Message, call: str) -> None:
-        """Post a request, once there is room for it."""
-        backlog = self._backlogs.get(rm_id)
-        if backlog is not None and backlog.is_full:
+    def _take(self, request: _Request, message: Message, call: str) -> None:
+        """Post a request, once there is room for it; by then it may not be registered any more."""
+        rm_id, kind = request.rm_id, type(request).__name__
+        backlog = self._registration(rm_id, kind).backlog
+        if backlog.is_full:
             self._await_room(backlog)
-        self._post(RM_PROXY, message, self._name(call))
-        if backlog is not None:
-            self._mark(rm_id, backlog.take())
+        with self._order:
+            registration = self._registration(rm_id, kind)
+            self._post(RM_PROXY, message, self._name(call))
+            self._mark(rm_id, registration.callback, registration.backlog.take())
 
-    def _mark(self, rm_id: str, count: int) -> None:
+    def _mark(self, rm_id: str, callback: str, count: int) -> None:
         if count:
-            self._post(RM_PROXY, RequestsMarked(rm_id=rm_id, count=count), self._name("mark"))
-
-    def _bound(self, rm_id: str, extra: ExtraConfig) -> None:
-        """What was taken before still counts, so a registration anew keeps the backlog."""
-        backlog = self._backlogs.get(rm_id)
-        if backlog is None:
-            self._backlogs[rm_id] = Backlog(extra.unhandled_max)
-        else:
-            self._mark(rm_id, backlog.bound(extra.unhandled_max))
+            marked = RequestsMarked(rm_id=rm_id, callback=callback, count=count)
+            self._post(RM_PROXY, marked, self._name("mark"))
 
     def _heard(self, message: Message) -> None:
-        """Take what Context says to the gateway itself."""
-        if isinstance(message, RequestsHandled) and message.rm_id in self._backlogs:
-            self._backlogs[message.rm_id].handled(message.count)
+        """Take what the core says to the gateway itself; a former registration is not meant."""
+        if isinstance(message, RequestsHandled):
+            registration = self._registered.get(message.rm_id)
+            if registration is not None and registration.callback == message.callback:
+                registration.backlog.handled(message.count)
 
     def _administer(self, config: SchedulerConfig) -> None:
         self._await_acceptance(
@@ -341,15 +384,17 @@ class Gateway(ABC):
 
     def _check(self, request: _Request, kind: type[_Request]) -> None:
         si.check_form(request, kind)
-        self._check_registered(request.rm_id, kind.__name__)
+        self._registration(request.rm_id, kind.__name__)
 
-    def _check_registered(self, rm_id: str, what: str) -> None:
+    def _registration(self, rm_id: str, what: str) -> _Registration:
         self._check_running()
-        if rm_id not in self._registered:
+        registration = self._registered.get(rm_id)
+        if registration is None:
             raise UnknownResourceManager(
                 f'received {what}, but RmID="{rm_id}" not registered: '
                 "call register_resource_manager first"
             )
+        return registration
 
     def _with_groups(self, request: si.ApplicationRequest) -> ApplicationsRequested:
         """Resolve each user here, on the thread of the caller: a directory may be slow."""
@@ -381,11 +426,21 @@ class Gateway(ABC):
     def _await_acceptance(
         self, address: str, question: Callable[[str], Message], call: str
     ) -> None:
-        answer = self._ask(address, question, self._name(call))
-        if isinstance(answer, Declined):
-            raise Refused(answer.reason)
-        if not isinstance(answer, Accepted):
-            raise NoReply(f"the core answered {type(answer).__name__} to {call}")
+        name = self._name(call)
+        _check_accepted(self._ask(address, question, name), name)
+
+    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
+        """Post what `question` makes of a reply address, and wait for the answer."""
+        return self._await_answer(
+            lambda reply_to: self._post(address, question(reply_to), stimulus), stimulus
+        )
+
+
+def _check_accepted(answer: Message, call: str) -> None:
+    if isinstance(answer, Declined):
+        raise Refused(answer.reason)
+    if not isinstance(answer, Accepted):
+        raise NoReply(f"the core answered {type(answer).__name__} to {call}")
 
 
 def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:

@@ -10,9 +10,10 @@ from looping import Gate
 from probes import PATIENCE_S, add_nodes, wait_until
 from support import APP, CONFIG, RM, Recorder, ask
 
-from yunikorn_actors import CoreStopped, SchedulerCore, si
+from yunikorn_actors import CoreError, CoreStopped, SchedulerCore, UnknownResourceManager, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.rm_events import RequestsMarked
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
@@ -102,7 +103,7 @@ class Fast(threading.Thread):
             for number in range(self._count):
                 ask_for(self._core, f"k{number}")
                 self.said += 1
-        except CoreStopped as error:
+        except CoreError as error:
             self.error = error
 
 
@@ -130,14 +131,68 @@ def test_a_caller_who_is_too_far_ahead_waits() -> None:
         wait_until(lambda: len(rm.told("rejected")) == 5 * MOST)
 
 
-ENDS: dict[str, Callable[[SchedulerCore], None]] = {
-    "stopped": lambda core: core.stop(0.1),
-    "unregistered": lambda core: core.unregister_resource_manager(RM),
+def waiting(core: SchedulerCore) -> int:
+    """How many messages wait in mailboxes."""
+    shells = core._shells._known
+    return sum(shell.mailbox.received - shell.handled for shell in shells)
+
+
+def test_refusals_that_nobody_takes_hold_up_the_caller() -> None:
+    """They are answered, and count as unhandled until the answers have been taken."""
+    rm = Sluggish()
+    with SchedulerCore() as core:
+        register(core, rm, unhandled=str(MOST))
+        caller = Fast(core, 50 * MOST)
+        caller.start()
+        wait_until(lambda: caller.said == MOST + 1)
+        wait_until(lambda: core.state_dump()["partitions"])
+        caller.join(0.05)
+        assert caller.is_alive()
+        assert caller.said == MOST + 1
+        assert waiting(core) <= 3 * MOST
+        rm.go.set()
+        caller.join(PATIENCE_S)
+        assert caller.said == 50 * MOST
+        wait_until(lambda: len(rm.told("rejected")) == 50 * MOST)
+
+
+CUTS: dict[str, Callable[[SchedulerCore], None]] = {
+    "registered anew": lambda core: register(core, Recorder(), unhandled=str(MOST)),
+    "lost": lambda core: core.resource_manager_lost(RM),
 }
 
 
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_a_caller_who_waits_is_let_go_at_the_end(end: Callable[[SchedulerCore], None]) -> None:
+@pytest.mark.parametrize("cut", CUTS.values(), ids=CUTS)
+def test_what_a_former_callback_has_not_taken_counts_no_more(
+    cut: Callable[[SchedulerCore], None],
+) -> None:
+    rm = Sluggish()
+    with SchedulerCore() as core:
+        register(core, rm, unhandled=str(MOST))
+        caller = Fast(core, 2 * MOST)
+        caller.start()
+        wait_until(lambda: caller.said == MOST + 1)
+        cut(core)
+        caller.join(PATIENCE_S)
+        assert not caller.is_alive()
+        rm.go.set()
+
+
+ENDS: dict[str, tuple[Callable[[SchedulerCore], None], type[CoreError]]] = {
+    "stopped": (lambda core: core.stop(0.1), CoreStopped),
+    "lost": (lambda core: core.resource_manager_lost(RM), UnknownResourceManager),
+    "unregistered": (
+        lambda core: core.unregister_resource_manager(RM),
+        UnknownResourceManager,
+    ),
+}
+
+
+@pytest.mark.parametrize(("end", "error"), ENDS.values(), ids=ENDS)
+def test_a_caller_who_waits_is_let_go_at_the_end(
+    end: Callable[[SchedulerCore], None], error: type[CoreError]
+) -> None:
+    """And is told why: nothing that was not taken looks as if it had been."""
     with SchedulerCore() as core:
         register(core, Recorder(), unhandled=str(MOST))
         wait_until(core.is_settled)
@@ -148,7 +203,36 @@ def test_a_caller_who_waits_is_let_go_at_the_end(end: Callable[[SchedulerCore], 
         end(core)
         caller.join(PATIENCE_S)
         assert not caller.is_alive()
+        assert type(caller.error) is error
+        assert caller.said == MOST + 1
         gate.let_go()
+
+
+class Interrupted(SchedulerCore):
+    """A handler of signals calls the core in the middle of a call."""
+
+    is_interrupted = False
+
+    def _post(self, address: str, message: Message, stimulus: str) -> None:
+        if not isinstance(message, RequestsMarked) or self.is_interrupted:
+            super()._post(address, message, stimulus)
+            return
+        self.is_interrupted = True
+        for number in range(MOST):
+            ask_for(self, f"handler {number}")
+        super()._post(address, message, stimulus)
+        wait_until(self.is_settled)
+
+
+def test_a_mark_that_was_overtaken_takes_nothing_back() -> None:
+    """Marks of the handler are sent before that of the call which it interrupted."""
+    with Interrupted() as core:
+        register(core, Recorder(), unhandled="1")
+        caller = Fast(core, 3)
+        caller.start()
+        caller.join(PATIENCE_S)
+        assert core.is_interrupted
+        assert not caller.is_alive()
 
 
 class Chatty(Recorder):

@@ -11,7 +11,7 @@ from support import CONFIG, Recorder
 
 from yunikorn_actors import CoreError, CoreStopped, NoReply, Refused, SchedulerCore, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import RM_PROXY
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY
 from yunikorn_actors.runtime import system
 from yunikorn_actors.runtime.shell import Shell
 
@@ -79,6 +79,18 @@ def test_a_refused_registration_leaves_no_callback() -> None:
             with pytest.raises(Refused):
                 core.register_resource_manager(request, Recorder())
         wait_until(lambda: sizes(core)[1:] == before[1:])
+
+
+def test_whoever_was_answered_leaves_no_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does whoever has given up."""
+    with probed_core(Notebook(), replaced=(EVENT_PUBLISHER,)) as core:
+        register(core, Recorder())
+        for _ in range(20):
+            core.state_dump()
+        monkeypatch.setattr(system, "REPLY_TIMEOUT_S", 0.0)
+        with pytest.raises(NoReply):
+            core.events()
+        assert core._replies._slots == {}
 
 
 def test_many_callers_at_once() -> None:

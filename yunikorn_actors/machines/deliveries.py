@@ -4,14 +4,19 @@ Between its responses a callback is handed marks, and its delivery thread answer
 to it. So what has been sent and not marked as taken is known without asking, a little too high by
 what came since the last mark. Above its bound the resource manager is held back, and Context is
 told; it goes on below half of the bound. Nothing is dropped meanwhile.
+
+Requests are answered while it is held back, so what waits is bounded by them: the gateway hears
+that requests have been handled only when everything that was said before has been taken, and a
+caller with too many unhandled requests waits there.
 """
 
+from collections import deque
 from typing import Any
 
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
-from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Message
 from yunikorn_actors.messages.rm_calls import CallMark
-from yunikorn_actors.messages.rm_events import RMHeldBack
+from yunikorn_actors.messages.rm_events import RequestsHandled, RMHeldBack
 
 MARKS = 64
 """Marks in one bound: their share of the work is small, and so is what they overlook."""
@@ -25,7 +30,11 @@ class Deliveries:
         self._rm_id = rm_id
         self._max = undelivered_max
         self._sent = 0
+        self._marked = 0
+        """What the last mark says; one more that says the same would tell nothing."""
         self._taken = 0
+        self._handled: deque[tuple[int, int]] = deque()
+        """How many requests have been handled when so much had been sent, while that waits."""
         self._is_held_back = False
 
     def canonical_state(self) -> dict[str, Any]:
@@ -33,6 +42,7 @@ class Deliveries:
             "callback": self.callback,
             "sent": self._sent,
             "taken": self._taken,
+            "handled": list(self._handled),
             "held_back": self._is_held_back,
         }
 
@@ -40,28 +50,52 @@ class Deliveries:
         self._sent += 1
         effects: list[Effect] = [CallRm(callback=self.callback, call=call)]
         if self._sent % max(1, self._max // MARKS) == 0:
-            effects.append(self._mark())
+            effects.extend(self._mark())
         if not self._is_held_back and self._sent - self._taken > self._max:
             effects.append(self._hold_back(held=True))
         return effects
 
+    def handled(self, requests: int) -> list[Effect]:
+        """So many requests have been handled, and all that they led to has been sent."""
+        if self._sent == self._taken:
+            return [requests_handled(self._rm_id, self.callback, requests)]
+        self._handled.append((self._sent, requests))
+        return self._mark()
+
     def taken(self, count: int) -> list[Effect]:
         """The callback has come so far."""
         self._taken = count
+        effects: list[Effect] = []
+        while self._handled and self._handled[0][0] <= count:
+            _, requests = self._handled.popleft()
+            effects.append(requests_handled(self._rm_id, self.callback, requests))
         if self._is_held_back and 2 * (self._sent - count) < self._max:
-            return [self._hold_back(held=False)]
-        return []
+            effects.append(self._hold_back(held=False))
+        return effects
 
     def bound(self, undelivered_max: int) -> list[Effect]:
         """Set another bound; the last mark may be too long ago for it."""
         self._max = undelivered_max
-        return [self._mark()]
+        return self._mark()
 
-    def _mark(self) -> Effect:
+    def cut(self) -> list[Effect]:
+        """Nothing more is delivered, so there is nothing left to wait for."""
+        return [
+            requests_handled(self._rm_id, self.callback, requests) for _, requests in self._handled
+        ]
+
+    def _mark(self) -> list[Effect]:
+        if self._marked == self._sent:
+            return []
+        self._marked = self._sent
         mark = CallMark(rm_id=self._rm_id, callback=self.callback, count=self._sent)
-        return CallRm(callback=self.callback, call=mark)
+        return [CallRm(callback=self.callback, call=mark)]
 
     def _hold_back(self, *, held: bool) -> Effect:
         self._is_held_back = held
         message = RMHeldBack(rm_id=self._rm_id, callback=self.callback, held=held)
         return Send(to=CONTEXT, message=message)
+
+
+def requests_handled(rm_id: str, callback: str, count: int) -> Effect:
+    return Send(to=GATEWAY, message=RequestsHandled(rm_id=rm_id, callback=callback, count=count))

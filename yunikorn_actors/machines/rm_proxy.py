@@ -11,7 +11,7 @@ from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.machines.deliveries import Deliveries
+from yunikorn_actors.machines.deliveries import Deliveries, requests_handled
 from yunikorn_actors.machines.diagnoses import Diagnoses
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.questions import Questions
@@ -52,6 +52,11 @@ class RmProxy:
     def __init__(self, *, settings: Settings) -> None:
         self._deliveries: dict[str, Deliveries] = {}
         """Registered resource managers, each with what goes to its callback."""
+        self._coming: dict[str, str] = {}
+        """Callbacks whose registration is at Context, each with its resource manager.
+
+        One that is lost or leaves meanwhile is not registered by an answer that was on its way.
+        """
         self._questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
@@ -68,6 +73,7 @@ class RmProxy:
                 rm_id: deliveries.canonical_state()
                 for rm_id, deliveries in sorted(self._deliveries.items())
             },
+            "coming": dict(sorted(self._coming.items())),
             "dropped": self.dropped,
             "questions": self._questions.canonical_state(),
             "diagnoses": self._diagnoses.canonical_state(),
@@ -77,6 +83,7 @@ class RmProxy:
 
     def _on_registration_requested(self, message: rm.RegistrationRequested) -> list[Effect]:
         request = message.request
+        self._coming[message.callback] = request.rm_id
         registration = rm.RMRegistration(
             rm_id=request.rm_id,
             version=request.version,
@@ -95,6 +102,9 @@ class RmProxy:
 
     def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
         former = self._cut(message.rm_id)
+        if self._coming.pop(message.callback, None) is None:
+            gone = StopMachine(address=message.callback)
+            return [*former, gone, Send(to=message.reply_to, message=Accepted())]
         self._deliveries[message.rm_id] = Deliveries(
             message.rm_id, message.callback, message.extra.undelivered_max
         )
@@ -102,24 +112,36 @@ class RmProxy:
 
     def _on_rm_registration_rejected(self, message: rm.RMRegistrationRejected) -> list[Effect]:
         """Nothing has changed: a former life, if there is one, goes on."""
+        self._coming.pop(message.callback, None)
         return [
             StopMachine(address=message.callback),
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
         ]
 
     def _on_resource_manager_lost(self, message: rm.ResourceManagerLost) -> list[Effect]:
-        return [*self._cut(message.rm_id), Send(to=CONTEXT, message=rm.RMLost(rm_id=message.rm_id))]
+        lost = rm.RMLost(rm_id=message.rm_id)
+        return [*self._end(message.rm_id), Send(to=CONTEXT, message=lost)]
 
     def _on_resource_manager_left(self, message: rm.ResourceManagerLeft) -> list[Effect]:
         left = rm.RMUnregistered(rm_id=message.rm_id)
-        return [*self._cut(message.rm_id), Send(to=CONTEXT, message=left)]
+        return [*self._end(message.rm_id), Send(to=CONTEXT, message=left)]
+
+    def _end(self, rm_id: str) -> list[Effect]:
+        """Neither is it registered any more, nor will it be by what it asked for before."""
+        for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
+            del self._coming[callback]
+        return self._cut(rm_id)
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
         deliveries = self._deliveries.pop(rm_id, None)
         if deliveries is None:
             return []
-        return [StopMachine(address=deliveries.callback), *self._questions.cut(rm_id)]
+        return [
+            StopMachine(address=deliveries.callback),
+            *self._questions.cut(rm_id),
+            *deliveries.cut(),
+        ]
 
     # -- requests
 
@@ -181,8 +203,17 @@ class RmProxy:
 
     def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
-        marked = rm.RMRequestsMarked(rm_id=message.rm_id, count=message.count)
+        marked = rm.RMRequestsMarked(
+            rm_id=message.rm_id, callback=message.callback, count=message.count
+        )
         return [Send(to=CONTEXT, message=marked)]
+
+    def _on_rm_requests_handled(self, message: rm.RMRequestsHandled) -> list[Effect]:
+        """They count until their answers are delivered; a former callback hears no more."""
+        deliveries = self._deliveries.get(message.rm_id)
+        if deliveries is None or deliveries.callback != message.callback:
+            return [requests_handled(message.rm_id, message.callback, message.count)]
+        return deliveries.handled(message.count)
 
     def _forward(self, rm_id: str, event: Message) -> list[Effect]:
         if rm_id not in self._deliveries:
@@ -325,6 +356,7 @@ RmProxyInbox = (
     | rm.ConfigurationRequested
     | rm.RequestsMarked
     | rm.ResponsesDelivered
+    | rm.RMRequestsHandled
     | rm.RMRegistered
     | rm.RMRegistrationRejected
     | rm.RMConfigUpdated
@@ -356,6 +388,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.ConfigurationRequested: RmProxy._on_configuration_requested,
     rm.RequestsMarked: RmProxy._on_requests_marked,
     rm.ResponsesDelivered: RmProxy._on_responses_delivered,
+    rm.RMRequestsHandled: RmProxy._on_rm_requests_handled,
     rm.RMRegistered: RmProxy._on_rm_registered,
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
     rm.RMConfigUpdated: RmProxy._on_rm_config_updated,

@@ -86,6 +86,8 @@ class RequestsMarked(Message, frozen=True, kw_only=True):
     """So many requests of a resource manager have been made before this."""
 
     rm_id: str
+    callback: str
+    """Of the registration under which they were made."""
     count: int
 
 
@@ -132,6 +134,7 @@ class RMRequestsMarked(Message, frozen=True, kw_only=True):
     """Follows the requests of a resource manager to where they are handled."""
 
     rm_id: str
+    callback: str
     count: int
 
 
@@ -355,6 +358,14 @@ class RMNodeUpdate(Message, frozen=True, kw_only=True):
     rejected: tuple[Rejected, ...] = ()
 
 
+class RMRequestsHandled(Message, frozen=True, kw_only=True):
+    """So many requests have been handled; what they led to was said before this."""
+
+    rm_id: str
+    callback: str
+    count: int
+
+
 # -- from Context to EventPublisher
 
 
@@ -365,13 +376,14 @@ class EventsConfigured(Message, frozen=True, kw_only=True):
     extra: ExtraConfig | None
 
 
-# -- from Context to the gateway
+# -- from RmProxy to the gateway
 
 
 class RequestsHandled(Message, frozen=True, kw_only=True):
-    """So many requests of a resource manager, counted by the gateway, have been handled."""
+    """So many requests, counted by the gateway, have been handled, and their answers delivered."""
 
     rm_id: str
+    callback: str
     count: int
 
 

@@ -213,7 +213,7 @@ class SchedulerCore(Gateway):
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 
-    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
+    def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         if self.here.shell is not None:
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
@@ -221,7 +221,7 @@ class SchedulerCore(Gateway):
             )
         reply_to = self._replies.open()
         try:
-            self._post(address, question(reply_to), stimulus)
+            post(reply_to)
             answer = self._replies.wait(reply_to, REPLY_TIMEOUT_S)
         finally:
             self._replies.forget(reply_to)
@@ -256,8 +256,8 @@ class SchedulerCore(Gateway):
 
     def _let_callers_go(self) -> None:
         self._replies.close()
-        for backlog in self._backlogs.copy().values():
-            backlog.close()
+        for registration in self._registered.copy().values():
+            registration.backlog.close()
         for feed in self._feeds.copy().values():
             feed.end(self.failure)
 

@@ -223,21 +223,24 @@ class Simulator(Gateway):
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        """From outside, or from inside a callback: then the callback is the sender."""
+        """From outside, or from inside a callback: then the callback is the sender.
+
+        All of them come in by one door, so they keep the order in which they were made.
+        """
         if self._at is None:
             envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
         else:
             envelope = Envelope(self._at[0].mailbox, message, *self._at)
-        self._put((envelope.sender, address), envelope)
+        self._put((GATEWAY, address), envelope)
 
-    def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
+    def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         if self._at is not None:
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
             )
         reply_to = reply_address(next(self._reply_numbers))
-        self._post(address, question(reply_to), stimulus)
+        post(reply_to)
         while reply_to not in self._replies:
             if not self.step():
                 raise NoReply(f"nobody answered {stimulus}")

@@ -29,7 +29,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import GATEWAY, RM_PROXY, Message
+from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.queries import (
     ExplainRequested,
     Explanation,
@@ -134,8 +134,10 @@ class Context:
         return self._estate.finish(work)
 
     def _on_rm_requests_marked(self, message: rm.RMRequestsMarked, _: int) -> list[Effect]:
-        handled = rm.RequestsHandled(rm_id=message.rm_id, count=message.count)
-        return [Send(to=GATEWAY, message=handled)]
+        handled = rm.RMRequestsHandled(
+            rm_id=message.rm_id, callback=message.callback, count=message.count
+        )
+        return [Send(to=RM_PROXY, message=handled)]
 
     def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
         return self._estate.retire(message.rm_id, now_ns)

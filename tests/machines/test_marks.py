@@ -1,0 +1,104 @@
+"""Marks: how far requests and responses are, whoever is slow and whatever comes late."""
+
+from support import RM, Lab, ask
+
+from yunikorn_actors import si
+from yunikorn_actors.machines.deliveries import Deliveries
+from yunikorn_actors.machines.machine import CallRm, Effect, Send
+from yunikorn_actors.machines.rm_proxy import RmProxy
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import GATEWAY, Message
+from yunikorn_actors.messages.rm_calls import CallMark
+from yunikorn_actors.sim.simulator import Simulator
+
+MOST = 4
+OLD, NEW = f"rm:{RM}#1", f"rm:{RM}#2"
+
+
+def _sent(effects: list[Effect]) -> list[Message]:
+    return [effect.message for effect in effects if isinstance(effect, Send)]
+
+
+def _registered(proxy: RmProxy, callback: str) -> None:
+    extra = rm.ExtraConfig(undelivered_max=MOST)
+    request = si.RegisterResourceManagerRequest(rm_id=RM)
+    proxy.handle(
+        rm.RegistrationRequested(
+            request=request,
+            config=None,
+            callback=callback,
+            hears_states=False,
+            has_predicates=False,
+            has_preemption_predicates=False,
+            extra=extra,
+            reply_to="",
+        ),
+        0,
+    )
+    answer = rm.RMRegistered(rm_id=RM, callback=callback, extra=extra, reply_to="")
+    proxy.handle(answer, 0)
+
+
+def test_a_mark_of_a_former_callback_says_nothing_of_the_present_one() -> None:
+    """It was far ahead; the present one would be held back that much too late."""
+    proxy = RmProxy(settings=Settings())
+    _registered(proxy, OLD)
+    told = rm.RMNodeUpdate(rm_id=RM, accepted=("n1",))
+    for _ in range(3 * MOST):
+        proxy.handle(told, 0)
+    _registered(proxy, NEW)
+    late = rm.ResponsesDelivered(rm_id=RM, callback=OLD, count=3 * MOST)
+    assert [] == proxy.handle(late, 0)
+    said = [message for _ in range(MOST + 1) for message in _sent(proxy.handle(told, 0))]
+    assert [rm.RMHeldBack(rm_id=RM, callback=NEW, held=True)] == said
+
+
+def test_requests_are_handled_when_their_answers_are_taken() -> None:
+    deliveries = Deliveries(RM, NEW, 1_000)
+    assert [_handled(1)] == deliveries.handled(1), "nothing was said, so nothing is waited for"
+    deliveries.deliver(Message())
+    mark = CallMark(rm_id=RM, callback=NEW, count=1)
+    assert [CallRm(callback=NEW, call=mark)] == deliveries.handled(2)
+    assert [] == deliveries.handled(3), "that mark serves both"
+    deliveries.deliver(Message())
+    assert [CallRm(callback=NEW, call=CallMark(rm_id=RM, callback=NEW, count=2))] == (
+        deliveries.handled(4)
+    )
+    assert [_handled(2), _handled(3)] == deliveries.taken(1)
+    assert [_handled(4)] == deliveries.taken(2)
+
+
+def test_a_callback_that_is_cut_off_is_waited_for_no_longer() -> None:
+    deliveries = Deliveries(RM, NEW, 1_000)
+    deliveries.deliver(Message())
+    deliveries.handled(7)
+    assert [_handled(7)] == deliveries.cut()
+
+
+def _handled(count: int) -> Effect:
+    return Send(to=GATEWAY, message=rm.RequestsHandled(rm_id=RM, callback=NEW, count=count))
+
+
+class GatewayLast:
+    """Tells the gateway only what it has to be told."""
+
+    simulator: Simulator
+
+    def choose(self, heads: list[int]) -> int:
+        channels = list(self.simulator._channels)
+        others = [n for n, (_, to) in enumerate(channels) if to != GATEWAY]
+        return min(others or range(len(heads)), key=lambda n: heads[n])
+
+
+def test_a_mark_of_a_former_registration_opens_no_room_in_the_present_one() -> None:
+    lab = Lab()
+    lab.simulator._chooser = chooser = GatewayLast()
+    chooser.simulator = lab.simulator
+    for number in range(400):
+        lab.request(asks=(ask(f"k{number}", app="nobody"),))
+    lab.register(lab.rm)
+    late = [it.message for it in lab.simulator.in_transit()]
+    assert any(isinstance(it, rm.RequestsHandled) for it in late), "vacuous: no mark is late"
+    lab.settle()
+    assert lab.simulator._registered[RM].backlog._handled == 0
