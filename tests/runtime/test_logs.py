@@ -7,7 +7,7 @@ from io import StringIO
 import loguru
 import pytest
 from probes import PATIENCE_S, add_nodes, register, wait_until
-from support import CONFIG, Recorder
+from support import APP, CONFIG, QUEUE, RM, Recorder, report
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
 from yunikorn_actors.runtime.logs import masked
@@ -128,3 +128,16 @@ def test_an_exception_is_told_without_its_secrets(log: StringIO) -> None:
     for sink in (log, everything):
         assert "ValueError: no access with password=***" in sink.getvalue()
         assert "hunter2" not in sink.getvalue().replace('secret = "hunter2"', "")
+
+
+def test_what_an_application_used_is_told_at_its_end(log: StringIO) -> None:
+    with SchedulerCore() as core:
+        register(core, Recorder())
+        add_nodes(core, "n1")
+        ugi = si.UserGroupInformation(user="bob")
+        new = si.AddApplicationRequest(application_id=APP, queue_name=QUEUE, ugi=ugi)
+        core.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+        core.update_allocation(si.AllocationRequest(rm_id=RM, allocations=(report("a", "n1"),)))
+        gone = si.RemoveApplicationRequest(application_id=APP)
+        core.update_application(si.ApplicationRequest(rm_id=RM, remove=(gone,)))
+        wait_until(lambda: f"YK_APP_SUMMARY: ApplicationID: {APP}" in log.getvalue())

@@ -99,6 +99,10 @@ class Allocation(Struct, kw_only=True, gc=False):
     beneficiary: Beneficiary | None = None
     """For whom it was preempted."""
 
+    instance_type: str = ""
+    """Of its node when it was placed."""
+    charged_s: int = 0
+    """Seconds of its life that are in the history of its application already."""
     asked_back_ns: int = 0
     is_overdue: bool = False
     """It was asked back long ago, and reported as never confirmed."""

@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.swap import Swap, TaskGroup
@@ -161,6 +162,9 @@ class FinishedApplication(Struct, kw_only=True):
     state: ApplicationState
     message: str
     state_log: StateLog
+    submitted_ns: int
+    started_ns: int = 0
+    history: UsageHistory = field(default_factory=UsageHistory)
 
 
 class Application:
@@ -174,6 +178,7 @@ class Application:
         "crowd",
         "group",
         "group_usages",
+        "history",
         "is_admitted",
         "pending",
         "pending_books",
@@ -236,6 +241,7 @@ class Application:
         """There was room for the whole gang, so its placeholders may be placed."""
         self.placed: Resource = {}
         """All placeholders that were placed since the gang came, whatever became of them."""
+        self.history = UsageHistory()
         self.gather_books()
 
     def gather_books(self) -> None:

@@ -9,6 +9,8 @@ from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
 from yunikorn_actors.domain.swap import Incoming
 
 READY_ATTRIBUTE = "ready"
+INSTANCE_TYPE_ATTRIBUTE = "si/instance-type"
+UNKNOWN_INSTANCE = "UNKNOWN"
 
 
 class Node:
@@ -22,6 +24,7 @@ class Node:
         "foreign",
         "id",
         "incoming",
+        "instance_type",
         "occupied",
         "occupied_reported",
         "ready",
@@ -39,7 +42,7 @@ class Node:
         ready: bool,
     ) -> None:
         self.id = node_id
-        self.attributes = attributes
+        self.describe(attributes)
         self.drained = drained
         self.ready = ready
         self.allocated: Resource = {}
@@ -53,6 +56,10 @@ class Node:
     @property
     def is_schedulable(self) -> bool:
         return self.ready and not self.drained
+
+    def describe(self, attributes: dict[str, str]) -> None:
+        self.attributes = attributes
+        self.instance_type = attributes.get(INSTANCE_TYPE_ATTRIBUTE, "") or UNKNOWN_INSTANCE
 
     def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
         """Take a new capacity and a new reported occupied amount; work on the node stays."""

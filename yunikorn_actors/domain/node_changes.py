@@ -33,7 +33,7 @@ def node_resized(state: "PartitionState", fact: f.NodeResized) -> None:
 
 
 def node_attributes_replaced(state: "PartitionState", fact: f.NodeAttributesReplaced) -> None:
-    state.nodes[fact.node_id].attributes = fact.attributes
+    state.nodes[fact.node_id].describe(fact.attributes)
 
 
 def node_schedule_changed(state: "PartitionState", fact: f.NodeScheduleChanged) -> None:

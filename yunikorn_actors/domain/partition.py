@@ -141,6 +141,7 @@ class PartitionState:
             state=REJECTED,
             message=fact.reason,
             state_log=StateLog([(fact.at_ns, REJECTED)]),
+            submitted_ns=fact.at_ns,
         )
 
     def _on_application_state_changed(self, fact: f.ApplicationStateChanged) -> None:
@@ -174,6 +175,9 @@ class PartitionState:
                 state=fact.state,
                 message=fact.message,
                 state_log=app.state_log,
+                submitted_ns=app.submitted_ns,
+                started_ns=app.started_ns,
+                history=app.history,
             )
 
     def _on_application_removed(self, fact: f.ApplicationRemoved) -> None:
@@ -186,6 +190,9 @@ class PartitionState:
     def _on_application_forgotten(self, fact: f.ApplicationForgotten) -> None:
         del self.finished[fact.serial]
         self.rejected.pop(fact.serial, None)
+
+    def _on_application_summarized(self, _: f.ApplicationSummarized) -> None:
+        """It is told and nothing more: what it says has been kept as it came about."""
 
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""
@@ -233,6 +240,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ApplicationLinked: PartitionState._on_application_linked,
     f.ApplicationCrowded: PartitionState._on_application_crowded,
     f.ApplicationRemoved: PartitionState._on_application_removed,
+    f.ApplicationSummarized: PartitionState._on_application_summarized,
     f.ApplicationForgotten: PartitionState._on_application_forgotten,
     f.TimerArmed: PartitionState._on_timer_armed,
     f.TimerCancelled: PartitionState._on_timer_cancelled,

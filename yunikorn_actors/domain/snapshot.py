@@ -11,6 +11,7 @@ from msgspec import msgpack
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application, FinishedApplication, StateLog
 from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
@@ -117,6 +118,7 @@ def _application(app: Application) -> dict[str, Any]:
         "submitted_ns": app.submitted_ns,
         "started_ns": app.started_ns,
         **_state_log(app.state_log),
+        "resource_seconds": _history(app.history),
         "allocated": _amounts(app.allocated),
         "placeholders": _amounts(app.placeholders),
         "pending": _amounts(app.pending),
@@ -164,9 +166,23 @@ def _allocation(item: Allocation) -> dict[str, Any]:
         "placeholder": item.spec.placeholder,
         "task_group": item.spec.task_group,
         "allocated_ns": item.allocated_ns,
+        "instance_type": item.instance_type,
+        "charged_s": item.charged_s,
         "overdue": item.is_overdue,
         "releasing": "" if item.releasing is None else item.releasing.name,
         "preempted_by": "" if item.beneficiary is None else item.beneficiary.rule.value,
+    }
+
+
+def _history(history: UsageHistory) -> dict[str, Any]:
+    parts = {
+        "used": history.used,
+        "placeholder": history.placeholder,
+        "preempted": history.preempted,
+    }
+    return {
+        name: {instance: _amounts(amounts) for instance, amounts in sorted(part.items())}
+        for name, part in parts.items()
     }
 
 
@@ -177,7 +193,12 @@ def _finished(app: FinishedApplication) -> dict[str, Any]:
         "state": app.state.value,
         "queue": app.queue,
         "message": app.message,
+        "user": app.spec.user,
+        "submitted_ns": app.submitted_ns,
+        "started_ns": app.started_ns,
+        "finished_ns": app.state_log.entries[-1][0],
         **_state_log(app.state_log),
+        "resource_seconds": _history(app.history),
     }
 
 

@@ -121,8 +121,14 @@ def put_on(
     at_ns: int,
 ) -> None:
     resource = spec.resource
+    node = state.nodes[node_id]
     allocation = Allocation(
-        uuid=uuid, spec=spec, node_id=node_id, resource=resource, allocated_ns=at_ns
+        uuid=uuid,
+        spec=spec,
+        node_id=node_id,
+        resource=resource,
+        allocated_ns=at_ns,
+        instance_type=node.instance_type,
     )
     ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
     app.allocations[uuid] = allocation
@@ -133,7 +139,6 @@ def put_on(
         forget_complete_gang(state, app)
     else:
         write(app.allocated_books, resource)
-    node = state.nodes[node_id]
     node.allocations[uuid] = allocation
     allocated, available = node.allocated, node.available
     for kind, quantity in resource.items():
@@ -179,6 +184,7 @@ def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> No
     app = state.applications[fact.application_id]
     allocation = app.allocations[fact.uuid]
     node = state.nodes[allocation.node_id]
+    app.history.charge(allocation, fact.at_ns)
     # What is on its way out is resized with it, or a part would stay for ever (H-32).
     books = (*books_of(app, allocation), *leaving_books(app, allocation))
     strike(books, allocation.resource)
@@ -206,16 +212,17 @@ def confirmation_missed(state: "PartitionState", fact: f.ConfirmationMissed) -> 
 
 def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
     app = state.applications[fact.application_id]
-    allocation = take_off(state, app, fact.uuid)
+    allocation = take_off(state, app, fact.uuid, fact.at_ns)
     if allocation.spec.placeholder:
         app.task_groups[allocation.spec.task_group].timed_out += 1
     if not app.allocations:
         forget_allocating(app)
 
 
-def take_off(state: "PartitionState", app: Application, uuid: str) -> Allocation:
+def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -> Allocation:
     """Take an allocation out of all books; the ask goes with the last of it."""
     allocation = app.allocations.pop(uuid)
+    app.history.charge(allocation, at_ns)
     state.allocation_count -= 1
     state.unconfirmed.pop(uuid, None)
     strike(books_of(app, allocation), allocation.resource)
@@ -241,5 +248,5 @@ def swap_completed(state: "PartitionState", fact: f.SwapCompleted) -> None:
     ask.parked -= 1
     ask.taken += 1
     put_on(state, app, ask, ask.spec, fact.uuid, swap.node_id, fact.at_ns)
-    placeholder = take_off(state, app, fact.placeholder)
+    placeholder = take_off(state, app, fact.placeholder, fact.at_ns)
     app.task_groups[placeholder.spec.task_group].replaced += 1

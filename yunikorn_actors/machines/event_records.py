@@ -46,6 +46,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.AskRemoved: (request_records.ask_removed,),
     f.ApplicationAdded: (application_records.app_new, application_records.queue_app_added),
     f.ApplicationRejected: (application_records.app_new, application_records.app_rejected),
+    f.ApplicationSummarized: (application_records.app_summary,),
     f.NodeAdded: (node_records.node_added, node_records.node_schedulable),
     f.NodeRemoved: (node_records.node_removed,),
     f.NodeActionRefused: (node_records.node_action_refused,),

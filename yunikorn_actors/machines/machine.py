@@ -53,7 +53,13 @@ class StopMachine(Struct, frozen=True, kw_only=True):
     address: str
 
 
-Effect = Send | SetTimer | CancelTimer | CallRm | StartMachine | StopMachine
+class Log(Struct, frozen=True, kw_only=True):
+    """One line for whoever reads the log; where there is no log it goes nowhere."""
+
+    text: str
+
+
+Effect = Send | SetTimer | CancelTimer | CallRm | StartMachine | StopMachine | Log
 
 
 class Machine(Protocol):

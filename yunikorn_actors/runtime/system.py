@@ -29,6 +29,7 @@ from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
     InvariantViolation,
+    Log,
     Send,
     SetTimer,
     StartMachine,
@@ -301,6 +302,8 @@ class SchedulerCore(Gateway):
             case StopMachine():
                 self._shells.retire(effect.address)
                 self._timers.cancel_all(effect.address)
+            case Log():
+                logger.info("{}", effect.text)
 
     def _send(self, shell: Shell, to: str, message: Message) -> None:
         """What is sent to an address where nobody is any more is dropped."""

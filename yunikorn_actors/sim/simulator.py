@@ -20,6 +20,7 @@ from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
     Effect,
+    Log,
     Machine,
     Send,
     SetTimer,
@@ -73,6 +74,8 @@ class Simulator(Gateway):
         self.now_ns = EPOCH_NS
         self.machines: dict[str, Machine] = topology.first_machines()
         self.callback_errors: list[Exception] = []
+        self.lines: list[str] = []
+        """What would have gone to the log."""
         self.delivered = 0
         self._topology = topology
         self._chooser = chooser or Fifo()
@@ -200,6 +203,8 @@ class Simulator(Gateway):
                 self.machines[effect.address] = self._topology.build(effect.kind, effect.arguments)
             case StopMachine():
                 self._stop(effect.address)
+            case Log():
+                self.lines.append(effect.text)
 
     def _stop(self, address: str) -> None:
         self.machines.pop(address, None)

@@ -18,6 +18,7 @@ from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
     Effect,
+    Log,
     Machine,
     Send,
     SetTimer,
@@ -239,6 +240,8 @@ class _Replay:
                 self._machines[address] = machine
             case StopMachine(address=address):
                 self._stopped.add(address)
+            case Log():
+                pass  # nobody is answered by it
 
 
 # -- differences

@@ -14,6 +14,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.beneficiary import Beneficiary
+from yunikorn_actors.domain.history import tracked
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
     CancelPlaceholder,
@@ -154,6 +155,9 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     ),
     f.ApplicationRejected: lambda fact: f"{fact.spec.application_id}: {fact.reason}",
     f.ApplicationStateChanged: lambda fact: f"{fact.application_id} -> {fact.state.value}",
+    f.ApplicationSummarized: lambda fact: (
+        f"{fact.application_id} used {tracked(fact.history.used)}"
+    ),
     f.ApplicationForgotten: lambda fact: f"serial {fact.serial}",
     f.AskAdded: lambda fact: _ask(fact.spec),
     f.AskReplaced: lambda fact: _ask(fact.spec),

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.facts.applications import (
     ApplicationRejected,
     ApplicationRemoved,
     ApplicationStateChanged,
+    ApplicationSummarized,
     TimerArmed,
     TimerCancelled,
 )
@@ -78,6 +79,7 @@ __all__ = [
     "ApplicationRejected",
     "ApplicationRemoved",
     "ApplicationStateChanged",
+    "ApplicationSummarized",
     "AskAdded",
     "AskParked",
     "AskRefused",
@@ -139,6 +141,7 @@ Fact = (
     | ApplicationLinked
     | ApplicationCrowded
     | ApplicationRemoved
+    | ApplicationSummarized
     | ApplicationForgotten
     | TimerArmed
     | TimerCancelled

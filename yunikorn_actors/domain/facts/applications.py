@@ -7,6 +7,7 @@ from yunikorn_actors.domain.application import (
     Crowd,
 )
 from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.history import UsageHistory
 
 
 class ApplicationAdded(Base, frozen=True, kw_only=True):
@@ -66,6 +67,22 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
     at_ns: int
     group: str = ""
     """Whose count it leaves with this."""
+
+
+class ApplicationSummarized(Base, frozen=True, kw_only=True):
+    """What one that has ended was and used; of one that never ran nothing is said."""
+
+    rm_id: str
+    application_id: str
+    serial: int
+    queue: str
+    user: str
+    state: ApplicationState
+    """In which it ended; one that was removed, in which it was."""
+    submitted_ns: int
+    started_ns: int
+    history: UsageHistory
+    at_ns: int
 
 
 class ApplicationForgotten(Base, frozen=True, kw_only=True):

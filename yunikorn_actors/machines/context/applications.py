@@ -15,6 +15,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     clean_if_empty,
     forget_rejected,
     record_crowd,
+    sum_up,
 )
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -88,6 +89,7 @@ def _forget(work: Work, partition: Partition, app: Application) -> None:
         group=app.counted_in,
     )
     work.record(partition, fact)
+    sum_up(work, partition, app)
     clean_if_empty(work, partition, app.queue)
 
 

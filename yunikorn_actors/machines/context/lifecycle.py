@@ -20,8 +20,9 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
+from yunikorn_actors.machines.application_records import summary_of
 from yunikorn_actors.machines.context.work import Partition, Work
-from yunikorn_actors.machines.machine import CancelTimer, Effect, SetTimer
+from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
     HistoryExpiryDue,
@@ -75,8 +76,29 @@ def advance(
     if state in COUNTS_AS_RUNNING:
         _limit_execution(work, partition, app)
     if state in FINISHED:
+        sum_up(work, partition, app)
         arm_history_expiry(work, partition, app.serial)
         clean_if_empty(work, partition, app.queue)
+
+
+def sum_up(work: Work, partition: Partition, app: Application) -> None:
+    """Say what an application that has ended was and used, if it ever ran."""
+    if not app.started_ns:
+        return
+    fact = f.ApplicationSummarized(
+        rm_id=partition.rm_id,
+        application_id=app.id,
+        serial=app.serial,
+        queue=app.queue.path,
+        user=app.spec.user,
+        state=app.state,
+        submitted_ns=app.submitted_ns,
+        started_ns=app.started_ns,
+        history=app.history,
+        at_ns=work.now_ns,
+    )
+    work.record(partition, fact)
+    work.lines.append(Log(text=summary_of(fact)))
 
 
 def _limit_execution(work: Work, partition: Partition, app: Application) -> None:

@@ -128,6 +128,7 @@ class Work:
         self.accepted_nodes: list[str] = []
         self.rejected_nodes: list[rm.Rejected] = []
         self.timers: list[Effect] = []
+        self.lines: list[Effect] = []
         self._facts: dict[str, tuple[Partition, list[Fact]]] = {}
 
     def record(self, partition: Partition, fact: Fact) -> None:
@@ -212,7 +213,7 @@ class Work:
 
     def silent_effects(self) -> list[Effect]:
         """Facts and timers, for work of which nobody is left to be told."""
-        return [*self._publications(), *self.timers]
+        return [*self._publications(), *self.timers, *self.lines]
 
     def _answers(self) -> list[Effect]:
         to_rm: list[Message] = []
