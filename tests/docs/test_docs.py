@@ -172,7 +172,8 @@ def setup_faults(text: str) -> list[str]:
     """Each must do everything by itself, on a machine with nothing but Python."""
     commands = [block.text.strip() for block in blocks_of(text) if block.info == "sh"][:2]
     install = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && "
-    ends = (".venv/bin/yunikorn-actors demo", ".venv/bin/python -m pytest")
+    tests = ".venv/bin/python -m pytest -n auto --dist worksteal"
+    ends = (".venv/bin/yunikorn-actors demo", tests)
     expected = [install + end for end in ends]
     return [f"{command!r}" for command in commands if command not in expected] + [
         f"{command!r} is missing" for command in expected if command not in commands

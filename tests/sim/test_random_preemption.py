@@ -6,6 +6,7 @@ may take a queue that gives below its guarantee, nor the taker above its own.
 """
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 from random import Random
@@ -27,7 +28,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-CLUSTERS = 300
+CLUSTERS = int(os.environ.get("RANDOM_CLUSTERS", "60"))
 UNITS = {"vcore": "m", "memory": ""}
 GANGS = 2
 Sizes = dict[str, int]

@@ -7,6 +7,7 @@ nothing, the values of `model`. A text that fails anywhere is refused as a whole
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Final
 
 from yunikorn_actors.domain.config.acl import Acl, AclError
@@ -78,8 +79,13 @@ partitions:
 _CHECKSUM: Final = re.compile("checksum: [0-9A-Fa-f]{64}")
 
 
+@lru_cache(maxsize=4)
 def parse_config(text: str) -> SchedulerConfig:
-    """Read and check a configuration; a blank text stands for the built-in default."""
+    """Read and check a configuration; a blank text stands for the built-in default.
+
+    The last few are kept: the same text comes with every registration anew, and the default with
+    every core.
+    """
     if not text.strip():
         return parse_config(DEFAULT_TEXT)
     partitions = validated(read_document(text))
