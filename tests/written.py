@@ -269,6 +269,19 @@ class Written:
             )
         )
 
+    def drop(self, key: str, node: str, app: str = APP) -> None:
+        """Give a node free that is kept."""
+        self.record(
+            f.ReservationDropped(
+                application_id=app,
+                key=key,
+                node_id=node,
+                reason="",
+                resource=self.state.applications[app].asks[key].spec.resource,
+                at_ns=self.now_ns,
+            )
+        )
+
     def commit(self, proposal: Allocate) -> str:
         return self.allocate(
             proposal.key,

@@ -111,7 +111,22 @@ def test_a_maximum_of_applications(leaf: dict[str, object], who: str) -> None:
     written.ask("a", "second", vcore=1)
     found = obstacle(written, app="second")
     assert (Cause.APP_LIMIT, LEAF) == (found.cause, found.where)
-    assert found.text == f"{who} has as many applications running as it may"
+    assert found.text == f"{who} has as many applications running as it may: app-1"
+
+
+def test_a_maximum_that_many_applications_share() -> None:
+    written = with_node(max_applications=4)
+    for number in range(2, 7):
+        name = f"app-{number}"
+        written.add(name)
+        written.ask("a", name, vcore=9)
+    for number in (2, 3, 4):
+        written.recover("r", "n1", f"app-{number}", vcore=1)
+    written.reserve("a", "n1", "app-5")
+    assert obstacle(written, app="app-6").text == (
+        "queue root.default has as many applications running as it may: "
+        "app-5 (a node is kept for it), app-2, app-3 and 1 more"
+    )
 
 
 def test_an_application_that_takes_no_part() -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from support import APP, CONFIG, Lab
+from support import APP, CONFIG, Lab, report
 from watching import Kept
 
 from yunikorn_actors import si
@@ -138,8 +138,8 @@ def test_r073_asks_that_cannot_run_never_keep_every_node() -> None:
 def kept_and_then_refused(seed: int, limits: str = "") -> tuple[Lab, Kept]:
     """`large` has n1 kept, when `taker` of another application leaves it no room in its queue.
 
-    Or, under the limit of one application, no place to start. The nodes are full all the while,
-    with work of another queue and user.
+    Or, under the limit of one application, no place to start: there `taker` is reported, for the
+    place is not free. The nodes are full all the while, with work of another queue and user.
     """
     size = "" if limits else "resources: {max: {vcore: 6m}}"
     tight = f"{{name: default}}, {{name: tight, {limits or size}}}"
@@ -157,6 +157,10 @@ def kept_and_then_refused(seed: int, limits: str = "") -> tuple[Lab, Kept]:
     assert [(APP, "large")] == list(lab.state.nodes["n1"].reservations)
     lab.ask("taker", vcore=2, app="other")
     lab.settle()
+    if limits:
+        assert "taker" in lab.waiting(), "the reservation takes the place"
+        lab.report(report("taker", "spare", 2, app="other"))
+        lab.settle()
     assert "taker" in lab.running()
     return lab, kept
 
@@ -202,7 +206,7 @@ def test_r075_no_node_is_touched_without_headroom() -> None:
 
 
 def test_r076_a_reservation_starts_no_application_too_many() -> None:
-    """The user may run one application; his first has a node kept as his second one starts."""
+    """The user may run one application; his first has a node kept as work of his second comes."""
     for seed in range(1, SEEDS + 1):
         lab, kept = kept_and_then_refused(
             seed, "limits: [{limit: one, users: [bob], maxapplications: 1}]"

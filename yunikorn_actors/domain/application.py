@@ -186,6 +186,7 @@ class Application:
         "placeholder_books",
         "placeholders",
         "queue",
+        "reservation_count",
         "serial",
         "spec",
         "started_ns",
@@ -222,6 +223,7 @@ class Application:
         self.timers: dict[str, Timer] = {}
         self.asks: dict[str, Ask] = {}
         self.allocations: dict[str, Allocation] = {}
+        self.reservation_count = 0
         self.pending: Resource = {}
         self.allocated: Resource = {}
         self.placeholders: Resource = {}

@@ -4,7 +4,11 @@ The books are exact (they never saturate), are changed in place and never replac
 """
 
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
-from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.application import (
+    COUNTS_BY_HOLDING,
+    LEAVES_USER_COUNT,
+    Application,
+)
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
@@ -54,6 +58,7 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
     for level in app.queue.lineage:
         usage = by_path[level.path]
         usage.running.pop(app.serial, None)
+        usage.reserving.pop(app.serial, None)
         usage.attached -= 1
         if not usage.attached:
             del by_path[level.path]
@@ -61,10 +66,34 @@ def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) ->
         del owners[owner]
 
 
-def forget_allocating(app: Application) -> None:
-    """It holds nothing, or its state says by itself that it counts."""
+def count_holding(app: Application) -> None:
+    """What an application holds takes it a place where its state does not; so does a reservation.
+
+    Whoever has one by a reservation keeps its rank among those as long as that lasts.
+    """
+    serial, by_holding = app.serial, app.state in COUNTS_BY_HOLDING
+    holds = by_holding and bool(app.allocations)
+    keeps = by_holding and app.reservation_count > 0 and not holds
+    for level in app.queue.lineage:
+        _note(level.allocating, serial, counts=holds)
+        _note(level.reserving, serial, counts=keeps)
+    keeps = app.reservation_count > 0 and app.state not in LEAVES_USER_COUNT
+    for usage in (*app.usages, *app.group_usages):
+        _note(usage.reserving, serial, counts=keeps and serial not in usage.running)
+
+
+def forget_holding(app: Application) -> None:
+    """It leaves its queue, whatever it held."""
     for level in app.queue.lineage:
         level.allocating.pop(app.serial, None)
+        level.reserving.pop(app.serial, None)
+
+
+def _note(serials: dict[int, None], serial: int, *, counts: bool) -> None:
+    if counts:
+        serials[serial] = None
+    else:
+        serials.pop(serial, None)
 
 
 def relink(groups: dict[str, dict[str, Usage]], app: Application, group: str) -> None:
@@ -83,4 +112,5 @@ def relink(groups: dict[str, dict[str, Usage]], app: Application, group: str) ->
             charge(usage.amounts, amount)
         if counts:
             usage.running[app.serial] = None
+    count_holding(app)
     app.gather_books()

@@ -197,6 +197,17 @@ def _running(state: PartitionState) -> Iterator[str]:
         ]
         if sorted(queue.allocating) != sorted(holding):
             yield f"{path} takes {sorted(queue.allocating)} for allocating, they are {holding}"
+        keeping = [
+            app.serial
+            for app in _below(state, queue)
+            if app.state in COUNTS_BY_HOLDING and app.serial not in holding and _is_kept_for(app)
+        ]
+        if sorted(queue.reserving) != sorted(keeping):
+            yield f"{path} takes {sorted(queue.reserving)} for reserving, they are {keeping}"
+
+
+def _is_kept_for(app: Application) -> bool:
+    return any(ask.reserved for ask in app.asks.values())
 
 
 def _reservations(state: PartitionState) -> Iterator[str]:
@@ -213,6 +224,9 @@ def _reservations(state: PartitionState) -> Iterator[str]:
             if ask is None or node.id not in ask.reserved:
                 yield f"node {node.id} is reserved for {item.key}, which does not know it"
     for app in state.applications.values():
+        own = sum(len(ask.reserved) for ask in app.asks.values())
+        if app.reservation_count != own:
+            yield f"{app.id} counts {app.reservation_count} reservations, there are {own}"
         yield from _reserved_asks(state, app)
 
 
@@ -280,6 +294,13 @@ def _usages_of(
         counted = {app.serial for app in below if app.state not in LEAVES_USER_COUNT}
         if not counted.issuperset(usage.running) or usage.attached != len(below):
             yield f"{owner} in {path} counts applications that are not there"
+        keeping = [
+            app.serial
+            for app in below
+            if app.serial in counted - usage.running.keys() and _is_kept_for(app)
+        ]
+        if sorted(usage.reserving) != sorted(keeping):
+            yield f"{owner} in {path} takes {sorted(usage.reserving)} for reserving, not {keeping}"
 
 
 def _identity(state: PartitionState) -> Iterator[str]:

@@ -24,7 +24,6 @@ from yunikorn_actors.domain.allocation import (
 )
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
-    COUNTS_BY_HOLDING,
     FINISHED,
     GANG_IS_OVER,
     LEAVES_USER_COUNT,
@@ -38,8 +37,9 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.books import (
     attach,
+    count_holding,
     detach,
-    forget_allocating,
+    forget_holding,
     relink,
 )
 from yunikorn_actors.domain.config import PartitionConfig
@@ -155,8 +155,6 @@ class PartitionState:
         if counted is not counts:
             for level in app.queue.lineage:
                 level.running_apps += 1 if counts else -1
-        if app.state in COUNTS_BY_HOLDING and fact.state not in COUNTS_BY_HOLDING:
-            forget_allocating(app)
         if counts and not app.started_ns:
             app.started_ns = fact.at_ns
         app.state = fact.state
@@ -166,6 +164,7 @@ class PartitionState:
         if fact.state in LEAVES_USER_COUNT:
             for usage in (*app.usages, *app.group_usages):
                 usage.running.pop(app.serial, None)
+        count_holding(app)
         if fact.state in FINISHED:
             self._detach(app)
             self.finished[app.serial] = FinishedApplication(
@@ -196,7 +195,7 @@ class PartitionState:
 
     def _detach(self, app: Application) -> None:
         """The application leaves the active ones, its queue, and the books of its user."""
-        forget_allocating(app)
+        forget_holding(app)
         gang_changes.forget_gang(self, app)
         del self.applications[app.id]
         del app.queue.applications[app.serial]

@@ -58,7 +58,7 @@ class Reserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
 
 
 class Unreserve(Struct, frozen=True, kw_only=True, tag=True, gc=False):
-    """Give a reserved node free: its ask has had no headroom for too long."""
+    """Give a reserved node free: its ask had no headroom, or no leave to start, for too long."""
 
     proposal_id: int
     application_id: str

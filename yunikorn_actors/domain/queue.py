@@ -17,6 +17,14 @@ NO_BOUND = 2**31
 """As many more applications as anybody could submit."""
 
 
+def has_place(left: int, reserving: dict[int, None], serial: int) -> bool:
+    """Whether this one of those with a reservation may start; who came first has what is left.
+
+    A reload or a recovery may leave too little for all of them.
+    """
+    return serial in reserving and list(reserving).index(serial) < left
+
+
 class QueueState(StrEnum):
     ACTIVE = "Active"
     DRAINING = "Draining"
@@ -57,6 +65,7 @@ class Queue:
         "pending",
         "preempting",
         "properties",
+        "reserving",
         "running_apps",
         "spec",
         "state",
@@ -83,6 +92,8 @@ class Queue:
         self.running_apps = 0
         self.allocating: dict[int, None] = {}
         """Serials of Accepted applications that hold something: they count as running too."""
+        self.reserving: dict[int, None] = {}
+        """Those that hold nothing and have a node kept for them take a place, too."""
         self.configure(spec)
 
     def configure(self, spec: QueueSpec) -> None:
@@ -114,14 +125,18 @@ class Queue:
 
     def may_start(self, serial: int, starting: int = 0) -> bool:
         """Whether one more application may run, `starting` others being on their way."""
-        return serial in self.allocating or self.places(starting) > 0
+        if serial in self.allocating:
+            return True
+        return has_place(self._left(), self.reserving, serial) or self.places(starting) > 0
 
-    def places(self, starting: int) -> int:
+    def places(self, starting: int = 0) -> int:
         """How many more applications may run, `starting` being on their way."""
+        return self._left() - len(self.reserving) - starting
+
+    def _left(self) -> int:
+        """How many may run beside those that run or hold something."""
         limit = self.spec.max_applications
-        if not limit:
-            return NO_BOUND
-        return limit - self.running_apps - len(self.allocating) - starting
+        return limit - self.running_apps - len(self.allocating) if limit else NO_BOUND
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

@@ -85,6 +85,7 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "claimed": _amounts(queue.claimed),
         "running_apps": queue.running_apps,
         "allocating": sorted(queue.allocating),
+        "reserving": sorted(queue.reserving),
         "applications": sorted(queue.applications.values()),
     }
 
@@ -141,7 +142,7 @@ def _application(app: Application) -> dict[str, Any]:
         ],
         "allocations": [_allocation(item) for _, item in sorted(app.allocations.items())],
         "timers": {kind: timer.due_ns for kind, timer in sorted(app.timers.items())},
-        "reservations": sum(len(ask.reserved) for ask in app.asks.values()),
+        "reservations": app.reservation_count,
         "task_groups": {
             name: {"count": group.count, "replaced": group.replaced, "timed_out": group.timed_out}
             for name, group in sorted(app.task_groups.items())

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
-from yunikorn_actors.domain.books import books_of, forget_allocating, strike, waiting, write
+from yunikorn_actors.domain.books import books_of, count_holding, strike, waiting, write
 from yunikorn_actors.domain.gang_changes import forget_complete_gang, let_out, resize_incoming
 from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
 from yunikorn_actors.domain.resource import charge, discharge
@@ -150,6 +150,8 @@ def put_on(
     if app.serial not in app.usages[0].running:
         for usage in (*app.usages, *app.group_usages):
             usage.running[app.serial] = None
+    if app.reservation_count:
+        count_holding(app)
 
 
 def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
@@ -167,6 +169,8 @@ def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
     )
     state.nodes[fact.node_id].reservations[app.id, fact.key] = reservation
     state.reservation_count += 1
+    app.reservation_count += 1
+    count_holding(app)
     claim(app, reservation)
 
 
@@ -178,6 +182,8 @@ def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> 
         ask.told = WaitingState.UNTOLD
     give_up_claim(app, state.nodes[fact.node_id].reservations.pop((app.id, fact.key)))
     state.reservation_count -= 1
+    app.reservation_count -= 1
+    count_holding(app)
 
 
 def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> None:
@@ -216,7 +222,7 @@ def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> 
     if allocation.spec.placeholder:
         app.task_groups[allocation.spec.task_group].timed_out += 1
     if not app.allocations:
-        forget_allocating(app)
+        count_holding(app)
 
 
 def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -> Allocation:

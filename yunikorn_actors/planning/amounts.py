@@ -6,12 +6,13 @@ Nothing else holds amounts, and `in_flight` is empty when everything has been se
 from collections.abc import Callable, Iterator
 
 from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.flights import InFlight
+from yunikorn_actors.planning.flights import InFlight, Place
 from yunikorn_actors.planning.gangs import Gangs
 from yunikorn_actors.planning.limits import LimitViews
 from yunikorn_actors.planning.nodes import NodeIndex, NodeView
@@ -73,6 +74,28 @@ class Amounts:
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         app = self.state.applications.get(application_id)
         return None if app is None else self.apps[app.serial].asks.get(key)
+
+    def start(self, app: AppView) -> None:
+        """A decision is on its way that lets the application count as running, if it does not."""
+        if app.app.state is ApplicationState.ACCEPTED:
+            app.starting += 1
+            for level in app.leaf.application_limits:
+                level.starting[app.app.serial] = None
+
+    def take_place(self, app: AppView) -> Place:
+        """A node is to be kept for the application, or others are to go for it."""
+        self.start(app)
+        for limit in app.limits:
+            limit.take(app, {})
+        return Place(app, app.limits)
+
+    def settle_place(self, place: Place) -> None:
+        """It counts by its reservation from now on, or not at all."""
+        for limit in place.limits:
+            limit.settle(place.app, {})
+            self._wake(limit)
+        if place.app.starting:
+            self._started(place.app)
 
     def _started(self, app: AppView) -> None:
         app.starting -= 1
@@ -144,8 +167,7 @@ class Amounts:
     def _wake(self, gate: Gate) -> None:
         if gate.waiters:
             self.tree.wake_waiters(gate)
-        if gate.held:
-            self.tree.wake_held(gate)
+        self.tree.wake_held(gate)
 
     def _use(
         self, app: AppView, leaf: QueueView, amount: Resource, *, is_placeholder: bool
@@ -230,7 +252,9 @@ class Amounts:
                 self.unsettled_apps[ask.app] = None
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
-            self.reserving_is_stale = self.reserving_is_stale or ask.shape.waits_for_node
+            if ask.shape.waits_for_node or (self.reserved_nodes and ask.app.leaf.is_stateaware):
+                # It may have a node kept for it, or go before one that has.
+                self.reserving_is_stale = True
             self.findings.look_into(ask)
 
     def _notice(self, ask: AskView) -> None:
@@ -278,6 +302,9 @@ class Amounts:
 
     def wake_applications(self, view: AppView) -> None:
         self.gangs.room_has_changed = True
+        if self.reserved_nodes:
+            # Who has one may come to be kept back: the node is to be given up in time.
+            self.reserving_is_stale = True
         for level in view.leaf.application_limits:
             self.tree.wake_held(level)
         for limit in view.limits:

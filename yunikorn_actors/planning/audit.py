@@ -56,7 +56,7 @@ def _nodes(planner: Planner) -> Iterator[str]:
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
-    reserved = [node for _, node in planner.reserver.in_flight.values()]
+    reserved = [held.node for held in planner.reserver.in_flight.values()]
     return [*reserved, *(held.node for held in planner.preemptor.in_flight.values())]
 
 

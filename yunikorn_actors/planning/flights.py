@@ -8,6 +8,13 @@ from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.views import AppView, AskView, QueueView
 
 
+class Place(Struct):
+    """A place among the running applications, taken by a decision that brings nothing yet."""
+
+    app: AppView
+    limits: tuple[LimitView, ...]
+
+
 class InFlight(Struct):
     """One decision on its way to Context, with all that it holds.
 

@@ -202,7 +202,7 @@ class Gangs:
         return [
             app
             for app in (*admitted, *self.admissions.values())
-            if not app.app.allocations and not app.starting
+            if not (app.app.allocations or app.app.reservation_count or app.starting)
         ]
 
     def _promised(self, planner: "Planner") -> Promised:

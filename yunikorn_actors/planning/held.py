@@ -14,19 +14,23 @@ if TYPE_CHECKING:
 
 
 class Held:
-    __slots__ = ("leaves",)
+    __slots__ = ("apps", "leaves")
 
     def __init__(self) -> None:
+        self.apps: dict[int, AppView] = {}
+        """By serial."""
         self.leaves: dict[QueueView, list[AppEntry]] = {}
 
     def __bool__(self) -> bool:
         return bool(self.leaves)
 
     def add(self, app: "AppView") -> None:
+        self.apps[app.app.serial] = app
         app.held_entry = (app.held_key(), app)
         insort(self.leaves.setdefault(app.leaf, []), app.held_entry)
 
     def discard(self, app: "AppView") -> None:
+        del self.apps[app.app.serial]
         entries = self.leaves[app.leaf]
         assert app.held_entry is not None
         del entries[bisect_left(entries, app.held_entry)]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from yunikorn_actors.domain.application import Crowd
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import NO_BOUND
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.planning.held import Held
@@ -74,20 +73,37 @@ class LimitView:
             for kind, size in (self.limit.max_resources or {}).items()
         }
 
-    def may_start(self, app: "AppView") -> bool:
-        most = self.limit.max_applications
-        if not most or app.app.serial in self._usage().running:
-            return True
-        return self.places(app.app.serial) > 0
+    @property
+    def reserving(self) -> dict[int, None]:
+        """Those that take a place by a reservation; the books of who has gone may be gone too."""
+        owners = self.state.groups if self.limit.of_group else self.state.users
+        usage = owners.get(self.limit.owner, {}).get(self.limit.path)
+        return {} if usage is None else usage.reserving
 
-    def places(self, serial: int = NO_SERIAL) -> int:
-        """How many more applications may start; one that is on its way itself leaves its own."""
-        most = self.limit.max_applications
+    def may_start(self, app: "AppView") -> bool:
+        most, serial = self.limit.max_applications, app.app.serial
         if not most:
-            return NO_BOUND
-        running = self._usage().running
-        others = [other for other in self.starting if other != serial and other not in running]
-        return most - len(running) - len(others)
+            return True
+        usage = self._usage()
+        return usage.may_start(serial, most, self._others_starting(usage, serial))
+
+    def counts(self, app: "AppView") -> bool:
+        """Whether it has one of the places, but for one that has it by a reservation."""
+        serial = app.app.serial
+        return serial in self._usage().running or serial in self.starting
+
+    def places(self) -> int:
+        """How many more applications may start."""
+        usage = self._usage()
+        return usage.places(self.limit.max_applications, self._others_starting(usage, NO_SERIAL))
+
+    def _others_starting(self, usage: Usage, serial: int) -> int:
+        """Count those on their way that have no place yet; one that is itself leaves its own."""
+        return sum(
+            1
+            for other in self.starting
+            if other != serial and other not in usage.running and other not in usage.reserving
+        )
 
     def take(self, app: "AppView", amount: Resource) -> None:
         charge(self.in_flight, amount)

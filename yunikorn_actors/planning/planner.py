@@ -139,7 +139,7 @@ class Planner(View):
         for ask, node, item in self.reserver.ready():
             if len(proposals) >= limit:
                 return
-            if self.reserver.gate_of(ask, item) is None and ask.app.held_at() is None:
+            if self.reserver.gate_of(ask, item) is None and not self._is_held(ask.app):
                 proposals.append(self._decide(ask, ask.app.leaf, node))
 
     def _place_elsewhere(self, proposals: list[Proposal], limit: int) -> None:
@@ -244,12 +244,6 @@ class Planner(View):
             self.findings.note_held(app, gate)
         return gate is not None
 
-    def _start(self, app: AppView) -> None:
-        """A decision for an application that does not run yet is in flight."""
-        app.starting += 1
-        for level in app.leaf.application_limits:
-            level.starting[app.app.serial] = None
-
     def _decide(self, ask: AskView, leaf: QueueView, node: NodeView) -> Allocate:
         resource, record = ask.resource, ask.ask
         proposal_id = self.next_id()
@@ -259,8 +253,7 @@ class Planner(View):
         ask.inflight += 1
         if record.reserved:
             self.serving[ask, node.id] = None
-        if ask.app.app.state is ApplicationState.ACCEPTED:
-            self._start(ask.app)
+        self.start(ask.app)
         for limit in ask.app.limits:
             limit.take(ask.app, resource)
         self.nodes.take(node, resource)

@@ -4,7 +4,9 @@ An ask that has waited for longer than the delay, that every quota allows and th
 hold when empty, may have a node kept for it, the one with the least left over. Only so many nodes
 are kept that the cluster cannot freeze. An ask that can run on one node alone has it kept at once,
 beside others of its kind. An ask with a reservation is tried first in every cycle, on the node kept
-for it, then on the others if one has gained room. It gives up what is old when it has no headroom.
+for it, then on the others if one has gained room. Its application takes a place among those that
+run. What is old is given up when the ask has no headroom, or its application may not start any
+more.
 
 Reserving is looked at again after something changed that can matter, and when an ask comes of age;
 `due_ns` says when that is.
@@ -12,11 +14,14 @@ Reserving is looked at again after something changed that can matter, and when a
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
 from yunikorn_actors.domain.reserving import reservations_max, used_up
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.best_nodes import BestNodes
+from yunikorn_actors.planning.flights import Place
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Use
@@ -26,8 +31,17 @@ from yunikorn_actors.planning.waiting import place_of, rank_of, waiting_below
 
 HOUR_NS = 3_600_000_000_000
 WAIT_NS = HOUR_NS
-"""A reservation of an ask without headroom is given up after this time."""
+"""A reservation of an ask that something else than room on nodes holds back ends after this."""
 NEVER_NS = 2**63 - 1
+
+
+class Keeping(Struct):
+    """A reservation on its way, made or given up."""
+
+    ask: AskView
+    node: NodeView
+    place: Place | None = None
+    """What is made takes the application a place among those that run."""
 
 
 class Reserver:
@@ -37,16 +51,17 @@ class Reserver:
         self.best_nodes = BestNodes(view.nodes)
         self.due_ns = NEVER_NS
         """When something that waits comes of age."""
-        self.in_flight: dict[int, tuple[AskView, NodeView]] = {}
-        """Reservations on their way, made or given up: the ask, and its node."""
+        self.in_flight: dict[int, Keeping] = {}
 
     def settle(self, proposal_id: int) -> bool:
         """Take a proposal out of flight; False where it is not one of these."""
         held = self.in_flight.pop(proposal_id, None)
         if held is None:
             return False
-        ask, node = held
+        ask, node = held.ask, held.node
         ask.keeping -= 1
+        if held.place is not None:
+            self._view.settle_place(held.place)
         self._view.keep_required(ask)
         self._view.was_freed = True
         if self._view.nodes.knows(node):
@@ -177,7 +192,7 @@ class Reserver:
                 item.is_ordinary for item in view.nodes.views[node_id].node.reservations.values()
             )
         )
-        coming = sum(1 for ask, _ in self.in_flight.values() if not ask.shape.required_node)
+        coming = sum(1 for it in self.in_flight.values() if not it.ask.shape.required_node)
         return made + coming
 
     def _is_of_age(self, ask: AskView, now_ns: int) -> bool:
@@ -190,7 +205,7 @@ class Reserver:
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
         view = self._view
         proposal_id = view.next_id()
-        self.in_flight[proposal_id] = (ask, node)
+        self.in_flight[proposal_id] = Keeping(ask, node, view.take_place(ask.app))
         ask.keeping += 1
         node.keeping += 1
         view.refresh_node(node)
@@ -206,13 +221,13 @@ class Reserver:
     # -- reservations that are given up
 
     def give_up(self, now_ns: int) -> list[Unreserve]:
-        """Give nodes free whose asks have had no headroom for too long."""
+        """Give nodes free whose asks have had no headroom, or no leave to start, for too long."""
         proposals: list[Unreserve] = []
         for node_id in self._view.reserved_nodes:
             for item in self._view.nodes.views[node_id].node.reservations.values():
                 due_ns = item.made_ns + WAIT_NS
                 ask = self._view.ask_of(item.application_id, item.key)
-                if ask is None or self.gate_of(ask, item) is None:
+                if ask is None or (self.gate_of(ask, item) or ask.app.held_at()) is None:
                     continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
@@ -235,7 +250,7 @@ class Reserver:
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
         proposal_id = self._view.next_id()
         node = self._view.nodes.views[node_id]
-        self.in_flight[proposal_id] = (ask, node)
+        self.in_flight[proposal_id] = Keeping(ask, node)
         ask.keeping += 1
         node.keeping += 1
         return Unreserve(

@@ -221,8 +221,8 @@ class Tree:
             self._findings.moved[app] = None
 
     def wake_held(self, gate: Gate) -> None:
-        """There may be a place for another application."""
-        if gate.held:
+        """There may be a place for another application, or for one that has a node kept for it."""
+        if gate.held or gate.reserving:
             self.loose[gate] = None
 
     def top_up(self) -> bool:
@@ -236,10 +236,20 @@ class Tree:
                 # The last who waited here has gone, and its user's books with it.
                 del self.loose[gate]
                 continue
+            woken = self._wake_reserving(gate)
             places, lists = gate.places(), tuple(gate.held.leaves.values())
-            if not sum(self._wake_first(gate, entries, places) for entries in lists):
+            woken += sum(self._wake_first(gate, entries, places) for entries in lists)
+            if not woken:
                 del self.loose[gate]
         return bool(self.loose)
+
+    def _wake_reserving(self, gate: Gate) -> int:
+        """Whoever has a place by a reservation needs no other; say how many were let go."""
+        held = [app for serial in gate.reserving if (app := gate.held.apps.get(serial))]
+        free = [app for app in held if gate.may_start(app)]
+        for app in free:
+            self.come_back(app)
+        return len(free)
 
     def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
         """Wake the first of a leaf; those of whom nothing can be tried now do not count."""

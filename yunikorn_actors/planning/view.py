@@ -287,6 +287,7 @@ class View(GangView):
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
         self._measure_claims(fact.application_id)
+        self.wake_applications(self.app_of(fact.application_id))
         self.was_freed = True
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import (
+    COUNTS_AS_RUNNING,
     SCHEDULABLE,
     Application,
     ApplicationState,
@@ -122,7 +123,7 @@ class AppView:
         self.node_policy = chosen if chosen in NODE_POLICIES else ""
         """The order of nodes that it chose for itself."""
         self.starting = 0
-        """Decisions in flight for an application that does not run yet."""
+        """Decisions in flight, reservations too, for an application that does not run yet."""
         self.priority = NO_PRIORITY
         self.entry: AppEntry | None = None
         """Its place in the lanes; None while nothing of it may be tried."""
@@ -226,7 +227,7 @@ class QueueView:
         self.members: dict[int, AppView] = {}
         self.held = Held()
         self.starting: dict[int, None] = {}
-        """Serials of applications whose first allocation is on its way: they count as started."""
+        """Serials of applications to which something is on its way: they take a place."""
         self.limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that can refuse something: quotas, then the cluster."""
         self.waiters: dict[Lane, None] = {}
@@ -293,6 +294,10 @@ class QueueView:
         return self.parent is not None
 
     @property
+    def reserving(self) -> dict[int, None]:
+        return self.queue.reserving
+
+    @property
     def name(self) -> str:
         return f"queue {self.queue.path}"
 
@@ -341,8 +346,20 @@ class QueueView:
         return min(1, places) if self.is_stateaware else places
 
     def _others_starting(self, serial: int) -> int:
-        allocating = self.queue.allocating
-        return sum(1 for other in self.starting if other != serial and other not in allocating)
+        queue = self.queue
+        return sum(
+            1
+            for other in self.starting
+            if other != serial and other not in queue.allocating and other not in queue.reserving
+        )
+
+    def counts(self, app: "AppView") -> bool:
+        """Whether it has one of the places, but for one that has it by a reservation."""
+        if self not in app.leaf.lineage:
+            return False
+        serial = app.app.serial
+        by_state = app.app.state in COUNTS_AS_RUNNING
+        return by_state or serial in self.queue.allocating or serial in self.starting
 
     def is_next_to_start(self, app: "AppView") -> bool:
         """In a stateaware leaf one application starts at a time, the oldest that waits first."""

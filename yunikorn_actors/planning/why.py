@@ -21,6 +21,8 @@ from yunikorn_actors.planning.preempt.account import account_of
 from yunikorn_actors.planning.shape import Shape, Use, shortfall
 from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
 
+NAMES_MAX = 3
+
 
 class Survey(NamedTuple):
     """What every node has to say about an ask of one shape."""
@@ -176,16 +178,17 @@ def _gang(case: Case) -> Obstacle | None:
 
 def _start(case: Case) -> Obstacle | None:
     app = case.app
-    gates: tuple[Gate, ...] = app.limits
-    if app.app.state is ApplicationState.ACCEPTED:
-        gates = (*app.leaf.lineage, *gates)
+    if app.app.state is not ApplicationState.ACCEPTED:
+        return None
+    gates: tuple[Gate, ...] = (*app.leaf.lineage, *app.limits)
     for gate in gates:
         if not gate.may_start(app):
-            return _crowd(gate, app)
+            return _crowd(case, gate)
     return None
 
 
-def _crowd(gate: Gate, app: AppView) -> Obstacle:
+def _crowd(case: Case, gate: Gate) -> Obstacle:
+    app = case.app
     path = gate.queue.path if isinstance(gate, QueueView) else gate.limit.path
     if isinstance(gate, QueueView) and gate.is_stateaware and not gate.is_next_to_start(app):
         return Obstacle(
@@ -197,9 +200,20 @@ def _crowd(gate: Gate, app: AppView) -> Obstacle:
     return Obstacle(
         cause=Cause.APP_LIMIT,
         where=path,
-        text=f"{gate.name} has as many applications running as it may",
+        text=f"{gate.name} has as many applications running as it may: {_holders(case, gate)}",
         remedy="one of them must end, or the maximum be raised",
     )
+
+
+def _holders(case: Case, gate: Gate) -> str:
+    """Name who has the places, those that do not run first; not all, where they are many."""
+    apps, kept = case.planner.apps, gate.reserving
+    names = [f"{apps[serial].app.id} (a node is kept for it)" for serial in kept]
+    names += [
+        app.app.id for app in apps.values() if gate.counts(app) and app.app.serial not in kept
+    ]
+    more = len(names) - NAMES_MAX
+    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 # -- room in queues and limits

@@ -25,12 +25,11 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, add, sub
 from yunikorn_actors.machines.context.eligibility import (
     check_application,
     check_limits,
     check_node,
+    check_quotas,
 )
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
@@ -63,42 +62,12 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_application(state, app, ask)
     if refusal is not None:
         return refusal
-    resource = ask.spec.resource
-    required = bool(ask.spec.required_node)
     refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.node_id)
     if refusal is not None:
         return refusal
     own = own_claim(state, ask, proposal.node_id)
-    for queue in app.queue.lineage[:-1] if required else app.queue.lineage:
-        if not _has_room(state, queue, resource, own):
-            return Refusal.QUEUE_LIMIT
-    return check_limits(state, app, resource)
-
-
-def _has_room(
-    state: PartitionState, queue: Queue, resource: Resource, own: Resource | None
-) -> bool:
-    """A queue limits the types its max names; the root, whose max is the cluster, limits all.
-
-    What is promised to asks below for which others had to go is used, but for their own share.
-    """
-    is_root = queue.parent is None
-    limit = state.capacity if is_root else queue.spec.max
-    if limit is None:
-        return True
-    allocated = queue.allocated
-    if not is_root and any(queue.claimed.values()):
-        allocated = sub(add(allocated, queue.claimed), own)
-    for kind, quantity in resource.items():
-        if quantity <= 0:
-            continue
-        size = limit.get(kind)
-        if size is None:
-            if is_root:
-                return False
-        elif quantity > size - allocated.get(kind, 0):
-            return False
-    return True
+    refusal = check_quotas(state, app, ask.spec, own)
+    return refusal or check_limits(state, app, ask.spec.resource)
 
 
 def commit(work: Work, partition: Partition, proposal: Proposal) -> Refusal | None:

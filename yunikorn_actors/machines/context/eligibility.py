@@ -1,7 +1,7 @@
 """Whether an ask may be served: its application, its user and group, and the node it would run on.
 
 An ask is held to this when it is placed or takes a placeholder's room; to all but the node also
-when others are to go for it.
+when a node is kept for it, or others are to go for it.
 """
 
 from yunikorn_actors.domain.allocation import Ask, AskSpec
@@ -16,7 +16,8 @@ from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, add, sub
 
 
 def check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
@@ -39,12 +40,21 @@ def check_limits(state: PartitionState, app: Application, resource: Resource) ->
     for limit in limits_of(app.queue, app.spec.user, app.group):
         owners = state.groups if limit.of_group else state.users
         usage = owners[limit.owner][limit.path]
-        is_full = 0 < limit.max_applications <= len(usage.running)
-        if starts and is_full and app.serial not in usage.running:
+        if starts and not usage.may_start(app.serial, limit.max_applications):
             return Refusal.APP_LIMIT
         for kind, size in (limit.max_resources or {}).items():
             if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):
                 return Refusal.USER_LIMIT
+    return None
+
+
+def check_quotas(
+    state: PartitionState, app: Application, spec: AskSpec, own: Resource | None = None
+) -> Refusal | None:
+    """Check the maxima of the path; the free size of the cluster is nothing to a required node."""
+    for queue in app.queue.lineage[:-1] if spec.required_node else app.queue.lineage:
+        if not _has_room(state, queue, spec.resource, own):
+            return Refusal.QUEUE_LIMIT
     return None
 
 
@@ -86,3 +96,29 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
         ):
             return True
     return False
+
+
+def _has_room(
+    state: PartitionState, queue: Queue, resource: Resource, own: Resource | None
+) -> bool:
+    """A queue limits the types its max names; the root, whose max is the cluster, limits all.
+
+    What is promised to asks below for which others had to go is used, but for their own share.
+    """
+    is_root = queue.parent is None
+    limit = state.capacity if is_root else queue.spec.max
+    if limit is None:
+        return True
+    allocated = queue.allocated
+    if not is_root and any(queue.claimed.values()):
+        allocated = sub(add(allocated, queue.claimed), own)
+    for kind, quantity in resource.items():
+        if quantity <= 0:
+            continue
+        size = limit.get(kind)
+        if size is None:
+            if is_root:
+                return False
+        elif quantity > size - allocated.get(kind, 0):
+            return False
+    return True

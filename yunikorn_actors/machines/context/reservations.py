@@ -2,19 +2,29 @@
 
 A node is kept for one ask, or for several that can run nowhere else; such an ask displaces one that
 could. What is dropped is dropped in the handler of what ended it, so no reservation outlives its
-ask, its node or its application (G18).
+ask, its node or its application (G18). Whoever has a node kept takes a place among the running
+applications (G20), so a reservation is held to the same gates as an allocation.
 """
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.domain.application import SCHEDULABLE, Application
+from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import last_choice, reservations_max, used_up
 from yunikorn_actors.domain.resource import Resource, fits_in
+from yunikorn_actors.machines.context.eligibility import (
+    check_application,
+    check_limits,
+    check_quotas,
+)
 from yunikorn_actors.machines.context.work import Partition, Work
+
+NO_HEADROOM = "no headroom for too long"
+NO_START = "its application may not start for too long"
+_NO_START = frozenset({Refusal.APP_LIMIT, Refusal.STATEAWARE_BUSY})
 
 
 def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
@@ -25,10 +35,13 @@ def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or not _is_wanted(ask, proposal):
         return Refusal.ASK_GONE
-    if app.state not in SCHEDULABLE:
-        return Refusal.APP_STATE
-    if is_held_back(app, ask.spec):
-        return Refusal.GANG_HELD
+    refusal = (
+        check_application(state, app, ask)
+        or check_quotas(state, app, ask.spec)
+        or check_limits(state, app, ask.spec.resource)
+    )
+    if refusal is not None:
+        return refusal
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
@@ -108,13 +121,15 @@ def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node:
 
 
 def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
-    app = partition.state.applications.get(proposal.application_id)
+    state = partition.state
+    app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or ask.sequence != proposal.sequence:
         return Refusal.RESERVATION_GONE
     if proposal.node_id not in ask.reserved:
         return Refusal.RESERVATION_GONE
-    reason = "no headroom for too long"
+    refusal = check_application(state, app, ask) or check_limits(state, app, ask.spec.resource)
+    reason = NO_START if refusal in _NO_START else NO_HEADROOM
     _drop(work, partition, app, ask, proposal.node_id, reason, proposal.proposal_id)
     return None
 

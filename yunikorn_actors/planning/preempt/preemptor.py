@@ -77,6 +77,8 @@ class Preemptor:
         if held.ask is not None:
             held.ask.keeping -= 1
             view.keep_required(held.ask)
+        if held.place is not None:
+            view.settle_place(held.place)
         if held.node is not None and view.nodes.knows(held.node):
             held.node.keeping -= 1
             view.refresh_node(held.node)
@@ -168,7 +170,8 @@ class Preemptor:
         refs = tuple(map(VictimRef.to, victims))
         proposal_id = self._view.next_id()
         resource = {} if ask is None else ask.resource
-        self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource)
+        place = None if ask is None else self._view.take_place(ask.app)
+        self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
         if ask is not None:
             ask.keeping += 1
         if node is not None:

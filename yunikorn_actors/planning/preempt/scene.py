@@ -15,6 +15,7 @@ from yunikorn_actors.domain.preempting import expected, staying
 from yunikorn_actors.domain.proposals import VictimRef
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.flights import Place
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.asking import room_on
 from yunikorn_actors.planning.preempt.usage import Usage
@@ -30,6 +31,8 @@ class Flight(Struct):
     ask: AskView | None
     node: NodeView | None
     resource: Resource
+    place: Place | None = None
+    """Its application is not to lose its place while others go for it."""
 
 
 class Scene:

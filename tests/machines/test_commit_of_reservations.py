@@ -1,0 +1,193 @@
+"""The checks of a reservation: each reason to refuse, alone, and nothing else to be said.
+
+The proposals are made by hand: a scheduler that proposes wrongly harms nothing.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from written import APP, LEAF, Written
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.proposals import Allocate, Refusal, Reserve
+from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.context.reservations import check_reserve
+
+STATEAWARE = {"application.sort.policy": "stateaware"}
+Change = Callable[[Written], object]
+
+
+@pytest.fixture
+def written() -> Written:
+    """Two nodes of 10 with 2 free each; the third has what else the cluster has left."""
+    written = Written()
+    for name in ("n1", "n2", "n3"):
+        written.node(name, vcore=10)
+    written.add("fills", user="alice")
+    for name in ("n1", "n2"):
+        written.recover(f"on-{name}", name, "fills", vcore=8)
+    written.move("fills", ApplicationState.RUNNING)
+    written.recover("on-n3", "n3", "fills", vcore=4)
+    written.add(APP)
+    written.ask("a", vcore=8)
+    return written
+
+
+def proposal(written: Written, key: str = "a", node: str = "n1", app: str = APP) -> Reserve:
+    ask = written.application(app).asks[key]
+    return Reserve(proposal_id=1, application_id=app, key=key, sequence=ask.sequence, node_id=node)
+
+
+def _asked_again(written: Written) -> None:
+    written.withdraw("a")
+    written.ask("a", vcore=8)
+
+
+def _fail(written: Written) -> None:
+    written.ask_back(written.recover("r", "n3", vcore=1))
+    written.move(APP, ApplicationState.FAILING)
+
+
+def _wait_for_placeholders(written: Written) -> None:
+    written.ask("ph", vcore=1, placeholder=True, task_group="g")
+
+
+def _run_another(written: Written) -> None:
+    written.reconfigure(LEAF, max_applications=1)
+
+
+def _run_another_below_root(written: Written) -> None:
+    written.reconfigure("root", max_applications=1)
+
+
+def _keep_for_another(written: Written) -> None:
+    """Another application has taken the place by a reservation."""
+    written.reconfigure(LEAF, max_applications=2)
+    written.add("other")
+    written.ask("o", "other", vcore=8)
+    written.reserve("o", "n2", "other")
+
+
+def _keep_for_another_of_the_user(written: Written) -> None:
+    limit = LimitConfig(users=("bob",), max_applications=1)
+    _keep_for_another(written)
+    written.reconfigure(LEAF, limits=(limit,))
+
+
+def _start_another(written: Written) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("other")
+    written.move("other", ApplicationState.STARTING)
+
+
+def _older_waits(written: Written) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("older")
+    written.ask("o", "older", vcore=1, created_ns=1)
+
+
+def _limit_user(written: Written) -> None:
+    limit = LimitConfig(users=("bob",), max_resources={"vcore": 7})
+    written.reconfigure(LEAF, limits=(limit,))
+
+
+def _reserve_for_another(written: Written) -> None:
+    written.add("other")
+    written.ask("o", "other", vcore=8)
+    written.reserve("o", "n1", "other")
+
+
+def _keep_as_many_as_may_be(written: Written) -> None:
+    written.add("other")
+    for key, node in (("o2", "n2"), ("o3", "n3")):
+        written.ask(key, "other", vcore=8)
+        written.reserve(key, node, "other")
+
+
+def _hold(written: Written) -> None:
+    written.record(f.SchedulingHeld(held=True, at_ns=written.now_ns))
+
+
+CASES: dict[str, tuple[Refusal, Change]] = {
+    "paused resource manager": (Refusal.RM_PAUSED, _hold),
+    "removed application": (Refusal.ASK_GONE, lambda w: w.remove(APP)),
+    "withdrawn ask": (Refusal.ASK_GONE, lambda w: w.withdraw("a")),
+    "asked again under its key": (Refusal.ASK_GONE, _asked_again),
+    "this node is kept for it": (Refusal.ASK_GONE, lambda w: w.reserve("a", "n1")),
+    "a node for each repeat": (Refusal.ASK_GONE, lambda w: w.reserve("a", "n2")),
+    "failing": (Refusal.APP_STATE, _fail),
+    "its gang is pending": (Refusal.GANG_HELD, _wait_for_placeholders),
+    "limit of the leaf": (Refusal.APP_LIMIT, _run_another),
+    "limit of an ancestor": (Refusal.APP_LIMIT, _run_another_below_root),
+    "place taken by a reservation": (Refusal.APP_LIMIT, _keep_for_another),
+    "place of the user taken": (Refusal.APP_LIMIT, _keep_for_another_of_the_user),
+    "another one starts": (Refusal.STATEAWARE_BUSY, _start_another),
+    "an older one waits": (Refusal.STATEAWARE_BUSY, _older_waits),
+    "lower max": (Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 27})),
+    "full cluster": (Refusal.QUEUE_LIMIT, lambda w: w.recover("r", "n3", "fills", vcore=3)),
+    "lower limit of the user": (Refusal.USER_LIMIT, _limit_user),
+    "removed node": (Refusal.NODE_GONE, lambda w: w.remove_node("n1")),
+    "smaller node": (Refusal.NODE_FULL, lambda w: w.resize_node("n1", vcore=7)),
+    "drained node": (Refusal.NODE_DRAINING, lambda w: w.schedule("n1", drained=True)),
+    "reserved node": (Refusal.NODE_RESERVED, _reserve_for_another),
+    "enough nodes are kept": (Refusal.RESERVATION_LIMIT, _keep_as_many_as_may_be),
+}
+
+
+@pytest.mark.parametrize(("expected", "change"), CASES.values(), ids=CASES)
+def test_one_reason_to_refuse(expected: Refusal, change: Change, written: Written) -> None:
+    """A node that stands in for one that goes keeps the cluster as large."""
+    made = proposal(written)
+    assert check_reserve(written.state, made) is None
+    if expected in {Refusal.NODE_GONE, Refusal.NODE_FULL}:
+        written.node("n4", vcore=10)
+    change(written)
+    assert expected is check_reserve(written.state, made)
+
+
+PASSED_BY_A_REQUIRED_NODE = ("full cluster", "drained node", "enough nodes are kept")
+
+
+@pytest.mark.parametrize("case", PASSED_BY_A_REQUIRED_NODE)
+def test_a_required_node_is_kept_all_the_same(case: str, written: Written) -> None:
+    written.ask("d", vcore=8, required_node="n1")
+    CASES[case][1](written)
+    assert check_reserve(written.state, proposal(written, "d")) is None
+
+
+@pytest.mark.parametrize(
+    "case", ["limit of the leaf", "place taken by a reservation", "lower max", "smaller node"]
+)
+def test_a_required_node_passes_no_quota(case: str, written: Written) -> None:
+    expected, change = CASES[case]
+    written.ask("d", vcore=8, required_node="n1")
+    change(written)
+    assert expected is check_reserve(written.state, proposal(written, "d"))
+
+
+def test_an_allocation_does_not_get_the_place_of_a_reservation(written: Written) -> None:
+    written.ask("small", vcore=1)
+    ask = written.application().asks["small"]
+    made = Allocate(
+        proposal_id=1, application_id=APP, key="small", sequence=ask.sequence, node_id="n3"
+    )
+    assert check(written.state, made) is None
+    _keep_for_another(written)
+    assert Refusal.APP_LIMIT is check(written.state, made)
+    written.drop("o", "n2", "other")
+    assert check(written.state, made) is None
+
+
+def test_who_has_the_place_may_use_it(written: Written) -> None:
+    """For another node, and another ask, as well."""
+    written.reconfigure(LEAF, max_applications=2)
+    written.reserve("a", "n1")
+    written.ask("b", vcore=2)
+    assert check_reserve(written.state, proposal(written, "b", "n2")) is None
+    ask = written.application().asks["b"]
+    made = Allocate(proposal_id=1, application_id=APP, key="b", sequence=ask.sequence, node_id="n3")
+    assert check(written.state, made) is None
+    written.reconfigure(LEAF, max_applications=1)
+    assert Refusal.APP_LIMIT is check(written.state, made)
