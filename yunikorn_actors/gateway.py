@@ -118,6 +118,10 @@ class Gateway(ABC):
         """Let the core handle what it has; a caller inside a callback never waits."""
 
     @abstractmethod
+    def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
+        """Take what a resource manager wishes of the driver itself, and name what is no wish."""
+
+    @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
 
     @abstractmethod
@@ -173,6 +177,7 @@ class Gateway(ABC):
                 self._leave(request.rm_id)
                 backlog = Backlog(extra.unhandled_max)
                 self._registered[request.rm_id] = _Registration(address, tells_state, backlog)
+                self._set_up(request.rm_id, extra, ExtraConfig.faults_of(request.extra_config))
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -213,6 +218,7 @@ class Gateway(ABC):
             if registration is not None:
                 count = registration.backlog.bound(extra.unhandled_max)
                 self._mark(request.rm_id, registration.callback, count)
+                self._set_up(request.rm_id, extra, ExtraConfig.faults_of(request.extra_config))
 
     # -- the life of a resource manager
 
@@ -231,6 +237,7 @@ class Gateway(ABC):
             self._overtake(rm_id)
             self._leave(rm_id)
             self._resolvers.leave(rm_id)
+            self._set_up(rm_id, ExtraConfig(), ())
 
     def _overtake(self, rm_id: str, last: str = "") -> None:
         """Registrations of it, up to the last one meant, change nothing here any more."""
@@ -252,9 +259,7 @@ class Gateway(ABC):
 
         What resource managers say of themselves stands beside it, each a moment later.
         """
-        dump = self._answer(
-            StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
-        ).state
+        dump = self._context_dump()
         waiting = {name: self._waiting(name) for name in dump["partitions"]}
         registered = sorted(self._registered.copy().items())
         diagnostics = {
@@ -262,6 +267,11 @@ class Gateway(ABC):
             for rm_id, registration in registered
         }
         return dump | {"waiting": waiting, "rm_diagnostics": diagnostics}
+
+    def _context_dump(self) -> dict[str, Any]:
+        return self._answer(
+            StateDump, CONTEXT, lambda reply_to: StateDumpRequested(reply_to=reply_to), "dump"
+        ).state
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
         """Say why an ask waits: the first thing that refuses it, and what would change that.

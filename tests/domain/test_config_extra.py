@@ -31,6 +31,16 @@ def test_defaults() -> None:
         ("event.requestCapacity", "20", ExtraConfig(event_push_capacity=20)),
         ("event.ringBufferCapacity", "20", ExtraConfig(event_ring_capacity=20)),
         ("event.maxStreams", "0", ExtraConfig(event_streams_max=0)),
+        ("log.level", "debug", ExtraConfig(log_level="DEBUG")),
+        ("log.level", "WARN", ExtraConfig(log_level="WARNING")),
+        ("log.level", "Panic", ExtraConfig(log_level="CRITICAL")),
+        ("log.level", "-7", ExtraConfig(log_level="DEBUG")),
+        ("log.level", "0", ExtraConfig(log_level="INFO")),
+        ("log.level", "2", ExtraConfig(log_level="ERROR")),
+        ("log.level", "5", ExtraConfig(log_level="CRITICAL")),
+        ("health.checkInterval", "1m30s", ExtraConfig(health_check_ns=90 * SECOND)),
+        ("health.checkInterval", "0", ExtraConfig(health_check_ns=0)),
+        ("health.checkInterval", "-1s", ExtraConfig(health_check_ns=-SECOND)),
     ],
 )
 def test_values(key: str, text: str, expected: ExtraConfig) -> None:
@@ -50,7 +60,17 @@ def test_values(key: str, text: str, expected: ExtraConfig) -> None:
         ("event.ringBufferCapacity", "1.5"),
         ("event.maxStreams", "-1"),
         ("event.maxStreams", "many"),
+        ("log.level", "loud"),
+        ("log.level", "1.5"),
+        ("health.checkInterval", "often"),
+        ("health.checkInterval", "30"),
     ],
 )
 def test_a_bad_value_is_as_good_as_none(key: str, text: str) -> None:
     assert ExtraConfig() == ExtraConfig.of({key: text})
+    (fault,) = ExtraConfig.faults_of({key: text, "service.x": text, "log.level ": text})
+    assert f"{key}: {text!r} is no value for it and counts as not set" == fault
+
+
+def test_what_is_not_set_is_not_bad() -> None:
+    assert () == ExtraConfig.faults_of({"log.level": "", "health.checkInterval": "-1s", "x": "y"})

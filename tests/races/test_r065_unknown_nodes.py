@@ -4,6 +4,7 @@ import pytest
 from support import APP, Lab, labs
 
 from yunikorn_actors import si
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.si import ActionFromRM
 
 ON_EXISTING = [
@@ -77,3 +78,20 @@ def test_a_second_create_is_told() -> None:
     (accepted, refused) = lab.rm.told("node")
     assert accepted == ("n1", "accepted")
     assert refused[1].startswith("failure while adding new node, node rejected with error: \n")
+
+
+@pytest.mark.parametrize("action", ON_EXISTING)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_in_a_partition_that_is_not_there(action: ActionFromRM, topology: TopologyName) -> None:
+    """Nobody is told; an event, a counter and the recording say that it came."""
+    lab = Lab(topology=topology)
+    elsewhere = {si.NODE_PARTITION: "gpu"}
+    lab.node("n1", action, 5, attributes=elsewhere)
+    lab.nodes(n2=1)
+    lab.settle()
+    dump = lab.simulator.state_dump()
+    assert (1, 0) == (dump["refused_node_actions"], lab.state.refused_node_actions)
+    assert ["n2"] == list(lab.state.nodes)
+    assert [("n2", "accepted")] == lab.rm.told("node")
+    (record,) = [it for it in lab.simulator.events().records if it.object_id == "n1"]
+    assert f"Node action {action.name} refused: unknown partition [rm-1]gpu" == record.message

@@ -26,7 +26,7 @@ from yunikorn_actors.messages.queries import (
 )
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.messages.rm_events import EventsConfigured, SendEvents
-from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
+from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused, PartitionClosed
 from yunikorn_actors.si import EventRecord
 
 Entry = tuple[int, tuple[Builder, ...], Fact]
@@ -150,20 +150,26 @@ class EventPublisher:
                 f"{self._revisions.get(life, 0) + 1}, was sent {message.first_revision}"
             )
         self._revisions[life] = message.first_revision + len(message.facts) - 1
-        wishes = self._wishes.get(message.rm_id, DEFAULTS)
+        return self._publish(message.rm_id, message.facts, now_ns)
+
+    def _on_node_actions_refused(self, message: NodeActionsRefused, now_ns: int) -> list[Effect]:
+        return self._publish(message.rm_id, message.refused, now_ns)
+
+    def _publish(self, rm_id: str, facts: tuple[Fact, ...], now_ns: int) -> list[Effect]:
+        wishes = self._wishes.get(rm_id, DEFAULTS)
         if not wishes.events_tracked:
             return []
-        ring, unpushed = self.ring, self._unpushed.get(message.rm_id)
+        ring, unpushed = self.ring, self._unpushed.get(rm_id)
         if unpushed is None:
             capacity = wishes.event_push_capacity or self._settings.event_push_capacity
-            unpushed = self._unpushed[message.rm_id] = Unpushed(capacity)
-        for fact in message.facts:
+            unpushed = self._unpushed[rm_id] = Unpushed(capacity)
+        for fact in facts:
             builders = builders_of(fact)
             if builders:
                 ring.append(builders, fact)
                 unpushed.add(builders, fact)
         ring.trim()
-        return [*self._stream(message.facts), *self._next_push(now_ns)]
+        return [*self._stream(facts), *self._next_push(now_ns)]
 
     # -- streams
 
@@ -253,6 +259,7 @@ class EventPublisher:
 
 EventPublisherInbox = (
     FactsAppended
+    | NodeActionsRefused
     | PartitionClosed
     | EventsConfigured
     | EventPushDue
@@ -263,6 +270,7 @@ EventPublisherInbox = (
 
 HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     FactsAppended: EventPublisher._on_facts_appended,
+    NodeActionsRefused: EventPublisher._on_node_actions_refused,
     PartitionClosed: EventPublisher._on_partition_closed,
     EventPushDue: EventPublisher._on_event_push_due,
     EventsConfigured: EventPublisher._on_events_configured,

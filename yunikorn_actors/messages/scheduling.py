@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Shortage, WaitingState
 from yunikorn_actors.domain.application import Application, Crowd
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.domain.findings import Finding
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.domain.resource import Resource
@@ -25,6 +25,13 @@ class FactsAppended(Message, frozen=True, kw_only=True):
     rm_id: str
     first_revision: int
     facts: tuple[Fact, ...]
+
+
+class NodeActionsRefused(Message, frozen=True, kw_only=True):
+    """For a partition that is not there, so no sequence of facts has them."""
+
+    rm_id: str
+    refused: tuple[NodeActionRefused, ...]
 
 
 class ProposeAllocations(Message, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from loguru import Record
 
 _NAME = "yunikorn_actors"
+DEFAULT_LEVEL = "INFO"
 _VALUE = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?:bearer|basic)\s+\S+|[^\s,;&})\]]+"
 _SECRETS = (
     (
@@ -48,8 +49,51 @@ def _mask(record: "Record") -> None:
     record["message"] = masked(text)
 
 
+class Lines:
+    """The library's lines, from the level on that is wished."""
+
+    def __init__(self) -> None:
+        self._logger = loguru.logger.patch(_mask)
+        self._wishes: dict[str, int] = {}
+        self._least = self._number(DEFAULT_LEVEL)
+
+    def wish(self, owner: str, level: str | None) -> None:
+        """Have lines of this level and above; of several owners the finest wish counts."""
+        if level is None:
+            self._wishes.pop(owner, None)
+        else:
+            self._wishes[owner] = self._number(level)
+        self._least = min(self._wishes.values(), default=self._number(DEFAULT_LEVEL))
+
+    def debug(self, text: str, *args: object) -> None:
+        self._write("DEBUG", text, args)
+
+    def info(self, text: str, *args: object) -> None:
+        self._write("INFO", text, args)
+
+    def warning(self, text: str, *args: object) -> None:
+        self._write("WARNING", text, args)
+
+    def error(self, text: str, *args: object, exception: BaseException | bool = False) -> None:
+        self._write("ERROR", text, args, exception)
+
+    def _write(
+        self,
+        level: str,
+        text: str,
+        args: tuple[object, ...],
+        exception: BaseException | bool = False,
+    ) -> None:
+        if self._number(level) >= self._least:
+            self._logger.opt(depth=2, exception=exception or None).log(level, text, *args)
+
+    @staticmethod
+    def _number(level: str) -> int:
+        return loguru.logger.level(level).no
+
+
 loguru.logger.disable(_NAME)
-logger = loguru.logger.patch(_mask)
+logger = Lines()
 
 
 def enable_logs(sink: TextIO | Any = None, level: str = "INFO") -> int | None:  # noqa: ANN401
@@ -58,10 +102,10 @@ def enable_logs(sink: TextIO | Any = None, level: str = "INFO") -> int | None:  
     The sinks that loguru has get them in any case. It comes with one on standard error, so without
     a sink of its own a program that has configured nothing sees them there.
     """
-    logger.enable(_NAME)
+    loguru.logger.enable(_NAME)
     if sink is None:
         return None
-    return logger.add(
+    return loguru.logger.add(
         sink,
         level=level,
         filter=_NAME,

@@ -35,9 +35,8 @@ class CallbackHolder:
         try:
             answer = call_back(self._callback, message)
         except BaseException:  # noqa: BLE001 - sys.exit() too is one resource manager's own fault
-            logger.opt(exception=True).error(
-                "callback {} raised on {}", self._address, type(message).__name__
-            )
+            kind = type(message).__name__
+            logger.error("callback {} raised on {}", self._address, kind, exception=True)
             return []
         return [] if answer is None else [Send(to=RM_PROXY, message=answer)]
 

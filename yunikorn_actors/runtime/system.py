@@ -21,7 +21,9 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
-from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
+from yunikorn_actors.domain.config.extra import LEVELS
+from yunikorn_actors.domain.health import Health, health_of
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
@@ -49,6 +51,7 @@ from yunikorn_actors.runtime.shell import CallbackHolder, Shell
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
+from yunikorn_actors.runtime.watch import HealthWatch
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
@@ -88,6 +91,9 @@ class SchedulerCore(Gateway):
         self._config = None if config is None else read_config(config)
         self._shells = Shells()
         self._replies = Replies()
+        self._health = HealthWatch(self._look)
+        self._extras: dict[str, ExtraConfig] = {}
+        """What each resource manager wishes of the log and of health checks."""
         self._marks = count(1)
         self._feeds: dict[str, Feed] = {}
         self._timers = TimerThread(self.clock, self._shells.tell)
@@ -173,9 +179,11 @@ class SchedulerCore(Gateway):
         deadline = time.monotonic() + timeout
         try:
             self._timers.stop()
+            self._health.stop()
             self._let_callers_go()
             left = self._shells.end(deadline)
             self._timers.join(max(0.0, deadline - time.monotonic()))
+            self._health.join(max(0.0, deadline - time.monotonic()))
             self._close_trace(left, deadline)
             for shell in left:
                 logger.warning(
@@ -185,6 +193,7 @@ class SchedulerCore(Gateway):
                 )
             logger.info("core stopped")
         finally:
+            logger.wish(self._topology.instance, None)
             self._stopped.set()
 
     def __enter__(self) -> Self:
@@ -254,6 +263,21 @@ class SchedulerCore(Gateway):
 
     def _close_callback(self, address: str) -> None:
         self._shells.retire(address)
+
+    def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
+        """The finest level and the shortest interval count; what is no wish is named."""
+        with self._lock:
+            self._extras[rm_id] = extra
+            levels = [it.log_level for it in self._extras.values() if it.log_level is not None]
+            intervals = [it.health_check_ns or 0 for it in self._extras.values()]
+        logger.wish(self._topology.instance, min(levels, key=LEVELS.index, default=None))
+        every_ns = min((interval for interval in intervals if interval > 0), default=None)
+        self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
+        for fault in faults:
+            logger.warning("extra configuration of {}: {}", rm_id, fault)
+
+    def _look(self) -> Health:
+        return health_of(self._context_dump())
 
     def _let_callers_go(self) -> None:
         self._replies.close()
@@ -349,7 +373,7 @@ class SchedulerCore(Gateway):
                 self.failure = failure
         self._shells.silence()
         self._let_callers_go()
-        logger.opt(exception=error).error("{}", failure)
+        logger.error("{}", failure, exception=error)
 
     def stopped_from_outside(self, shell: Shell) -> None:
         """Somebody who stops all actors of the process means this core as well."""

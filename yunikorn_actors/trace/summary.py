@@ -391,6 +391,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
         _list("held", (f"{at.application_id} by {at.crowd.value or 'none'}" for at in it.crowds)),
     ),
     s.FactsAppended: _facts_appended,
+    s.NodeActionsRefused: lambda message: ", ".join(it.node_id for it in message.refused),
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",

@@ -2,7 +2,7 @@
 
 It comes with the registration and with each update, which replaces it whole. An unknown key belongs
 to somebody else, and a bad value counts as if it were not there: then the settings of the service
-hold, or the default.
+hold, or the default. Which values are bad can be told.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from msgspec import Struct, convert
 from yunikorn_actors.domain.config.properties import (
     SECOND_NS,
     Parser,
+    parse_duration,
     positive_duration,
     whole,
 )
@@ -21,6 +22,28 @@ from yunikorn_actors.domain.resource import INT64_MAX
 _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 _FALSE: Final = ("0", "f", "F", "FALSE", "false", "False")
 _BOOLEANS: Final = dict.fromkeys(_TRUE, True) | dict.fromkeys(_FALSE, False)
+
+
+LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LEVEL_NAMES: Final = {
+    "debug": "DEBUG",
+    "info": "INFO",
+    "warn": "WARNING",
+    "warning": "WARNING",
+    "error": "ERROR",
+    "dpanic": "CRITICAL",
+    "panic": "CRITICAL",
+    "fatal": "CRITICAL",
+}
+_LEVEL_NUMBER: Final = whole(-INT64_MAX, INT64_MAX)
+
+
+def _level(text: str) -> str | None:
+    """Read the name of a level, or its number: -1 is the finest, and beyond 5 there is none."""
+    number = _LEVEL_NUMBER(text)
+    if not isinstance(number, int):
+        return _LEVEL_NAMES.get(text.lower())
+    return LEVELS[min(max(number, -1) + 1, len(LEVELS) - 1)]
 
 
 class ExtraConfig(Struct, frozen=True, kw_only=True):
@@ -37,11 +60,24 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
     event_push_capacity: int | None = None
     event_ring_capacity: int | None = None
     event_streams_max: int = 100
+    log_level: str | None = None
+    """From which the lines of the library are wanted."""
+    health_check_ns: int | None = None
+    """How often the health is checked; 0 or less is never."""
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> "ExtraConfig":
         read = ((field, parse(texts.get(key, ""))) for key, (field, parse) in _READERS.items())
         return convert({field: value for field, value in read if value is not None}, cls)
+
+    @classmethod
+    def faults_of(cls, texts: Mapping[str, str]) -> tuple[str, ...]:
+        """Name the values that count as if they were not there."""
+        return tuple(
+            f"{key}: {text!r} is no value for it and counts as not set"
+            for key, text in texts.items()
+            if text and key in _READERS and _READERS[key][1](text) is None
+        )
 
 
 _POSITIVE: Final = whole(1, INT64_MAX)
@@ -54,4 +90,6 @@ _READERS: Final[dict[str, tuple[str, Parser]]] = {
     "event.requestCapacity": ("event_push_capacity", _POSITIVE),
     "event.ringBufferCapacity": ("event_ring_capacity", _POSITIVE),
     "event.maxStreams": ("event_streams_max", whole(0, INT64_MAX)),
+    "log.level": ("log_level", _level),
+    "health.checkInterval": ("health_check_ns", parse_duration),
 }

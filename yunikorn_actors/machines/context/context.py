@@ -16,7 +16,7 @@ from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.estate import Estate, events_configured
 from yunikorn_actors.machines.context.lifecycle import expire
-from yunikorn_actors.machines.context.nodes import act_on_node
+from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.context.work import Partition
@@ -69,6 +69,7 @@ class Context:
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,
             "scheduling_errors": self._estate.scheduling_errors,
+            "refused_node_actions": self._estate.refused_node_actions,
             "failed_nodes": [
                 f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._estate.failed_nodes)
             ],
@@ -233,6 +234,8 @@ class Context:
             elif item.action.name.startswith("CREATE"):
                 reason = f"failed to find partition {item.partition} for new node {item.node_id}"
                 work.rejected_nodes.append(rm.Rejected(id=item.node_id, reason=reason))
+            else:
+                refuse_stray(work, item)
         return self._estate.finish(work)
 
     # -- scheduling

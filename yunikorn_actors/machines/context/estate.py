@@ -45,6 +45,8 @@ class Estate:
         """Messages of a former life of a partition."""
         self.scheduling_errors = 0
         """Asks that named an application that is not there."""
+        self.refused_node_actions = 0
+        """Actions on nodes of a partition that is not there; the others are counted in theirs."""
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self._topology = topology
@@ -81,6 +83,7 @@ class Estate:
 
     def _count(self, work: Work) -> None:
         self.scheduling_errors += work.unknown_applications
+        self.refused_node_actions += len(work.stray)
         for rejected in work.rejected_nodes:
             if not self._has_node(work.rm_id, rejected.id):
                 self.failed_nodes[work.rm_id, rejected.id] = None

@@ -191,12 +191,18 @@ def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
     return words.get(attributes.get(READY_ATTRIBUTE, "").lower(), otherwise)
 
 
+def refuse_stray(work: Work, item: NodeItem) -> None:
+    """There is no partition to record it in."""
+    work.stray.append(_refusal(work, item, f"unknown partition {item.partition}"))
+
+
 def _refuse(work: Work, partition: Partition, item: NodeItem, reason: str) -> None:
-    work.record(
-        partition,
-        f.NodeActionRefused(
-            node_id=item.node_id, action=int(item.action), reason=reason, at_ns=work.now_ns
-        ),
+    work.record(partition, _refusal(work, item, reason))
+
+
+def _refusal(work: Work, item: NodeItem, reason: str) -> f.NodeActionRefused:
+    return f.NodeActionRefused(
+        node_id=item.node_id, action=int(item.action), reason=reason, at_ns=work.now_ns
     )
 
 

@@ -8,7 +8,7 @@ work item by item and the resource manager still gets at most one message of eac
 
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.asking import Asking
@@ -16,7 +16,7 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
 from yunikorn_actors.planning.planner import Planner
 
 
@@ -129,6 +129,8 @@ class Work:
         self.rejected_nodes: list[rm.Rejected] = []
         self.timers: list[Effect] = []
         self.lines: list[Effect] = []
+        self.stray: list[NodeActionRefused] = []
+        """Actions on nodes of a partition that is not there."""
         self._facts: dict[str, tuple[Partition, list[Fact]]] = {}
 
     def record(self, partition: Partition, fact: Fact) -> None:
@@ -266,4 +268,7 @@ class Work:
             if partition.scheduler is not None:
                 effects.append(Send(to=partition.scheduler, message=message))
             effects.append(Send(to=EVENT_PUBLISHER, message=message))
+        if self.stray:
+            stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
+            effects.append(Send(to=EVENT_PUBLISHER, message=stray))
         return effects
