@@ -364,7 +364,7 @@ class Written:
                 application_id=app,
                 serial=owner.serial,
                 queue=owner.queue.path,
-                claim=owner.spec.placeholder_ask,
+                commitment=owner.spec.placeholder_ask,
                 at_ns=self.now_ns,
             )
         )

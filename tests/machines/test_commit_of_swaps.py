@@ -8,6 +8,7 @@ from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.proposals import AdmitGang, Refusal, Replace
 from yunikorn_actors.machines.context.gangs import check_admission, check_replace
 
@@ -152,12 +153,24 @@ def _admit_another(written: Written) -> None:
     written.admit("other")
 
 
+def _limit_bob(vcore: int, path: str = LEAF) -> Callable[[Written], object]:
+    """All that stands already is his as well."""
+
+    def change(written: Written) -> None:
+        limits = (LimitConfig(users=("bob",), max_resources={"vcore": vcore}),)
+        written.reconfigure(path, limits=limits)
+
+    return change
+
+
 OF_ADMISSION: list[tuple[str, Refusal, Callable[[Written], object]]] = [
     ("removed", Refusal.APP_STATE, lambda w: w.remove(GANG)),
     ("admitted already", Refusal.GANG_HELD, lambda w: w.admit(GANG)),
     ("no placeholder pending", Refusal.GANG_HELD, lambda w: w.withdraw("g", GANG)),
     ("no room", Refusal.GANG_HELD, lambda w: w.recover("r", "n2", vcore=2)),
-    ("another one's claim", Refusal.GANG_HELD, _admit_another),
+    ("what is to come of another", Refusal.GANG_HELD, _admit_another),
+    ("a limit of its user", Refusal.GANG_HELD, _limit_bob(5)),
+    ("a limit of its user in a parent", Refusal.GANG_HELD, _limit_bob(5, "root")),
 ]
 
 

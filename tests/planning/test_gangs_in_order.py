@@ -3,6 +3,7 @@
 import pytest
 from written import APP, LEAF, Written
 
+from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.proposals import Allocate, Proposal
 from yunikorn_actors.planning.audit import contradictions
 
@@ -102,3 +103,169 @@ def test_a_member_counts_as_pending_until_its_swap_is_decided() -> None:
     assert 0 == leaf.waiting
     written.planner.reject(swap.proposal_id)
     assert 3 == leaf.waiting
+
+
+# -- admission at the turn of the gang
+
+
+def test_a_gang_is_not_admitted_into_room_that_an_older_ask_takes() -> None:
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 6})
+    written.add(OLD)
+    written.add(YOUNG, placeholder_ask={"vcore": 4})
+    written.ask("r", vcore=3)
+    ask_placeholder(written, "ph", YOUNG, vcore=2, repeats=2)
+    written.node("n1", vcore=100)
+    assert ["r"] == keys(plan(written))
+
+
+def test_a_gang_is_admitted_before_a_younger_ask_takes_its_room() -> None:
+    """Admission and its first placeholder follow each other, and the turn goes on from there."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 6})
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    written.add(YOUNG)
+    ask_placeholder(written, "ph", vcore=2, repeats=2)
+    written.ask("r", YOUNG, vcore=3)
+    written.node("n1", vcore=100)
+    assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
+
+
+def test_admission_and_the_first_placeholder_stand_in_one_plan() -> None:
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 6})
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    ask_placeholder(written, "ph", vcore=2, repeats=2)
+    written.node("n1", vcore=100)
+    assert ["AdmitGang", "ph"] == keys(plan(written, limit=1))
+    assert ["ph"] == keys(plan(written, limit=1))
+
+
+def test_a_gang_has_its_turn_where_others_of_its_size_found_no_node() -> None:
+    """It is admitted before a younger one, which would take the room of the quota."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 6})
+    written.add(OLD, "plain", YOUNG, placeholder_ask={"vcore": 6})
+    written.node("n1", vcore=2)
+    written.ask("p", "plain", vcore=3)
+    assert [] == keys(plan(written))
+    ask_placeholder(written, "ph", vcore=3, repeats=2)
+    ask_placeholder(written, "yph", YOUNG, vcore=2, repeats=3)
+    assert ["AdmitGang"] == keys(plan(written))
+    assert [OLD] == [app.app.id for app in written.planner.gangs.admissions.values()]
+
+
+def test_two_gangs_of_one_plan_do_not_get_the_same_room() -> None:
+    """What the first has placed in the plan is not counted twice: the third fits beside it."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 9})
+    written.add(OLD, YOUNG, placeholder_ask={"vcore": 6})
+    written.add("small", placeholder_ask={"vcore": 3})
+    ask_placeholder(written, "ph", vcore=3, repeats=2)
+    ask_placeholder(written, "yph", YOUNG, vcore=3, repeats=2)
+    ask_placeholder(written, "sph", "small", vcore=3)
+    written.node("n1", vcore=100)
+    assert ["AdmitGang", "ph", "ph", "AdmitGang", "sph"] == keys(plan(written))
+
+
+def test_a_refused_admission_is_decided_anew() -> None:
+    written = Written()
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    ask_placeholder(written, "ph", vcore=2, repeats=2)
+    written.node("n1", vcore=100)
+    for proposal in plan(written):
+        written.planner.reject(proposal.proposal_id)
+        assert [] == contradictions(written.planner)
+    assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
+
+
+def test_a_gang_that_does_not_fit_bars_nobody() -> None:
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 3})
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    written.add(YOUNG)
+    ask_placeholder(written, "ph", vcore=2, repeats=2)
+    written.ask("r", YOUNG, vcore=2)
+    written.node("n1", vcore=100)
+    assert ["r"] == keys(plan(written))
+
+
+def test_of_several_placeholders_the_first_in_order_is_tried_first() -> None:
+    written = Written()
+    written.add(OLD, placeholder_ask={"vcore": 6})
+    ask_placeholder(written, "ph", vcore=2)
+    ask_placeholder(written, "urgent", vcore=4, priority=3)
+    written.node("n1", vcore=100)
+    assert ["AdmitGang", "urgent", "ph"] == keys(plan(written))
+
+
+# -- limits of users and groups
+
+
+def limit(vcore: int, **names: tuple[str, ...]) -> LimitConfig:
+    return LimitConfig(max_resources={"vcore": vcore}, **names)
+
+
+def of_bob(limits: tuple[LimitConfig, ...], path: str = LEAF) -> Written:
+    """Bob has a gang of 4 in the leaf, and runs 2 elsewhere below the same parent."""
+    written = Written(LEAF, "root.other")
+    written.reconfigure(path, limits=limits)
+    written.node("n1", vcore=100)
+    written.add("runs", queue="root.other")
+    written.ask("x", "runs", vcore=2)
+    written.allocate("x", "n1", "runs")
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    ask_placeholder(written, "ph", vcore=2, repeats=2)
+    return written
+
+
+LIMITS = [
+    ((), LEAF, True),
+    ((limit(4, users=("bob",)),), LEAF, True),
+    ((limit(3, users=("bob",)),), LEAF, False),
+    ((limit(6, users=("bob",)),), "root", True),
+    ((limit(5, users=("bob",)),), "root", False),
+    ((limit(5, users=("*",)),), "root", False),
+    ((limit(9, users=("bob",)), limit(5, users=("*",))), "root", True),
+    ((limit(5, users=("sue",)),), "root", True),
+]
+
+
+@pytest.mark.parametrize(("limits", "path", "fits"), LIMITS)
+def test_a_gang_is_admitted_if_its_user_may_have_all_of_it(
+    limits: tuple[LimitConfig, ...], path: str, fits: bool
+) -> None:
+    found = keys(plan(of_bob(limits, path)))
+    assert (["AdmitGang", "ph", "ph"] if fits else []) == found
+
+
+def test_a_higher_limit_lets_the_gang_be_admitted() -> None:
+    written = of_bob((limit(3, users=("bob",)),))
+    assert [] == keys(plan(written))
+    written.reconfigure(LEAF, limits=(limit(4, users=("bob",)),))
+    assert written.planner.has_work
+    assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
+
+
+def test_what_the_user_gives_back_lets_his_gang_be_admitted() -> None:
+    written = of_bob((limit(5, users=("bob",)),), "root")
+    assert [] == keys(plan(written))
+    (uuid,) = written.application("runs").allocations
+    written.release(uuid, "runs")
+    assert written.planner.has_work
+    assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
+
+
+def test_what_is_to_come_of_one_gang_counts_for_another_of_its_user() -> None:
+    """They are in different leaves; only the limit of their user brings them together."""
+    written = of_bob((limit(10, users=("bob",)),), "root")
+    written.add(YOUNG, queue="root.other", placeholder_ask={"vcore": 5})
+    ask_placeholder(written, "yph", YOUNG, vcore=200)
+    assert ["AdmitGang", "ph", "ph"] == keys(plan(written))
+
+
+def test_what_was_recovered_needs_no_more_room() -> None:
+    """Bob runs 2 and the recovered placeholder; there has to be room for the other one alone."""
+    written = of_bob((limit(6, users=("bob",)),), "root")
+    written.recover("back", "n1", vcore=2, placeholder=True, task_group="g")
+    assert ["AdmitGang", "ph"] == keys(plan(written))[:2]

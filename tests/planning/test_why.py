@@ -262,3 +262,27 @@ def test_all_of_them_up_to_a_bound() -> None:
         (item.key, item.obstacle.cause) for item in found
     ]
     assert ["a", "b"] == [item.key for item in explain_all(written.planner, 2)]
+
+
+def _held_gang(**bounds: object) -> Written:
+    written = with_node(**bounds)
+    written.add("gang", placeholder_ask={"vcore": 4})
+    written.ask("ph", "gang", vcore=2, repeats=2, placeholder=True, task_group="g")
+    return written
+
+
+def test_a_gang_that_its_user_may_never_have() -> None:
+    written = _held_gang(limits=(LimitConfig(users=("bob",), max_resources={"vcore": 3}),))
+    found = obstacle(written, "ph", "gang")
+    assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
+    assert found.text.startswith("limit of user bob in root.default never has room")
+
+
+def test_a_gang_that_waits_for_what_is_to_come_of_another() -> None:
+    written = _held_gang(max={"vcore": 6})
+    written.add("other", placeholder_ask={"vcore": 3})
+    assert Cause.GANG_HELD is not obstacle(written, "ph", "gang").cause
+    written.admit("other")
+    found = obstacle(written, "ph", "gang")
+    assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
+    assert "beside what is to come of others" in found.text

@@ -180,6 +180,7 @@ class Application:
         "group_usages",
         "history",
         "is_admitted",
+        "lapsed_ns",
         "pending",
         "pending_books",
         "placed",
@@ -241,6 +242,8 @@ class Application:
         self.crowd = Crowd.NONE
         self.is_admitted = False
         """There was room for the whole gang, so its placeholders may be placed."""
+        self.lapsed_ns = 0
+        """When the last commitment of the gang came to nothing; it waits behind others since."""
         self.placed: Resource = {}
         """All placeholders that were placed since the gang came, whatever became of them."""
         self.history = UsageHistory()

@@ -2,8 +2,9 @@
 
 A real ask waits while placeholders of its application are pending, and for a swap while its task
 group has placeholders. In a leaf that holds gangs no placeholder is placed before the queue path
-has room for the whole gang. What an admitted gang has not placed yet is its *claim*: it counts as
-used when another gang is admitted, and for nothing else.
+and the limits of its user and group have room for the whole gang. What is still to come of an
+admitted gang is its *commitment*: it counts as used when another gang is admitted, and for nothing
+else. A commitment that nothing is placed of for too long lapses.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, GangAdmission
+from yunikorn_actors.domain.limits import Limit, LimitKey, limits_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, component_wise_min, fits_in
 
@@ -69,24 +71,26 @@ def unplaced(app: Application) -> Resource:
     }
 
 
-def claim_of(app: Application) -> Resource:
+def commitment_of(app: Application) -> Resource:
     """Return what keeps other gangs from being admitted: what is to come of an admitted one."""
     if app.is_admitted and (app.state is ApplicationState.ACCEPTED or app.waiting_placeholders):
         return unplaced(app)
     return {}
 
 
-Promised = dict[str, Resource]
-"""What the claims below each queue make together, by its path."""
+Committed = dict[str | LimitKey, Resource]
+"""What the commitments together take of each queue, by its path, and of each limit."""
 
 
-def promise(promised: Promised, leaf: Queue, claim: Resource) -> None:
-    for level in leaf.lineage:
-        charge(promised.setdefault(level.path, {}), claim)
+def commit_room(committed: Committed, app: Application, amount: Resource) -> None:
+    for level in app.queue.lineage:
+        charge(committed.setdefault(level.path, {}), amount)
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        charge(committed.setdefault(limit.key, {}), amount)
 
 
 def refusing_queue(
-    app: Application, need: Resource, used: Callable[[Queue], Resource], promised: Promised
+    app: Application, need: Resource, used: Callable[[Queue], Resource], committed: Committed
 ) -> Queue | None:
     """Return the queue whose configured max leaves no room for the whole gang, if any.
 
@@ -95,15 +99,30 @@ def refusing_queue(
     what makes it grow.
     """
     for queue in app.queue.lineage[:-1]:
-        limit = queue.spec.max
-        if limit is None:
-            continue
-        amounts = (used(queue), queue.claimed, promised.get(queue.path, {}))
-        for kind, quantity in need.items():
-            size = limit.get(kind)
-            if size is not None and 0 < quantity > size - sum(it.get(kind, 0) for it in amounts):
-                return queue
+        amounts = (used(queue), queue.claimed, committed.get(queue.path, {}))
+        if queue.spec.max and lacks_room(queue.spec.max, need, *amounts):
+            return queue
     return None
+
+
+def refusing_limit(
+    app: Application, need: Resource, used: Callable[[Limit], Resource], committed: Committed
+) -> Limit | None:
+    """Return the limit of its user or group that leaves no room for the whole gang, if any."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        amounts = (used(limit), committed.get(limit.key, {}))
+        if limit.max_resources and lacks_room(limit.max_resources, need, *amounts):
+            return limit
+    return None
+
+
+def lacks_room(sizes: Resource, need: Resource, *used: Resource) -> bool:
+    """Whether some type that has a size has too little left for a gang."""
+    for kind, quantity in need.items():
+        size = sizes.get(kind)
+        if size is not None and 0 < quantity > size - sum(it.get(kind, 0) for it in used):
+            return True
+    return False
 
 
 def refuses_gangs(queue: Queue) -> bool:

@@ -22,7 +22,7 @@ def gang_admitted(state: "PartitionState", fact: f.GangAdmitted) -> None:
 
 
 def forget_gang(state: "PartitionState", app: Application) -> None:
-    """Nothing more of it is to come: it has no claim."""
+    """Nothing more of it is to come: it has no commitment."""
     state.admitted.pop(app.serial, None)
 
 

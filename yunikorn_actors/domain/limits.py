@@ -17,6 +17,9 @@ from yunikorn_actors.domain.resource import Resource
 WILDCARD = "*"
 
 
+LimitKey = tuple[str, str, bool]
+
+
 class Limit(Struct, frozen=True, kw_only=True):
     """What one user or group may have in one queue."""
 
@@ -25,6 +28,16 @@ class Limit(Struct, frozen=True, kw_only=True):
     of_group: bool
     max_resources: Resource | None
     max_applications: int
+
+    @property
+    def key(self) -> LimitKey:
+        """Where and for whom it counts, whatever its amounts are by now."""
+        return (self.path, self.owner, self.of_group)
+
+    @property
+    def name(self) -> str:
+        kind = "group" if self.of_group else "user"
+        return f"limit of {kind} {self.owner} in {self.path}"
 
 
 def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:

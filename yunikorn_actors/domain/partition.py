@@ -43,6 +43,7 @@ from yunikorn_actors.domain.books import (
     relink,
 )
 from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
@@ -88,6 +89,10 @@ class PartitionState:
     def queue(self, path: str) -> Queue | None:
         """Look a queue up by its path; names of queues ignore case."""
         return self.queues.get(path.lower())
+
+    def usage_of(self, limit: Limit) -> Usage:
+        """What counts against the limit of a user or group."""
+        return (self.groups if limit.of_group else self.users)[limit.owner][limit.path]
 
     def apply(self, fact: f.Fact) -> None:
         self.revision += 1

@@ -148,6 +148,7 @@ def _application(app: Application) -> dict[str, Any]:
             for name, group in sorted(app.task_groups.items())
         },
         "admitted": app.is_admitted,
+        "lapsed_ns": app.lapsed_ns,
         "crowd": app.crowd.value,
         "placed": _amounts(app.placed),
         "swaps": [

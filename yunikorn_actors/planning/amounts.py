@@ -9,6 +9,7 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
 from yunikorn_actors.domain.ids import first_proposal_id
+from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
@@ -70,6 +71,11 @@ class Amounts:
     def next_id(self) -> int:
         self._last_id += 1
         return self._last_id
+
+    def used_of(self, limit: Limit) -> Resource:
+        """What counts against the limit of a user or group, with what is in flight."""
+        view = self._limits.get(limit)
+        return self.state.usage_of(limit).amounts if view is None else view.used()
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         app = self.state.applications.get(application_id)
@@ -230,10 +236,33 @@ class Amounts:
 
     def follow_gang(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""
+        was_held = app.bars[0]
         if self.gangs.follow(app):
             for ask in tuple(app.asks.values()):
                 self.resync(ask)
             self.stale_leaves[app.leaf] = None
+            if app.bars[0] and not was_held:
+                # It does not want to start any more: others may.
+                self.wake_applications(app)
+        if app.turn is not None:
+            self.end_turn(app)
+            if app.held_gang is not None:
+                self.give_turn(app)
+
+    def give_turn(self, app: AppView) -> None:
+        """Let a held gang stand where the first of its placeholders would."""
+        waiting = [ask for ask in app.asks.values() if ask.is_placeholder and ask.waiting]
+        if app.turn is None and waiting:
+            first = min(waiting, key=lambda ask: ask.order)
+            app.turn = AskView(app, first.ask, self.tree.turns, {}, first.order, open=1)
+            self.tree.add_ask(app.turn)
+            self.tree.rekey(app.leaf)
+
+    def end_turn(self, app: AppView) -> None:
+        if app.turn is not None:
+            self.tree.drop_ask(app.turn)
+            app.turn = None
+            self.tree.rekey(app.leaf)
 
     def wait(self, ask: AskView, repeats: int) -> None:
         """So many repeats more wait, or fewer, held back by their gang or not."""

@@ -6,8 +6,10 @@ swap stays there and needs no room; else the first placeholder is swapped for ro
 Only where no placeholder of the group is large enough are they given up. A member that finds
 nothing keeps its placeholder and is looked at again when a node has changed.
 
-Held gangs are admitted in the order of their age, each when the quotas on its path have room for
-all of it beside the claims of the admitted ones.
+A held gang is admitted at its turn in the order of its queue, when the quotas on its path and the
+limits of its user and group have room for all of it, beside what is to come of the admitted ones.
+Until then one entry stands for all of its placeholders, in whatever lane they are; so a gang is
+admitted also where nothing has room for a placeholder of that size.
 """
 
 from bisect import bisect_left, insort
@@ -17,15 +19,18 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.gang import (
-    Promised,
-    claim_of,
+    Committed,
+    commit_room,
+    commitment_of,
     is_held,
-    promise,
+    refusing_limit,
     refusing_queue,
     unplaced,
 )
+from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
-from yunikorn_actors.domain.resource import Resource, fits_in, sub_eliminate_negative
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.shape import Shape, Use
 from yunikorn_actors.planning.views import AppView, AskView
@@ -33,7 +38,7 @@ from yunikorn_actors.planning.views import AppView, AskView
 if TYPE_CHECKING:
     from yunikorn_actors.planning.planner import Planner
 
-HeldGang = tuple[tuple[int, int], AppView]
+HeldGang = tuple[tuple[int, int, int], AppView]
 Owed = tuple[AppView, str]
 """An application, and the key of its ask."""
 
@@ -56,7 +61,11 @@ class Gangs:
         self.room_has_changed = False
         """A held gang may fit now."""
         self._held: list[HeldGang] = []
-        """By age; whoever is here is not admitted and waits for that."""
+        """By age, whose commitment has lapsed last; all that are not admitted and wait for that."""
+        self._lapsed: list[AppView] = []
+        """Those of them that may have a turn in this plan, or the next, when all others had."""
+        self._commitments: Commitments | None = None
+        """What is to come of the admitted gangs, found out in this plan."""
         self._looking: dict[int, AppView] = {}
         """Applications with members that may find a placeholder."""
         self._stuck: dict[int, AppView] = {}
@@ -68,7 +77,7 @@ class Gangs:
 
     @property
     def has_work(self) -> bool:
-        held = self.room_has_changed and bool(self._held)
+        held = (self.room_has_changed and bool(self._held)) or bool(self._lapsed)
         return held or bool(self._looking) or bool(self._first)
 
     @property
@@ -103,10 +112,10 @@ class Gangs:
         return changed
 
     def _hold(self, app: AppView, held: bool) -> None:
-        entry = app.held_gang
-        if held and (entry is None or entry[0] != app.age):
+        entry, key = app.held_gang, (app.app.lapsed_ns, *app.age)
+        if held and (entry is None or entry[0] != key):
             self._let_go(app)
-            app.held_gang = (app.age, app)
+            app.held_gang = (key, app)
             insort(self._held, app.held_gang)
             self.room_has_changed = True
         elif not held:
@@ -160,67 +169,66 @@ class Gangs:
 
     # -- admission
 
-    def admit(self, planner: "Planner", limit: int) -> list[AdmitGang]:
-        """Admit the held gangs that fit, the oldest first; none holds back another."""
-        if not self.room_has_changed or not self._held:
-            self.room_has_changed = False
-            return []
-        self.room_has_changed = False
-        promised, queues = self._promised(planner), planner.tree.queues
-        starting = self._yet_to_start(planner)
-        proposals: list[AdmitGang] = []
-        for _, app in tuple(self._held):
-            if len(proposals) >= limit:
-                self.room_has_changed = True
-                break
-            crowd = app.held_at()
-            if crowd is not None:
-                planner.findings.note_held(app, crowd)
-                continue
-            if not _may_start_after(app, starting):
-                continue
-            need = unplaced(app.app)
-            gate = refusing_queue(app.app, need, lambda it: queues[it.path].used, promised)
-            if gate is not None:
-                planner.findings.note_gang(app, f"no room for the whole gang in queue {gate.path}")
-                continue
-            promise(promised, app.app.queue, need)
-            starting.append(app)
-            proposals.append(self._admit(planner, app))
-        return proposals
+    def offer_turns(self, planner: "Planner") -> None:
+        """Let each held gang that fits have a turn in the order of its queue.
 
-    def _admit(self, planner: "Planner", app: AppView) -> AdmitGang:
+        In a plan room only shrinks, so whoever does not fit now will not at its turn. Whose
+        commitment has lapsed comes last, and at its turn in the order only where no other fits.
+        """
+        self._commitments = None
+        if not self.room_has_changed:
+            return
+        self.room_has_changed = False
+        held = [app for _, app in self._held]
+        self._lapsed = [app for app in held if app.app.lapsed_ns]
+        is_offered = False
+        for app in held:
+            if not app.app.lapsed_ns and self._fits(planner, app):
+                planner.give_turn(app)
+                is_offered = is_offered or app.entry is not None
+        if not is_offered:
+            self.offer_lapsed(planner)
+
+    def offer_lapsed(self, planner: "Planner") -> bool:
+        """Let the next gang whose commitment has lapsed have a turn, if it fits beside the others.
+
+        Says whether one has it: who may not run now has to wait for that first, and is waited for
+        by nobody.
+        """
+        while self._lapsed:
+            app = self._lapsed.pop(0)
+            if app.held_gang is not None and self._fits(planner, app):
+                planner.give_turn(app)
+                if app.entry is not None:
+                    return True
+        return False
+
+    def admit(self, planner: "Planner", app: AppView) -> AdmitGang | None:
+        """It is the gang's turn: admit it if it fits beside what was decided before it."""
+        if not self._fits(planner, app) or not self._room(planner).may_start(app):
+            return None
+        self._room(planner).commit(app, unplaced(app.app))
         proposal_id = planner.next_id()
         self.admissions[proposal_id] = app
         app.is_admitting = True
         planner.follow_gang(app)
         return AdmitGang(proposal_id=proposal_id, application_id=app.app.id, serial=app.app.serial)
 
-    def _yet_to_start(self, planner: "Planner") -> list[AppView]:
-        """Return the admitted gangs that will count as running with their first placeholder."""
-        admitted = [planner.app_of(id_) for id_ in planner.state.admitted.values()]
-        return [
-            app
-            for app in (*admitted, *self.admissions.values())
-            if not (app.app.allocations or app.app.reservation_count or app.starting)
-        ]
+    def _fits(self, planner: "Planner", app: AppView) -> bool:
+        place = self._room(planner).refusing(app)
+        if place is not None:
+            planner.findings.note_gang(app, f"no room for the whole gang in {name_of(place)}")
+        return place is None
 
-    def _promised(self, planner: "Planner") -> Promised:
-        """Add up what is to come of the admitted gangs, beyond what is in flight already."""
-        coming: dict[int, Resource] = {}
-        for held in planner.in_flight.values():
-            if held.ask.ask.spec.placeholder:
-                amount = coming.setdefault(held.ask.app.app.serial, {})
-                for kind, quantity in held.resource.items():
-                    amount[kind] = amount.get(kind, 0) + quantity
-        admitted = [planner.state.applications[id_] for id_ in planner.state.admitted.values()]
-        claims = [(app.app, unplaced(app.app)) for app in self.admissions.values()]
-        claims.extend((record, claim_of(record)) for record in admitted)
-        promised: Promised = {}
-        for record, claim in claims:
-            rest = sub_eliminate_negative(claim, coming.get(record.serial))
-            promise(promised, record.queue, rest)
-        return promised
+    def _room(self, planner: "Planner") -> "Commitments":
+        if self._commitments is None:
+            self._commitments = Commitments(planner)
+        return self._commitments
+
+    def note_placing(self, app: AppView, amount: Resource) -> None:
+        """A placeholder is on its way: so much less is to come of its gang."""
+        if self._commitments is not None:
+            self._commitments.place(app, amount)
 
     # -- swaps
 
@@ -374,13 +382,60 @@ class Gangs:
         return True
 
 
-def _may_start_after(app: AppView, before: list[AppView]) -> bool:
-    """Whether the application may run beside those that were admitted and will."""
-    if app.app.allocations:
-        return True
-    return all(
-        sum(1 for other in before if gate in other.gates()) < gate.places() for gate in app.gates()
-    )
+class Commitments:
+    """What is to come of the admitted gangs, in one plan: beyond what is allocated or in flight."""
+
+    def __init__(self, planner: "Planner") -> None:
+        self._planner = planner
+        self._committed: Committed = {}
+        self._rest: dict[int, Resource] = {}
+        """Of each gang what no placeholder is on its way for, by serial."""
+        self._admitted: list[AppView] = []
+        for id_ in planner.state.admitted.values():
+            self.commit(planner.app_of(id_), commitment_of(planner.state.applications[id_]))
+        for app in planner.gangs.admissions.values():
+            self.commit(app, unplaced(app.app))
+        for held in planner.in_flight.values():
+            if held.ask.is_placeholder:
+                self.place(held.ask.app, held.resource)
+
+    def commit(self, app: AppView, amount: Resource) -> None:
+        self._admitted.append(app)
+        self._rest[app.app.serial] = dict(amount)
+        commit_room(self._committed, app.app, amount)
+
+    def place(self, app: AppView, amount: Resource) -> None:
+        rest = self._rest.get(app.app.serial)
+        if rest is not None:
+            less = {kind: -min(rest.get(kind, 0), quantity) for kind, quantity in amount.items()}
+            charge(rest, less)
+            commit_room(self._committed, app.app, less)
+
+    def refusing(self, app: AppView) -> Queue | Limit | None:
+        """Return what has no room for the whole gang, if anything."""
+        need, queues = unplaced(app.app), self._planner.tree.queues
+        return refusing_queue(
+            app.app, need, lambda it: queues[it.path].used, self._committed
+        ) or refusing_limit(app.app, need, self._planner.used_of, self._committed)
+
+    def may_start(self, app: AppView) -> bool:
+        """Whether the application may run beside the admitted gangs that are to run."""
+        if _has_its_place(app) or not app.gates():
+            return True
+        before = [it for it in self._admitted if not _has_its_place(it)]
+        return all(
+            sum(1 for other in before if gate in other.gates()) < gate.places()
+            for gate in app.gates()
+        )
+
+
+def _has_its_place(app: AppView) -> bool:
+    """Whether it counts among the running applications already, or will with what is decided."""
+    return bool(app.app.allocations or app.app.reservation_count or app.starting)
+
+
+def name_of(place: Queue | Limit) -> str:
+    return f"queue {place.path}" if isinstance(place, Queue) else place.name
 
 
 def _is_member(ask: AskView) -> bool:

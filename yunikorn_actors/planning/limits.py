@@ -7,7 +7,7 @@ or for a place, as they do at a queue.
 from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.application import Crowd
-from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppView, Lane
 
 NO_SERIAL = 0
-LimitKey = tuple[str, str, bool]
 
 
 class LimitView:
@@ -41,12 +40,15 @@ class LimitView:
 
     @property
     def name(self) -> str:
-        kind = "group" if self.limit.of_group else "user"
-        return f"limit of {kind} {self.limit.owner} in {self.limit.path}"
+        return self.limit.name
 
     def _usage(self) -> Usage:
-        owners = self.state.groups if self.limit.of_group else self.state.users
-        return owners[self.limit.owner][self.limit.path]
+        return self.state.usage_of(self.limit)
+
+    def used(self) -> Resource:
+        used = dict(self._usage().amounts)
+        charge(used, self.in_flight)
+        return used
 
     def room_for(self, wanted: Wanted) -> bool:
         sizes = self.limit.max_resources
@@ -61,9 +63,7 @@ class LimitView:
 
     def lacks(self, wanted: Wanted) -> Resource:
         """Say how much more room it would take."""
-        used = dict(self._usage().amounts)
-        charge(used, self.in_flight)
-        return shortfall(wanted, self.limit.max_resources or {}, used)
+        return shortfall(wanted, self.limit.max_resources or {}, self.used())
 
     def room(self) -> Resource:
         """What is left of each type that it names; less than nothing where more was forced in."""
@@ -134,16 +134,17 @@ class LimitViews:
         self._views: dict[LimitKey, LimitView] = {}
 
     def join(self, limit: Limit) -> LimitView:
-        key = (limit.path, limit.owner, limit.of_group)
-        view = self._views.get(key)
+        view = self._views.get(limit.key)
         if view is None:
-            view = self._views[key] = LimitView(self._state, limit)
+            view = self._views[limit.key] = LimitView(self._state, limit)
         view.limit = limit
         view.members += 1
         return view
 
+    def get(self, limit: Limit) -> LimitView | None:
+        return self._views.get(limit.key)
+
     def part(self, view: LimitView) -> None:
         view.members -= 1
         if not view.members:
-            limit = view.limit
-            del self._views[limit.path, limit.owner, limit.of_group]
+            del self._views[view.limit.key]

@@ -91,9 +91,9 @@ class Planner(View):
             self._place_reserved(proposals, limit)
             self._place_elsewhere(proposals, limit)
         proposals.extend(self.gangs.swap(self, limit - len(proposals)))
-        proposals.extend(self.gangs.admit(self, limit - len(proposals)))
+        self.gangs.offer_turns(self)
         self.tree.top_up()
-        while len(proposals) < limit and self._next(proposals):
+        while len(proposals) < limit and (self._next(proposals) or self.gangs.offer_lapsed(self)):
             pass
         if self.unsettled_apps and len(proposals) < limit:
             self.backoff.end_passes()
@@ -161,7 +161,11 @@ class Planner(View):
 
     def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
         """Place the ask, or file what stands in its way."""
-        if self._is_held(ask.app) or self.backoff.must_rest(ask):
+        if self._is_held(ask.app):
+            return False
+        if ask.shape is self.tree.turns:
+            return self._take_turn(ask.app, proposals)
+        if self.backoff.must_rest(ask):
             return False
         gate = self._gate(ask)
         if gate is not None:
@@ -179,6 +183,19 @@ class Planner(View):
             return True
         self._file(ask, proposals)
         return False
+
+    def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:
+        """Admit the gang, and try its first placeholder at once: no ask comes in between."""
+        self.end_turn(app)
+        admission = self.gangs.admit(self, app)
+        if admission is not None:
+            proposals.append(admission)
+            lanes = [app.leaf.lanes[shape, app.owner] for shape in app.piles]
+            heads = [app.piles[lane.shape][0] for lane in lanes if lane.is_open]
+            if heads:
+                self._try(app.leaf, min(heads)[1], proposals)
+        self.tree.rekey(app.leaf)
+        return admission is not None
 
     def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
         """No node has room: the shape waits, and a required node is kept at once."""
@@ -263,6 +280,7 @@ class Planner(View):
         if ask.is_placeholder:
             ask.app.placing += 1
             self.follow_gang(ask.app)
+            self.gangs.note_placing(ask.app, resource)
         self.tree.rekey(leaf)
         spec = record.spec
         return Allocate(

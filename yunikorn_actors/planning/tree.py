@@ -35,6 +35,8 @@ class Tree:
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
         self.shapes: dict[ShapeKey, Shape] = {}
+        self.turns = Shape(((), "", "", ""))
+        """The shape of what stands for a held gang: nothing but its admission is tried."""
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
         self.roused: dict[Shape, None] = {}

@@ -99,6 +99,7 @@ class View(GangView):
             self._limits.part(limit)
             self._wake(limit)
         self.tree.come_back(view)
+        self.gangs.room_has_changed = True
 
     def _on_application_linked(self, fact: f.ApplicationLinked) -> None:
         self._assign_limits(self.apps[fact.serial])
@@ -111,6 +112,7 @@ class View(GangView):
             self.findings.moved[view] = None
 
     def _forget(self, view: AppView) -> None:
+        self.end_turn(view)
         del self.apps[view.app.serial], view.leaf.members[view.app.serial]
         self.gangs.forget(view)
         for limit in view.limits:

@@ -101,6 +101,7 @@ class AppView:
         "priority",
         "starting",
         "submitted_ns",
+        "turn",
         "usable",
         "used",
     )
@@ -129,8 +130,10 @@ class AppView:
         """Its place in the lanes; None while nothing of it may be tried."""
         self.bars: tuple[bool, bool, tuple[str, ...]] = (False, False, ())
         """What its gang holds back: placeholders, real asks, members of these groups."""
-        self.held_gang: tuple[tuple[int, int], AppView] | None = None
+        self.held_gang: tuple[tuple[int, int, int], AppView] | None = None
         """Its place among the gangs that wait for admission."""
+        self.turn: AskView | None = None
+        """Stands for its placeholders while they wait for admission, and may be admitted."""
         self.is_admitting = False
         """Its admission is in flight, and counts already."""
         self.placing = 0

@@ -12,9 +12,12 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.gang import is_held, refusing_queue, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.gang import is_held, lacks_room, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_only_existing
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.planning.gangs import Commitments, name_of
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.account import account_of
@@ -45,6 +48,7 @@ class Case(NamedTuple):
     ask: AskView
     surveys: dict[Shape, Survey]
     """What has been found out for equals already."""
+    commitments: Commitments
 
 
 def explain(planner: Planner, application_id: str, key: str) -> Why | None:
@@ -53,26 +57,34 @@ def explain(planner: Planner, application_id: str, key: str) -> Why | None:
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
         return None
-    return _why(planner, planner.apps[app.serial], record, {})
+    return _why(planner, planner.apps[app.serial], record, {}, Commitments(planner))
 
 
 def explain_all(planner: Planner, limit: int) -> list[Why]:
     """Say it for so many asks that wait, in the order of their applications."""
     surveys: dict[Shape, Survey] = {}
+    commitments = Commitments(planner)
     found: list[Why] = []
     for app in planner.apps.values():
         for record in app.app.asks.values():
             if len(found) >= limit:
                 return found
-            why = _why(planner, app, record, surveys)
+            why = _why(planner, app, record, surveys, commitments)
             if why is not None:
                 found.append(why)
     return found
 
 
-def _why(planner: Planner, app: AppView, record: Ask, surveys: dict[Shape, Survey]) -> Why | None:
+def _why(
+    planner: Planner,
+    app: AppView,
+    record: Ask,
+    surveys: dict[Shape, Survey],
+    commitments: Commitments,
+) -> Why | None:
     if record.remaining:
-        obstacle = next(_obstacles(Case(planner, app, app.asks[record.spec.key], surveys)))
+        case = Case(planner, app, app.asks[record.spec.key], surveys, commitments)
+        obstacle = next(_obstacles(case))
     elif record.parked:
         obstacle = _parked(app.app, record)
     else:
@@ -164,16 +176,34 @@ def _gang(case: Case) -> Obstacle | None:
             text="its gang is not complete, or a placeholder stands for it",
             remedy="the placeholders must be placed, swapped or given up",
         )
-    if not spec.placeholder or not is_held(app):
+    if not spec.placeholder or not is_held(app) or case.app.is_admitting:
         return None
-    refusing = refusing_queue(app, unplaced(app), lambda queue: queue.allocated, {})
-    path = app.queue.path if refusing is None else refusing.path
+    place = case.commitments.refusing(case.app)
+    if place is not None:
+        return _held(app, place)
+    if case.commitments.may_start(case.app):
+        return None
     return Obstacle(
         cause=Cause.GANG_HELD,
-        where=path,
-        text=f"queue {path} has no room for the whole gang, beside what is promised to others",
-        remedy="room for all of it must come at once: releases there, or a higher maximum",
+        where=app.queue.path,
+        text="as many applications as may run have been admitted before it",
+        remedy="one of them must end, or the maximum be raised",
     )
+
+
+def _held(app: Application, place: Queue | Limit) -> Obstacle:
+    """A gang that is larger than the whole of a quota or limit can only be told so."""
+    sizes = place.spec.max if isinstance(place, Queue) else place.max_resources
+    name = name_of(place)
+    if lacks_room(sizes or {}, unplaced(app)):
+        text = f"{name} never has room for the whole gang: it is larger than the maximum"
+        remedy = "the maximum must be raised, or the gang be smaller"
+    else:
+        text = f"{name} has no room for the whole gang, beside what is to come of others"
+        remedy = "room for all of it must come at once: releases there, or a higher maximum"
+    if app.lapsed_ns:
+        text += "; it was admitted, and its commitment lapsed as no placeholder could be placed"
+    return Obstacle(cause=Cause.GANG_HELD, where=place.path, text=text, remedy=remedy)
 
 
 def _start(case: Case) -> Obstacle | None:

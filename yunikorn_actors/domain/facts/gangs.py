@@ -7,12 +7,12 @@ from yunikorn_actors.domain.termination import TerminationType
 
 
 class GangAdmitted(Base, frozen=True, kw_only=True):
-    """The queue path has room for the whole gang: from here on its placeholders are placed."""
+    """There is room for the whole gang: from here on its placeholders are placed."""
 
     application_id: str
     serial: int
     queue: str
-    claim: Resource
+    commitment: Resource
     """What is still to be placed; it counts as used when another gang is admitted."""
     at_ns: int
     proposal_id: int = NO_PROPOSAL

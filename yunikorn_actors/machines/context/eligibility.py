@@ -38,8 +38,7 @@ def check_limits(state: PartitionState, app: Application, resource: Resource) ->
     """Check what the user and the group may have in every queue of the path."""
     starts = app.state is ApplicationState.ACCEPTED
     for limit in limits_of(app.queue, app.spec.user, app.group):
-        owners = state.groups if limit.of_group else state.users
-        usage = owners[limit.owner][limit.path]
+        usage = state.usage_of(limit)
         if starts and not usage.may_start(app.serial, limit.max_applications):
             return Refusal.APP_LIMIT
         for kind, size in (limit.max_resources or {}).items():

@@ -10,11 +10,12 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationSpec
 from yunikorn_actors.domain.gang import (
-    Promised,
-    claim_of,
+    Committed,
+    commit_room,
+    commitment_of,
     is_held,
-    promise,
     refuses_gangs,
+    refusing_limit,
     refusing_queue,
     suits,
     tightest_max,
@@ -76,7 +77,7 @@ def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | No
                 application_id=app.id,
                 serial=app.serial,
                 queue=app.queue.path,
-                claim=unplaced(app),
+                commitment=unplaced(app),
                 at_ns=work.now_ns,
                 proposal_id=proposal.proposal_id,
             ),
@@ -85,7 +86,7 @@ def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | No
 
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
-    """Say why the gang cannot be admitted: all of it must fit beside the claims of the others."""
+    """Say why the gang cannot be admitted: all of it must fit beside what is to come of others."""
     if state.held:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
@@ -93,11 +94,14 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
         return Refusal.APP_STATE
     if not is_held(app):
         return Refusal.GANG_HELD
-    promised: Promised = {}
+    committed: Committed = {}
     for id_ in state.admitted.values():
         other = state.applications[id_]
-        promise(promised, other.queue, claim_of(other))
-    gate = refusing_queue(app, unplaced(app), lambda queue: queue.allocated, promised)
+        commit_room(committed, other, commitment_of(other))
+    need = unplaced(app)
+    gate = refusing_queue(app, need, lambda queue: queue.allocated, committed) or refusing_limit(
+        app, need, lambda limit: state.usage_of(limit).amounts, committed
+    )
     return None if gate is None else Refusal.GANG_HELD
 
 
