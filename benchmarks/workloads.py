@@ -199,8 +199,11 @@ class Takeover(Workload, frozen=True, kw_only=True):
         timing = load.timing()
         load.settle()
         rate = len(load.taken_back) / timing.wall_s
+        at_once = sum(latency_s <= 1.0 for latency_s in timing.latencies_s)
         load.forget_taken_back()
-        return Outcome(timing=timing, added={"preemptions_per_s": rate})
+        return Outcome(
+            timing=timing, added={"preemptions_per_s": rate, "served_in_1s": float(at_once)}
+        )
 
 
 def _spread(
@@ -243,6 +246,9 @@ WORKLOADS: dict[str, Workload] = {
     "W8": OneByOne(cluster=replace(_TEN_LEAVES, applications=10), rounds=1_000),
     "W10": Takeover(
         cluster=Cluster(nodes=1_000, leaves=2, applications=100, entitled_part=32), asks=1_000
+    ),
+    "W11": Takeover(
+        cluster=Cluster(nodes=10, leaves=2, applications=10, entitled_part=2), asks=160
     ),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

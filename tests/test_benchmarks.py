@@ -30,6 +30,7 @@ TINY: dict[str, dict[str, int]] = {
     "W7c": {"older": 7, "waiting": 6, "releases": 5, "rest_s": 0},
     "W8": {"rounds": 12},
     "W10": {"asks": 3},
+    "W11": {"asks": 3},
     "W9": {"asks_each": 3},
 }
 RUN_KEYS = {
@@ -45,7 +46,8 @@ RUN_KEYS = {
 ADDED_KEYS = {
     "W5": {"pairs_per_s"},
     "W6": {"placeholders_per_s", "swaps_per_s"},
-    "W10": {"preemptions_per_s"},
+    "W10": {"preemptions_per_s", "served_in_1s"},
+    "W11": {"preemptions_per_s", "served_in_1s"},
 } | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
 ANNOUNCED = {
     "W1": 15,
@@ -60,6 +62,7 @@ ANNOUNCED = {
     "W7c": 5,
     "W8": 12,
     "W10": 3,
+    "W11": 3,
     "W9": 15,
 }
 

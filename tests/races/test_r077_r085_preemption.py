@@ -6,11 +6,13 @@ from support import Lab, facts_of
 
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.preempt import preemptor
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.search import Search
+from yunikorn_actors.planning.views import AppView
 from yunikorn_actors.sim.simulator import Simulator
 
 REQUIRED = {"yunikorn.apache.org/requiredNode": "n1"}
@@ -124,9 +126,9 @@ def test_r081_only_real_attempts_count(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts: list[str] = []
     look = Search.next
 
-    def counted(search: Search, spec: object) -> object:
-        attempts.append(getattr(spec, "key", ""))
-        return look(search, spec)  # type: ignore[arg-type]
+    def counted(search: Search, app: AppView, spec: AskSpec) -> object:
+        attempts.append(spec.key)
+        return look(search, app, spec)
 
     monkeypatch.setattr(preemptor, "ATTEMPTS_MAX", 1)
     monkeypatch.setattr(Search, "next", counted)

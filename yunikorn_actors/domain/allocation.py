@@ -114,21 +114,30 @@ class Allocation(Struct, kw_only=True, gc=False):
 
 
 class Reservation(Struct, frozen=True, kw_only=True):
-    """A node is kept for one open repeat of an ask."""
+    """A node is kept for open repeats of an ask: for one, or for as many as have an earmark."""
 
     application_id: str
     key: str
     node_id: str
     required: bool
-    """The ask can run on this node alone; only such reservations may share a node."""
+    """The ask can run on this node alone; such reservations share a node with their like only."""
     made_ns: int
     claim: Resource | None = None
-    """The room that was preempted for it; None for one that waits for room to come free."""
+    """The earmark: room on its way that each repeat was promised; None for one that only waits.
+
+    Earmarked ones share a node with their like only, and together promise what is there, once.
+    """
+    repeats: int = 1
 
     @property
     def is_ordinary(self) -> bool:
         """It only waits: it could run elsewhere, and nobody has to go for it."""
         return not self.required and self.claim is None
+
+    @property
+    def promised(self) -> Resource:
+        """What of this node's room is nobody else's."""
+        return {kind: size * self.repeats for kind, size in (self.claim or {}).items()}
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

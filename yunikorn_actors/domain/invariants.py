@@ -19,7 +19,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import FREES
+from yunikorn_actors.domain.preempting import FREES, is_overpromised
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -117,7 +117,7 @@ def _preempting(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
         mine = {app.id for app in apps}
         kept = (
-            held.claim or {}
+            held.promised
             for node in state.nodes.values()
             for held in node.reservations.values()
             if held.application_id in mine
@@ -211,18 +211,27 @@ def _is_kept_for(app: Application) -> bool:
 
 
 def _reservations(state: PartitionState) -> Iterator[str]:
-    count = sum(len(node.reservations) for node in state.nodes.values())
+    count = sum(
+        held.repeats for node in state.nodes.values() for held in node.reservations.values()
+    )
     if count != state.reservation_count:
         yield f"{state.reservation_count} reservations are counted, there are {count}"
     for node in state.nodes.values():
-        held = node.reservations.values()
-        if len(held) > 1 and not all(item.required for item in held):
-            yield f"node {node.id} is reserved for several that could run elsewhere"
+        held = tuple(node.reservations.values())
+        kinds = {(item.required, item.claim is None) for item in held}
+        if len(kinds) > 1 or (len(held) > 1 and held[0].is_ordinary):
+            yield f"node {node.id} is reserved for several that may not share it"
+        promised = _total(item.promised for item in held)
+        yield from _differ(f"promised of node {node.id}", node.promised, promised)
+        if is_overpromised(node):
+            yield f"node {node.id} is promised to more asks than will have room"
         for item in held:
             app = state.applications.get(item.application_id)
             ask = None if app is None else app.asks.get(item.key)
-            if ask is None or node.id not in ask.reserved:
+            if ask is None or ask.reserved.count(node.id) != item.repeats:
                 yield f"node {node.id} is reserved for {item.key}, which does not know it"
+            elif item.claim is not None and item.claim != ask.spec.resource:
+                yield f"node {node.id} promises {item.key} what it does not want"
     for app in state.applications.values():
         own = sum(len(ask.reserved) for ask in app.asks.values())
         if app.reservation_count != own:

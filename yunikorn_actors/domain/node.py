@@ -27,6 +27,7 @@ class Node:
         "instance_type",
         "occupied",
         "occupied_reported",
+        "promised",
         "ready",
         "reservations",
     )
@@ -48,6 +49,8 @@ class Node:
         self.allocated: Resource = {}
         self.allocations: dict[str, Allocation] = {}
         self.reservations: dict[tuple[str, str], Reservation] = {}
+        self.promised: Resource = {}
+        """The earmarks together: what is there, or on its way, and nobody else's."""
         self.foreign: dict[str, ForeignAllocation] = {}
         self.incoming: dict[str, Incoming] = {}
         """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""

@@ -1,7 +1,10 @@
 """The books of preemption: what is on its way out, and what its room is for."""
 
+from collections.abc import Iterator
+
 from yunikorn_actors.domain.allocation import Allocation, Reservation
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.termination import TerminationType
@@ -23,15 +26,32 @@ def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, .
             return ()
 
 
-def claim(app: Application, reservation: Reservation) -> None:
-    """Count room that was preempted for an ask as used, so that nobody else takes it."""
-    for level in app.queue.lineage:
-        charge(level.claimed, reservation.claim or {})
+def claim(app: Application, node: Node, reservation: Reservation) -> None:
+    """Count room that was promised to one more repeat as used, so that nobody else takes it."""
+    for book in (node.promised, *(level.claimed for level in app.queue.lineage)):
+        charge(book, reservation.claim or {})
 
 
-def give_up_claim(app: Application, reservation: Reservation) -> None:
-    for level in app.queue.lineage:
-        discharge(level.claimed, reservation.claim or {})
+def give_up_claim(app: Application, node: Node, reservation: Reservation) -> None:
+    for book in (node.promised, *(level.claimed for level in app.queue.lineage)):
+        discharge(book, reservation.claim or {})
+
+
+def on_its_way(node: Node) -> Iterator[Resource]:
+    """Yield what comes free on a node when all that was asked back there is gone."""
+    for allocation in node.allocations.values():
+        if allocation.releasing in FREES:
+            yield allocation.resource
+
+
+def is_overpromised(node: Node) -> bool:
+    """Whether less is there, or on its way, than its earmarks promise (G18)."""
+    if not any(node.promised.values()):
+        return False
+    room = dict(node.available)
+    for amount in on_its_way(node):
+        charge(room, amount)
+    return any(0 < quantity > room.get(kind, 0) for kind, quantity in node.promised.items())
 
 
 def staying(queue: Queue) -> Resource:

@@ -103,7 +103,11 @@ def _node(node: Node) -> dict[str, Any]:
         "attributes": dict(sorted(node.attributes.items())),
         "allocations": sorted(node.allocations),
         "incoming": sorted(node.incoming),
-        "reservations": [list(key) for key in sorted(node.reservations)],
+        "reservations": [
+            list(key)
+            for key, held in sorted(node.reservations.items())
+            for _ in range(held.repeats)
+        ],
     }
 
 

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
@@ -159,6 +161,9 @@ def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
     ask = app.asks[fact.key]
     ask.reserved = (*ask.reserved, fact.node_id)
     ask.told = WaitingState.RESERVED
+    node = state.nodes[fact.node_id]
+    reservations = node.reservations
+    former = reservations.get((app.id, fact.key))
     reservation = Reservation(
         application_id=fact.application_id,
         key=fact.key,
@@ -166,21 +171,30 @@ def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
         required=fact.required,
         made_ns=fact.at_ns,
         claim=ask.spec.resource if fact.by_preemption else None,
+        repeats=1 if former is None else former.repeats + 1,
     )
-    state.nodes[fact.node_id].reservations[app.id, fact.key] = reservation
+    reservations[app.id, fact.key] = reservation
     state.reservation_count += 1
     app.reservation_count += 1
     count_holding(app)
-    claim(app, reservation)
+    claim(app, node, reservation)
 
 
 def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
-    ask.reserved = tuple(id_ for id_ in ask.reserved if id_ != fact.node_id)
+    place = ask.reserved.index(fact.node_id)
+    ask.reserved = (*ask.reserved[:place], *ask.reserved[place + 1 :])
     if ask.told is WaitingState.RESERVED and not ask.reserved:
         ask.told = WaitingState.UNTOLD
-    give_up_claim(app, state.nodes[fact.node_id].reservations.pop((app.id, fact.key)))
+    node = state.nodes[fact.node_id]
+    reservations = node.reservations
+    held = reservations[app.id, fact.key]
+    if held.repeats > 1:
+        reservations[app.id, fact.key] = replace(held, repeats=held.repeats - 1)
+    else:
+        del reservations[app.id, fact.key]
+    give_up_claim(app, node, held)
     state.reservation_count -= 1
     app.reservation_count -= 1
     count_holding(app)

@@ -11,6 +11,7 @@ What enforces a quota makes room for nobody in particular: there is nothing to a
 
 from typing import Any, NamedTuple
 
+from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.proposals import (
     Allocate,
     Placing,
@@ -59,6 +60,7 @@ class Asking:
         self._reply_to = reply_to
         self._has_predicates = has_predicates
         self._has_preemption_predicates = has_preemption_predicates
+        planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Held] = {}
         self.dropped = 0
         """Answers to questions that nobody asked."""
@@ -120,10 +122,12 @@ class Asking:
         return ask is None or bool(ask.shape.required_node)
 
     def _held_preemption(self, proposal: Preempt) -> _Held | None:
-        """Where others go elsewhere alone, the node has room, and the question is a plain one."""
-        if not proposal.node_id or not proposal.victims:
-            return None
+        """Where nobody goes on the node itself, it has room, and the question is a plain one."""
         key = proposal.beneficiary.key
+        if not proposal.victims and proposal.beneficiary.rule is not PreemptionRule.GUARANTEE:
+            return None
+        if not proposal.node_id:
+            return None
         offer = offer_of(self._planner.state, proposal)
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)

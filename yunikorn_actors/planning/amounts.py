@@ -42,14 +42,14 @@ class Amounts:
         self.reserved_nodes: dict[str, None] = {}
         self.node_changes = 0
         """How often a node changed its size, or whom it is open for."""
-        self.serving: dict[tuple[AskView, str], None] = {}
-        """Reservations, by ask and node, that a decision on its way makes use of."""
+        self.serving: dict[tuple[AskView, str], int] = {}
+        """How many decisions on their way make use of a reservation, by ask and node."""
         self.reserving_is_stale = False
         """Something changed that can matter to a reservation, made or wanted."""
         self.preempting_is_stale = False
         """Something changed that can matter to who may take from whom."""
         self.was_freed = False
-        """A node that was kept is not any more, or a decision about it has come out."""
+        """A node is not kept any more, a decision about it has come out, or a victim has gone."""
         self.newly_waiting: dict[QueueView, int] = {}
         """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
         self.roomy_nodes: dict[str, None] = {}
@@ -137,8 +137,11 @@ class Amounts:
         return held
 
     def _settle_reserved(self, held: InFlight) -> None:
-        if self.serving:
-            self.serving.pop((held.ask, held.node.id), None)
+        key = (held.ask, held.node.id)
+        if key in self.serving:
+            self.serving[key] -= 1
+            if not self.serving[key]:
+                del self.serving[key]
 
     def free_node(self, node: NodeView, amount: Resource) -> None:
         """Something leaves a node, unless the node itself has gone, or come back as another."""

@@ -269,7 +269,7 @@ class Planner(View):
         )
         ask.inflight += 1
         if record.reserved:
-            self.serving[ask, node.id] = None
+            self.serving[ask, node.id] = self.serving.get((ask, node.id), 0) + 1
         self.start(ask.app)
         for limit in ask.app.limits:
             limit.take(ask.app, resource)

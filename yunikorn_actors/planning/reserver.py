@@ -91,7 +91,8 @@ class Reserver:
         for item in node.node.reservations.values():
             ask = self._view.ask_of(item.application_id, item.key)
             if ask is not None and node.fits(ask.shape.wanted):
-                yield ask, item
+                for _ in range(item.repeats):
+                    yield ask, item
 
     def _unused(self, ask: AskView) -> list[str]:
         """Return the reserved nodes that decisions on their way leave: each of them serves once.
@@ -99,7 +100,12 @@ class Reserver:
         A decision for another node ends a reservation as well, the oldest first.
         """
         reserved = ask.ask.reserved
-        unused = [id_ for id_ in reserved if (ask, id_) not in self._view.serving]
+        left = {id_: self._view.serving.get((ask, id_), 0) for id_ in reserved}
+        unused: list[str] = []
+        for id_ in reserved:
+            left[id_] -= 1
+            if left[id_] < 0:
+                unused.append(id_)
         elsewhere = ask.inflight - (len(reserved) - len(unused))
         return unused[max(0, elsewhere, len(unused) - ask.open) :]
 

@@ -12,6 +12,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Shortage
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
 from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.flights import InFlight, used_by
 from yunikorn_actors.planning.gang_view import GangView
@@ -270,6 +271,7 @@ class View(GangView):
         if fact.placeholder:
             self.placeholder_went(app, fact.uuid)
         self.reserving_is_stale = self.reserving_is_stale or bool(self.reserved_nodes)
+        self.was_freed = self.was_freed or fact.type in FREES
         self.unsettle(node)
 
     def _on_reservation_made(self, fact: f.ReservationMade) -> None:

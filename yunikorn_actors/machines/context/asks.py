@@ -37,7 +37,11 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
-from yunikorn_actors.machines.context.reservations import drop_barred_of, drop_of_ask
+from yunikorn_actors.machines.context.reservations import (
+    drop_barred_of,
+    drop_of_ask,
+    drop_overpromised,
+)
 from yunikorn_actors.machines.context.shortages import record_refusals, record_shortage
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
@@ -224,6 +228,8 @@ def _replace_ask(
         return
     drop_of_ask(work, partition, app, known, "the ask was sent again")
     work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+    for swap in swaps_of(app, known):
+        drop_overpromised(work, partition, partition.state.nodes[swap.node_id])
     _let_gang_go_first(work, partition, app, known)
 
 
@@ -255,6 +261,7 @@ def _take_report(
     else:
         here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
         _resize(work, partition, app, here, item.spec)
+    drop_overpromised(work, partition, partition.state.nodes[item.node_id])
 
 
 def _recover(
@@ -340,6 +347,7 @@ def _resize(
                     at_ns=work.now_ns,
                 ),
             )
+            drop_overpromised(work, partition, partition.state.nodes[allocation.node_id])
     charged_by_force(work, partition, app)
 
 
@@ -359,6 +367,7 @@ def _take_foreign(work: Work, partition: Partition, item: AskItem) -> None:
                 key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=work.now_ns
             ),
         )
+        drop_overpromised(work, partition, partition.state.nodes[item.node_id])
 
 
 def _leave_former_node(work: Work, partition: Partition, item: AskItem) -> None:

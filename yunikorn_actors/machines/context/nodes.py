@@ -14,7 +14,11 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import settle
-from yunikorn_actors.machines.context.reservations import drop_of_node, drop_of_size
+from yunikorn_actors.machines.context.reservations import (
+    drop_of_node,
+    drop_of_size,
+    drop_overpromised,
+)
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import NodeItem, Rejected
 from yunikorn_actors.si import NODE_PARTITION, ActionFromRM
@@ -87,6 +91,7 @@ def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> Non
                 at_ns=work.now_ns,
             ),
         )
+        drop_overpromised(work, partition, node)
     if item.attributes is not None:
         _replace_attributes(work, partition, node, item.attributes)
 

@@ -2,15 +2,19 @@
 
 A victim that somebody else asked back meanwhile is refused (G12, H-23), so nothing is ever sent for
 one that was lost, and no mark has to be taken back. The resource manager hears of all victims in
-one message; each stays charged until it is confirmed, and its room is kept for the ask.
+one message; each stays charged until it is confirmed. The ask gets an earmark: room of its size on
+that node is promised to it, and what is promised on a node is there or on its way (G18). So an ask
+may need no victims of its own, where what goes for others leaves something over.
 """
 
 from collections.abc import Callable
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import staying
 from yunikorn_actors.domain.proposals import Preempt, Refusal
@@ -26,6 +30,9 @@ from yunikorn_actors.planning.preempt.asking import (
     Asking,
     Victim,
     claims_of,
+    earmarked_below,
+    has_only_to_wait,
+    is_kept_for_another,
     is_usable,
     room_on,
 )
@@ -89,14 +96,12 @@ def _check_guarantee(
     found = _ask_of(state, proposal)
     if found is None or claims_of(state, found[1]) >= found[1].remaining:
         return Refusal.ASK_GONE
-    refusal = _check_eligible(state, *found)
-    if refusal is not None:
-        return refusal
     app, ask = found
     spec = ask.spec
+    refusal = _check_eligible(state, app, ask) or _check_promised_limits(state, app, spec.resource)
     node = state.nodes.get(proposal.node_id)
-    if node is None:
-        return Refusal.NODE_GONE
+    if refusal is not None or node is None:
+        return refusal or Refusal.NODE_GONE
     if not is_usable(state, node, spec):
         return Refusal.NODE_RESERVED if node.is_schedulable else Refusal.NODE_DRAINING
     delay_ns = app.queue.properties.preemption_delay_ns
@@ -106,13 +111,41 @@ def _check_guarantee(
     if not enabled or not spec.allow_preempt_other or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
     refusal = _check_victims(state, Asking(state, Usage(), app.queue, spec), victims)
-    here = (item.resource for item in victims if item.node_id == node.id)
+    return refusal or _check_room(node, spec, victims)
+
+
+def _check_promised_limits(
+    state: PartitionState, app: Application, resource: Resource
+) -> Refusal | None:
+    """Nobody goes for an ask whose user will have no room left when all earmarks are used."""
+    for limit in limits_of(app.queue, app.spec.user, app.group):
+        coming = dict(resource)
+        for other in earmarked_below(state, limit):
+            charge(coming, other.promised)
+        owners = state.groups if limit.of_group else state.users
+        amounts = owners[limit.owner][limit.path].amounts
+        for kind, size in (limit.max_resources or {}).items():
+            if resource.get(kind, 0) > 0 and coming[kind] > max(0, size - amounts.get(kind, 0)):
+                return Refusal.USER_LIMIT
+    return None
+
+
+def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> Refusal | None:
+    """The room must be there or come, beside what is promised; without victims it must be to come.
+
+    Nobody who waits for room there is displaced without need.
+    """
     room = room_on(node, node.available)
-    for resource in here:
-        charge(room, resource)
-    if refusal is None and not fits_in(spec.resource, room):
+    for item in victims:
+        if item.node_id == node.id:
+            charge(room, item.resource)
+    if not fits_in(spec.resource, room):
         return Refusal.NODE_FULL
-    return refusal
+    if victims:
+        return None
+    if has_only_to_wait(node, node.available, spec.resource):
+        return Refusal.PREEMPTION_REFUSED
+    return Refusal.NODE_RESERVED if is_kept_for_another(node, spec) else None
 
 
 def _check_victims(

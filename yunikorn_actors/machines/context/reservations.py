@@ -1,17 +1,20 @@
 """Reservations: made by proposal, dropped by every event that ends their reason.
 
-A node is kept for one ask, or for several that can run nowhere else; such an ask displaces one that
-could. What is dropped is dropped in the handler of what ended it, so no reservation outlives its
-ask, its node or its application (G18). Whoever has a node kept takes a place among the running
-applications (G20), so a reservation is held to the same gates as an allocation.
+A node is kept for one ask, for several that can run nowhere else, or for several to which room on
+its way there was promised; an ask that can run nowhere else displaces those that could. What is
+dropped is dropped in the handler of what ended it, so no reservation outlives its ask, its node or
+its application, and no earmark the room that it is about (G18). Whoever has a node kept takes a
+place among the running applications (G20), so a reservation is held to the same gates as an
+allocation.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.allocation import Ask, Reservation, WaitingState
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import last_choice, reservations_max, used_up
 from yunikorn_actors.domain.resource import Resource, fits_in
@@ -99,8 +102,12 @@ def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | No
 
 
 def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node: Node) -> None:
-    """Keep the node for an ask for which others have to go; who only waited gives way."""
-    drop_of_node(work, partition, node, "others have to go for another ask", required_too=False)
+    """Promise room on its way to an ask, beside what is promised; who only waited gives way."""
+    for item in tuple(node.reservations.values()):
+        if item.is_ordinary:
+            waiting = partition.state.applications[item.application_id]
+            reason = "others have to go for another ask"
+            _drop(work, partition, waiting, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
         given_up = last_choice(partition.state, ask)
         _drop(work, partition, app, ask, given_up, "room is made elsewhere")
@@ -130,7 +137,9 @@ def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal 
         return Refusal.RESERVATION_GONE
     refusal = check_application(state, app, ask) or check_limits(state, app, ask.spec.resource)
     reason = NO_START if refusal in _NO_START else NO_HEADROOM
-    _drop(work, partition, app, ask, proposal.node_id, reason, proposal.proposal_id)
+    for left in reversed(range(ask.reserved.count(proposal.node_id))):
+        settles = 0 if left else proposal.proposal_id
+        _drop(work, partition, app, ask, proposal.node_id, reason, settles)
     return None
 
 
@@ -144,17 +153,23 @@ def drop_of_node(
 ) -> None:
     for item in tuple(node.reservations.values()):
         if required_too or not item.required:
-            app = partition.state.applications[item.application_id]
-            _drop(work, partition, app, app.asks[item.key], node.id, reason)
+            _drop_all(work, partition, item, reason)
 
 
 def drop_of_size(work: Work, partition: Partition, node: Node, capacity: Resource) -> None:
     """Room may come free, size does not: what is larger than the node waits here for nothing."""
     for item in tuple(node.reservations.values()):
-        app = partition.state.applications[item.application_id]
-        ask = app.asks[item.key]
+        ask = partition.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity):
-            _drop(work, partition, app, ask, node.id, "the node is too small")
+            _drop_all(work, partition, item, "the node is too small")
+
+
+def drop_overpromised(work: Work, partition: Partition, node: Node) -> None:
+    """Room was taken here by force: earmarks for which too little is left go, the last first."""
+    while node.reservations and is_overpromised(node):
+        item = tuple(node.reservations.values())[-1]
+        app = partition.state.applications[item.application_id]
+        _drop(work, partition, app, app.asks[item.key], node.id, "its room was taken")
 
 
 def drop_barred(work: Work, partition: Partition) -> None:
@@ -197,6 +212,12 @@ def settle_reservations(
     if kept is not None:
         reason = "allocated" if kept == node_id else "allocated on another node"
         _drop(work, partition, app, ask, kept, reason)
+
+
+def _drop_all(work: Work, partition: Partition, item: Reservation, reason: str) -> None:
+    app = partition.state.applications[item.application_id]
+    for _ in range(item.repeats):
+        _drop(work, partition, app, app.asks[item.key], item.node_id, reason)
 
 
 def _drop(

@@ -3,6 +3,7 @@
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.why import Preempting
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.preemptor import PAUSE_NS
 from yunikorn_actors.planning.preempt.rules import bounds_of
 from yunikorn_actors.planning.shape import Use
@@ -13,6 +14,9 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     going = _going_for(planner, ask)
     if going:
         return Preempting(text="others go for it and are not confirmed yet", victims=going)
+    if claims_of(planner.state, ask.ask):
+        nodes = ", ".join(dict.fromkeys(ask.ask.reserved))
+        return Preempting(text=f"room that comes free on {nodes} is promised to it")
     objection = _objection(planner, ask)
     if objection is not None:
         return Preempting(text=objection)

@@ -7,11 +7,12 @@ The planner looks for victims with this, and Context checks with it what the pla
 from collections.abc import Container, Iterator
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation
+from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, fits_in
+from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
 from yunikorn_actors.planning.preempt.rules import (
     Order,
     Reach,
@@ -128,45 +129,68 @@ def in_order(victim: Victim) -> Order:
 
 
 def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
-    """Return what a node has, or will have when all that has to go there is gone."""
+    """Return what a node has or will have when all that has to go is gone, and is not promised."""
     room = dict(free)
     for allocation in node.allocations.values():
         if allocation.releasing in FREES or allocation.uuid in taken:
             charge(room, allocation.resource)
+    discharge(room, node.promised)
     return room
 
 
 def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
-    """Whether the node could be kept for this ask: a reservation that only waits gives way."""
+    """Whether room here could be promised to this ask, beside what is promised to others.
+
+    A reservation that only waits gives way, one that requires the node does not.
+    """
     if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
         return False
-    return all(
+    return is_promised(node) or all(
         _is_own(held, asking) or _gives_way(state, held, asking.priority)
         for held in node.reservations.values()
     )
 
 
 def is_promised(node: Node) -> bool:
+    """Whether anything there has an earmark; then all reservations there have (G18)."""
     return any(held.claim is not None for held in node.reservations.values())
 
 
 def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
-    return any(not _is_own(held, asking) for held in node.reservations.values())
+    """Whether somebody waits here for room that comes free by itself."""
+    return not is_promised(node) and any(
+        not _is_own(held, asking) for held in node.reservations.values()
+    )
+
+
+def has_only_to_wait(node: Node, free: Resource, wanted: Resource) -> bool:
+    """Whether the ask could be placed here without an earmark: then room is not what it lacks."""
+    return not is_promised(node) and fits_in(wanted, free)
 
 
 def _is_own(held: Reservation, asking: AskSpec) -> bool:
-    mine = held.application_id == asking.application_id and held.key == asking.key
-    return mine and held.claim is None
+    return held.application_id == asking.application_id and held.key == asking.key
 
 
 def _gives_way(state: PartitionState, held: Reservation, priority: int) -> bool:
-    if held.required or held.claim is not None:
+    if held.required:
         return False
     ask = state.applications[held.application_id].asks[held.key]
     return ask.spec.priority <= priority
 
 
+def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation]:
+    """Yield the earmarks of asks for which a limit of a user or a group counts."""
+    queue = state.queues[limit.path]
+    for node in state.nodes.values():
+        for held in node.reservations.values():
+            app = state.applications[held.application_id]
+            owner = app.group if limit.of_group else app.spec.user
+            if held.claim is not None and owner == limit.owner and queue in app.queue.lineage:
+                yield held
+
+
 def claims_of(state: PartitionState, ask: Ask) -> int:
-    """Count the repeats for which others have to go already."""
+    """Count the repeats that have an earmark already."""
     key = (ask.spec.application_id, ask.spec.key)
     return sum(1 for id_ in ask.reserved if state.nodes[id_].reservations[key].claim is not None)

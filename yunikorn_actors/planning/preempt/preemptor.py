@@ -44,7 +44,9 @@ class Preemptor:
         self._idle: dict[QueueView, int] = {}
         """Leaves for which nothing was found: when to look again once something has changed."""
         self._blocked: dict[QueueView, None] = {}
-        """Leaves whose asks look again as soon as a node is not kept any more."""
+        """Leaves whose asks look again as soon as something that was promised is not any more."""
+        self.one_at_a_time = False
+        """The resource manager is asked first: until it answers nobody builds on that."""
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
         self._changes = 0
@@ -137,7 +139,8 @@ class Preemptor:
         times = (*self._view.state.quotas.values(), *self._due.values())
         if all(due_ns > now_ns for due_ns in times):
             return
-        scene = Scene(self._view, self.in_flight.values())
+        flights = self.in_flight.values()
+        scene = Scene(self._view, flights, one_at_a_time=self.one_at_a_time)
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
 
@@ -149,8 +152,14 @@ class Preemptor:
         quotas = config is not None and config.quota_preemption_enabled
         self.due_ns = min(
             min((due for leaf, due in self._due.items() if _has_waiting(leaf)), default=NEVER_NS),
-            min(self._view.state.quotas.values(), default=NEVER_NS) if quotas else NEVER_NS,
+            min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS,
         )
+
+    def _open_quotas(self) -> Iterator[int]:
+        """Yield when they are due; what is being enforced is looked at when that is settled."""
+        for path, due_ns in self._view.state.quotas.items():
+            if not self._is_enforced(path):
+                yield due_ns
 
     def _propose(
         self,
@@ -294,6 +303,9 @@ class Preemptor:
             key = (leaf, lane.shape, ask.ask.spec.priority)
             if key not in searches:
                 searches[key] = Search(scene, leaf.queue, ask.ask.spec, lane.shape)
+            if scene.would_exceed_limit(ask.app, ask.resource):
+                self._block(leaf, now_ns)
+                continue
             yield from self._try(ask, searches[key], now_ns)
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
@@ -316,18 +328,18 @@ class Preemptor:
         return limit is not None
 
     def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
-        """Take for as many repeats as wait, until nothing is found."""
+        """Find room for as many repeats as wait, until nothing is found."""
         view = self._view
         leaf = ask.app.leaf
         while self._repeats_left(ask):
             self._attempts += not search.is_over
-            found = None if search.is_over else search.next(ask.ask.spec)
-            if found is None or not found.victims:
-                if search.is_blocked:
-                    self._blocked[leaf] = None
+            found = None if search.is_over else search.next(ask.app, ask.ask.spec)
+            if found is None or found.has_only_to_wait:
+                if found is not None or search.is_blocked:
+                    self._block(leaf, now_ns)
                 else:
                     ask.tried = (now_ns, self._changes)
-                self._rest(leaf, now_ns + PAUSE_NS)
+                    self._rest(leaf, now_ns + PAUSE_NS)
                 return
             yield self._propose(
                 PreemptionRule.GUARANTEE,
@@ -337,6 +349,11 @@ class Preemptor:
                 view.nodes.views[found.node_id],
             )
 
+    def _block(self, leaf: QueueView, now_ns: int) -> None:
+        """What stands in the way may end at any time: its asks do not wait for the pause then."""
+        self._blocked[leaf] = None
+        self._rest(leaf, now_ns + PAUSE_NS)
+
     def _rest(self, leaf: QueueView, due_ns: int) -> None:
         self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
 
@@ -345,7 +362,7 @@ class Preemptor:
         return self._delay_ns if delay_ns is None else delay_ns
 
     def _repeats_left(self, ask: AskView) -> int:
-        """Each repeat causes one preemption at a time: its reservation remembers (R-077)."""
+        """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
         return max(0, ask.open - claims_of(self._view.state, ask.ask) - ask.keeping)
 
 

@@ -20,7 +20,7 @@ from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.preempt.asking import room_on
 from yunikorn_actors.planning.preempt.usage import Usage
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AskView
+from yunikorn_actors.planning.views import AppView, AskView
 
 
 class Flight(Struct):
@@ -36,8 +36,12 @@ class Flight(Struct):
 
 
 class Scene:
-    def __init__(self, view: View, in_flight: Iterable[Flight]) -> None:
+    def __init__(
+        self, view: View, in_flight: Iterable[Flight], *, one_at_a_time: bool = False
+    ) -> None:
         self._view = view
+        self._one_at_a_time = one_at_a_time
+        """The resource manager is asked first: until it answers, the node is nobody else's."""
         self.state: PartitionState = view.state
         self.usage = Usage(self._expected)
         self.staying = Usage(staying)
@@ -45,10 +49,23 @@ class Scene:
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
         """UUIDs of those that have to go already."""
-        for held in in_flight:
-            self._promised(held)
-        for ask, node_id in view.serving:
-            self._serve(ask, node_id)
+        self.changed: list[str] = []
+        """Nodes on which somebody goes or something is promised, one after the other."""
+        self._owing: dict[str, Resource] = {}
+        """What decisions on their way promise of a node, less what they serve."""
+        self._deciding: dict[str, int] = {}
+        """How many of them there are about a node."""
+        self._cleared: dict[str, None] = {}
+        self._promised_to: dict[AppView, Resource] = {}
+        for node_id in view.reserved_nodes:
+            for held in self.state.nodes[node_id].reservations.values():
+                if held.claim is not None:
+                    self._owe(view.app_of(held.application_id), held.promised)
+        for flight in in_flight:
+            self._decided(flight)
+        for (ask, node_id), repeats in view.serving.items():
+            for _ in range(repeats):
+                self._serve(ask, node_id)
 
     def _expected(self, queue: Queue) -> Resource:
         """As in the replica, with what proposals in flight will use."""
@@ -58,10 +75,24 @@ class Scene:
         discharge(used, queue.allocated)
         return used
 
-    def _promised(self, held: Flight) -> None:
+    @property
+    def has_promises(self) -> bool:
+        """Whether anything is promised that may yet be given up."""
+        return bool(self._promised_to)
+
+    def _owe(self, app: AppView, amount: Resource) -> None:
+        charge(self._promised_to.setdefault(app, {}), amount)
+
+    def _decided(self, held: Flight) -> None:
         """Count a decision of a former plan that is not settled yet."""
         if held.ask is not None and held.beneficiary.rule is PreemptionRule.GUARANTEE:
             self.usage.add(held.ask.app.leaf.queue, held.resource)
+            self._owe(held.ask.app, held.resource)
+            if held.node is not None and not self._one_at_a_time:
+                id_ = held.node.id
+                self._cleared[id_] = None
+                self._deciding[id_] = self._deciding.get(id_, 0) + 1
+                charge(self._owing.setdefault(id_, {}), held.resource)
         for ref in held.victims:
             app = self.state.applications.get(ref.application_id)
             victim = None if app is None else app.allocations.get(ref.uuid)
@@ -76,26 +107,54 @@ class Scene:
         held = node and node.reservations.get((spec.application_id, spec.key))
         if held and held.claim is not None:
             self.usage.take(ask.app.leaf.queue, held.claim)
+            discharge(self._owing.setdefault(node_id, {}), held.claim)
+            discharge(self._promised_to[ask.app], held.claim)
 
     def room_on(self, node: Node) -> Resource | None:
-        """Return what the node has and will have; None where it is not to be had."""
+        """Return what of it is free or comes free and is not promised; None: not to be had."""
         if node.id not in self._rooms:
             view = self._view.nodes.views[node.id]
-            self._rooms[node.id] = None if view.keeping else room_on(node, view.free, self.taken)
+            room = None
+            if view.keeping <= self._deciding.get(node.id, 0):
+                room = room_on(node, view.free, self.taken)
+                discharge(room, self._owing.get(node.id, {}))
+            self._rooms[node.id] = room
         return self._rooms[node.id]
 
-    def keep(self, node: Node) -> None:
-        """Nobody else may look at this node within the plan."""
-        self._rooms[node.id] = None
+    def free_on(self, node: Node) -> Resource:
+        return self._view.nodes.views[node.id].free
 
-    def promise(self, node: Node, amount: Resource) -> None:
-        """What comes free there by itself is for somebody already."""
+    def is_cleared(self, node: Node) -> bool:
+        """Whether whoever only waited there has given way already."""
+        return node.id in self._cleared
+
+    def promise(self, node: Node, app: AppView, amount: Resource) -> None:
+        """Room there is for somebody from now on."""
+        self._owe(app, amount)
+        self._cleared[node.id] = None
         room = self.room_on(node)
-        if room is not None:
+        if self._one_at_a_time:
+            self._rooms[node.id] = None
+        elif room is not None:
             discharge(room, amount)
+        self.changed.append(node.id)
 
     def take(self, victim: Allocation) -> None:
         self.taken[victim.uuid] = None
         room = self._rooms.get(victim.node_id)
         if room is not None:
             charge(room, victim.resource)
+        self.changed.append(victim.node_id)
+
+    def would_exceed_limit(self, app: AppView, wanted: Resource) -> bool:
+        """Whether the user has no room for it once all that is promised has come."""
+        for limit in app.limits:
+            coming = dict(wanted)
+            for other, amount in self._promised_to.items():
+                if limit in other.limits:
+                    charge(coming, amount)
+            if not limit.room_for(
+                tuple((kind, coming[kind]) for kind, n in wanted.items() if n > 0)
+            ):
+                return True
+        return False

@@ -2,8 +2,9 @@
 
 Node by node the fewest in order are picked that make room there; nodes are compared by whom they
 cost (opted-out work and originators last, then by number). Where a quota is what lacks, more may
-have to go elsewhere. What one ask gets is counted before the next one looks, so the solutions of
-nodes stay on a heap and only the one on top is worked out again.
+have to go elsewhere. What one ask gets is counted before the next one looks: room that goes beyond
+it is there for the next, which costs nobody then. So the solutions of nodes stay on a heap, only
+the one on top is worked out again, and a node joins in anew when something there has changed.
 """
 
 from collections.abc import Iterator
@@ -19,14 +20,15 @@ from yunikorn_actors.planning.preempt.asking import (
     Lack,
     Victim,
     candidates_on,
+    has_only_to_wait,
     in_order,
     is_kept_for_another,
-    is_promised,
     is_usable,
 )
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.usage import Usage
 from yunikorn_actors.planning.shape import Shape, Use
+from yunikorn_actors.planning.views import AppView
 
 RETRACTIONS_MAX = 100
 """Choices that are taken back for one node, at most."""
@@ -36,7 +38,9 @@ Score = tuple[bool, bool, int, str]
 class Found(NamedTuple):
     node_id: str
     victims: tuple[Allocation, ...]
-    """Empty where room is on its way already: then the ask has only to wait."""
+    """Empty where room is on its way already and promised to nobody."""
+    has_only_to_wait: bool
+    """It needs no promise: with what comes free by itself it is placed like any other ask."""
 
 
 class Search:
@@ -54,21 +58,25 @@ class Search:
         self.is_over = False
         """Nothing was found, and nothing will be found within this plan."""
         self.is_blocked = False
-        """A node could not be looked at, because others go there for somebody else."""
+        """Somebody else has a node, or room, that may yet be given up or be used."""
+        self._seen = 0
         self._asking: Asking
         self._spec = spec
 
-    def next(self, spec: AskSpec) -> Found | None:
-        """Find victims for one more ask; what it gets is taken from then on."""
+    def next(self, app: AppView, spec: AskSpec) -> Found | None:
+        """Find room for one more ask; what it gets is taken from then on."""
         self._spec = spec
         self._asking = Asking(self._state, self._usage, self._leaf, spec)
-        found = None if self._asking.is_hopeless else self._find()
+        hopeless = self._asking.is_hopeless
+        found = None if hopeless else self._find(app)
+        if hopeless and self._scene.has_promises:
+            self.is_blocked = True
         if found is None:
             self.is_over = True
             self._asking.withdraw()
         return found
 
-    def _find(self) -> Found | None:
+    def _find(self, app: AppView) -> Found | None:
         best = self._best()
         if best is None:
             return None
@@ -80,29 +88,25 @@ class Search:
             for victim in victims:
                 self._asking.give_back(victim)
             return None
-        self._keep(node_id, victims, more)
-        return Found(node_id, tuple(victim.allocation for victim in (*victims, *more)))
-
-    def _keep(self, node_id: str, victims: list[Victim], more: list[Victim]) -> None:
-        node = self._state.nodes[node_id]
-        for victim in (*victims, *more):
-            self._scene.take(victim.allocation)
-        if victims or more:
-            self._scene.keep(node)
-        else:
-            self._scene.promise(node, self._asking.wanted)
-            self._offer(node_id)
-        for changed in dict.fromkeys(victim.allocation.node_id for victim in more):
-            self._offer(changed)
+        node, scene = self._state.nodes[node_id], self._scene
+        going = tuple(victim.allocation for victim in (*victims, *more))
+        waits = not going and has_only_to_wait(node, scene.free_on(node), self._asking.wanted)
+        for allocation in going:
+            scene.take(allocation)
+        scene.promise(node, app, self._asking.wanted)
+        return Found(node_id, going, waits)
 
     # -- nodes
 
     def _best(self) -> tuple[str, list[Victim]] | None:
         """Pop the node that costs least; a solution that has become worse goes back."""
+        changed = self._scene.changed
+        again = dict.fromkeys(changed[self._seen :])
         if self._heap is None:
-            self._heap = []
-            for node_id in self._state.nodes:
-                self._offer(node_id)
+            self._heap, again = [], dict.fromkeys(self._state.nodes)
+        self._seen = len(changed)
+        for node_id in again:
+            self._offer(node_id)
         while self._heap:
             score, node_id = heappop(self._heap)
             victims = self._solve(node_id)
@@ -126,7 +130,7 @@ class Search:
         node = self._state.nodes[node_id]
         room = self._scene.room_on(node)
         if room is None or not is_usable(self._state, node, self._spec):
-            self.is_blocked = self.is_blocked or room is None or is_promised(node)
+            self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None
         short = {
             kind: quantity - room.get(kind, 0)
@@ -138,7 +142,9 @@ class Search:
         found = found and not any(self._asking.lacks_guarantee())
         for victim in picked:
             self._asking.give_back(victim)
-        if not found or (not picked and is_kept_for_another(node, self._spec)):
+        is_kept = not self._scene.is_cleared(node) and is_kept_for_another(node, self._spec)
+        if not found or (not picked and is_kept):
+            self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
         return _without_needless(picked, short)
 
