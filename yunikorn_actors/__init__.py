@@ -2,6 +2,7 @@
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import (
+    CallbackStuck,
     ConfigError,
     CoreError,
     CoreFailed,
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncSchedulerCore",
+    "CallbackStuck",
     "ConfigError",
     "CoreError",
     "CoreFailed",

@@ -23,8 +23,13 @@ class Backlog:
         self._is_closed = False
 
     @property
+    def unhandled(self) -> int:
+        """At most so many; those since the last mark count as unhandled."""
+        return max(0, self._taken - self._handled)
+
+    @property
     def is_full(self) -> bool:
-        return self._taken - self._handled > self._max and not self._is_closed
+        return self.unhandled > self._max and not self._is_closed
 
     def take(self) -> int:
         """Count one more; return what a mark has to say now, 0 where none is due."""

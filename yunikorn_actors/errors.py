@@ -28,6 +28,10 @@ class CoreFailed(CoreError, RuntimeError):  # noqa: N818
     """The core contradicted itself and has stopped scheduling; the first failure is the cause."""
 
 
+class CallbackStuck(CoreError, RuntimeError):  # noqa: N818
+    """A former callback of the resource manager has not returned from a call."""
+
+
 class NoReply(CoreError, TimeoutError):  # noqa: N818
     """The core did not answer in time."""
 
@@ -44,6 +48,7 @@ def anew(failure: CoreFailed) -> CoreFailed:
 
 
 __all__ = [
+    "CallbackStuck",
     "ConfigError",
     "CoreError",
     "CoreFailed",

@@ -122,6 +122,10 @@ class Gateway(ABC):
         """Take what a resource manager wishes of the driver itself, and name what is no wish."""
 
     @abstractmethod
+    def _check_former(self, rm_id: str) -> None:
+        """Raise where a former callback does not return: each would leave a thread behind."""
+
+    @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
 
     @abstractmethod
@@ -145,6 +149,7 @@ class Gateway(ABC):
         config = _brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))
+        self._check_former(request.rm_id)
         self._open_callback(address, callback)
         name = self._name("register")
 
@@ -166,7 +171,8 @@ class Gateway(ABC):
         try:
             _check_accepted(self._await_answer(post, name), name)
         except BaseException:
-            self._coming.pop(address, None)
+            with self._order:
+                self._coming.pop(address, None)
             self._close_callback(address)
             raise
         tells_state = _overrides(callback, "get_state_dump")
@@ -266,7 +272,12 @@ class Gateway(ABC):
             rm_id: self._diagnosis(rm_id, tells_state=registration.tells_state)
             for rm_id, registration in registered
         }
-        return dump | {"waiting": waiting, "rm_diagnostics": diagnostics}
+        unhandled = {rm_id: registration.backlog.unhandled for rm_id, registration in registered}
+        return dump | {
+            "waiting": waiting,
+            "rm_diagnostics": diagnostics,
+            "unhandled_requests": unhandled,
+        }
 
     def _context_dump(self) -> dict[str, Any]:
         return self._answer(

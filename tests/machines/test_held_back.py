@@ -7,6 +7,7 @@ from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import ExtraConfig, parse_config
+from yunikorn_actors.domain.why import Cause
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery, is_callback
 from yunikorn_actors.messages.rm_calls import CallMark
@@ -14,6 +15,8 @@ from yunikorn_actors.messages.rm_events import ConfigurationRequested, RMHeldBac
 from yunikorn_actors.sim.simulator import Simulator
 
 MOST = 8
+HELD = "its resource manager does not take its messages: nothing new is decided for it"
+GOES_ON = "its resource manager takes its messages again"
 
 
 class CallbackAsleep:
@@ -153,6 +156,41 @@ def test_no_timer_runs_and_nothing_is_removed() -> None:
     assert ("Running", True) == (dump["state"], dump["held_back"])
     slow.wake()
     assert slow.lab.leftovers() == {}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_it_is_told_to_whoever_asks(topology: TopologyName) -> None:
+    slow = Slow(topology)
+    slow.sleep()
+    slow.ask_one_by_one(2 * MOST)
+    simulator = slow.lab.simulator
+    why = simulator.explain(APP, slow.lab.waiting()[0])
+    assert why.obstacle.cause is Cause.RM_PAUSED
+    assert why.obstacle.text == "its resource manager does not take its messages"
+    assert _records(slow) == [HELD]
+    partition = simulator.state_dump()["partitions"]["[rm-1]default"]
+    assert (True, True) == (partition["held"], partition["behind"])
+    slow.wake()
+    partition = simulator.state_dump()["partitions"]["[rm-1]default"]
+    assert (False, False) == (partition["held"], partition["behind"])
+    assert _records(slow) == [HELD, GOES_ON]
+
+
+def test_one_that_is_lost_while_it_is_behind_is_away() -> None:
+    slow = Slow()
+    slow.sleep()
+    slow.ask_one_by_one(2 * MOST)
+    key = slow.lab.waiting()[0]
+    slow.lab.simulator.resource_manager_lost(RM)
+    slow.work()
+    why = slow.lab.simulator.explain(APP, key)
+    assert why.obstacle.text == "its resource manager is away"
+    assert _records(slow) == [HELD]
+
+
+def _records(slow: Slow) -> list[str]:
+    records = slow.lab.simulator.events().records
+    return [item.message for item in records if item.message in {HELD, GOES_ON}]
 
 
 def test_another_resource_manager_goes_on() -> None:

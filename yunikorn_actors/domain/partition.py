@@ -80,6 +80,7 @@ class PartitionState:
         self.reservation_count = 0
         self.refused_node_actions = 0
         self.held = False
+        self.behind = False
         """Its resource manager is away: nothing is decided."""
 
     @property
@@ -104,7 +105,7 @@ class PartitionState:
         self.config = fact.config
 
     def _on_scheduling_held(self, fact: f.SchedulingHeld) -> None:
-        self.held = fact.held
+        self.held, self.behind = fact.held, fact.behind
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         parent_path, _, name = fact.path.rpartition(".")

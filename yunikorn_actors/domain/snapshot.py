@@ -24,6 +24,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "name": state.name,
         "revision": state.revision,
         "held": state.held,
+        "behind": state.behind,
         "config": _config(state.config),
         "capacity": _amounts(state.capacity),
         "allocations": state.allocation_count,

@@ -1,7 +1,8 @@
 """What resource managers say of their own state, asked for with a state dump.
 
 Each question gets exactly one answer: the callback's, or an error when none came in time. What
-comes later is dropped.
+comes later is dropped; until it comes the callback is asked nothing more, so questions do not pile
+up in front of one that stands still.
 """
 
 from typing import Any
@@ -17,16 +18,20 @@ TOO_LATE = "the resource manager did not answer in time"
 class Diagnoses:
     def __init__(self, timeout_ns: int) -> None:
         self._timeout_ns = timeout_ns
-        self._asked: dict[str, None] = {}
-        """Addresses of those who wait."""
+        self._asked: dict[str, str] = {}
+        """Addresses of those who wait, each with the callback that was asked."""
+        self._late: dict[str, str] = {}
+        """The same of those who wait no longer, while it has not returned."""
 
     def canonical_state(self) -> dict[str, Any]:
-        return {"asked": list(self._asked)}
+        return {"asked": list(self._asked), "late": list(self._late)}
 
     def ask(self, reply_to: str, callback: str | None, now_ns: int) -> list[Effect]:
         if callback is None:
             return [Send(to=reply_to, message=RmDump(error=AWAY))]
-        self._asked[reply_to] = None
+        if callback in self._late.values():
+            return [Send(to=reply_to, message=RmDump(error=TOO_LATE))]
+        self._asked[reply_to] = callback
         due_ns, due = now_ns + self._timeout_ns, RmDumpDue(reply_to=reply_to)
         return [
             CallRm(callback=callback, call=CallGetStateDump(reply_to=reply_to)),
@@ -34,9 +39,9 @@ class Diagnoses:
         ]
 
     def answered(self, message: RmDumpAnswered) -> list[Effect]:
-        if message.reply_to not in self._asked:
+        self._late.pop(message.reply_to, None)
+        if self._asked.pop(message.reply_to, None) is None:
             return []
-        del self._asked[message.reply_to]
         answer = RmDump(text=message.text, error=message.error)
         return [
             CancelTimer(name=_name(message.reply_to)),
@@ -44,10 +49,21 @@ class Diagnoses:
         ]
 
     def due(self, message: RmDumpDue) -> list[Effect]:
-        if message.reply_to not in self._asked:
+        callback = self._asked.pop(message.reply_to, None)
+        if callback is None:
             return []
-        del self._asked[message.reply_to]
+        self._late[message.reply_to] = callback
         return [Send(to=message.reply_to, message=RmDump(error=TOO_LATE))]
+
+    def cut(self, callback: str) -> list[Effect]:
+        """The callback is gone, and with it whatever was asked of it."""
+        self._late = {asker: it for asker, it in self._late.items() if it != callback}
+        effects: list[Effect] = []
+        for asker in [asker for asker, it in self._asked.items() if it == callback]:
+            del self._asked[asker]
+            effects.append(CancelTimer(name=_name(asker)))
+            effects.append(Send(to=asker, message=RmDump(error=AWAY)))
+        return effects
 
 
 def _name(reply_to: str) -> str:

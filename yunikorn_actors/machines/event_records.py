@@ -75,6 +75,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.NodeResized: node_records.of_resize,
     f.NodeScheduleChanged: node_records.of_schedule_change,
     f.PreemptionDecided: preemption_records.of_decision,
+    f.SchedulingHeld: queue_records.of_hold,
     f.QueueAdded: queue_records.of_queue_added,
     f.QueueReconfigured: queue_records.of_queue_change,
     f.ApplicationLinked: application_records.of_link,

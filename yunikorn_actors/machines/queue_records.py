@@ -10,6 +10,8 @@ from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
 _SET, _ADD, _REMOVE = ChangeType.SET, ChangeType.ADD, ChangeType.REMOVE
+_BEHIND = "its resource manager does not take its messages: nothing new is decided for it"
+_TAKES = "its resource manager takes its messages again"
 _QUEUE, _USER = EventType.QUEUE, EventType.USERGROUP
 
 
@@ -35,6 +37,17 @@ def _queue_config(fact: f.QueueReconfigured) -> EventRecord:
 
 def _queue_max(fact: f.QueueReconfigured) -> EventRecord:
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_MAX, resource=fact.spec.max)
+
+
+def _hold(message: str, fact: f.SchedulingHeld) -> EventRecord:
+    return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.DETAILS_NONE, message=message)
+
+
+def of_hold(fact: f.SchedulingHeld) -> tuple[Builder, ...]:
+    """One that is away says so itself, so only one that does not listen is told of."""
+    if fact.held and not fact.behind:
+        return ()
+    return (partial(_hold, _BEHIND if fact.behind else _TAKES),)
 
 
 def root_max(fact: f.ClusterResized) -> EventRecord:

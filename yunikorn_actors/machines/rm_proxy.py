@@ -140,6 +140,7 @@ class RmProxy:
         return [
             StopMachine(address=deliveries.callback),
             *self._questions.cut(rm_id),
+            *self._diagnoses.cut(deliveries.callback),
             *deliveries.cut(),
         ]
 

@@ -53,6 +53,10 @@ def callback_address(rm_id: str, registration: int) -> str:
     return f"{_CALLBACK}{rm_id}#{registration}"
 
 
+def is_callback_of(address: str, rm_id: str) -> bool:
+    return address.rpartition("#")[0] == _CALLBACK + rm_id
+
+
 def stream_address(number: int) -> str:
     """Name the mailbox in front of one reader of events."""
     return f"{_STREAM}{number}"

@@ -126,10 +126,16 @@ def _obstacles(case: Case) -> Iterator[Obstacle]:
 def _pause(case: Case) -> Obstacle | None:
     if not case.planner.state.held:
         return None
+    if case.planner.state.behind:
+        return Obstacle(
+            cause=Cause.RM_PAUSED,
+            text="its resource manager does not take its messages",
+            remedy="its callback must return from its calls, or it must register again",
+        )
     return Obstacle(
         cause=Cause.RM_PAUSED,
-        text="its resource manager is away, or too far behind with what it is told",
-        remedy="it must register again, or take its messages",
+        text="its resource manager is away",
+        remedy="it must register again",
     )
 
 

@@ -76,6 +76,8 @@ class Shell(pykka.ThreadingActor):
         """Written by this thread alone, and only after everything the message caused was sent."""
         self.deaf = False
         """Once set, messages are counted and not handled."""
+        self.retired_s: float | None = None
+        """When it was taken from its address, on the monotonic clock."""
         self.at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)

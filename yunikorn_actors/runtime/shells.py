@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pykka
 
 from yunikorn_actors.machines.machine import Machine
-from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.messages.base import Envelope, is_callback_of
 from yunikorn_actors.runtime.shell import CallbackHolder, Shell
 
 if TYPE_CHECKING:
@@ -58,7 +58,22 @@ class Shells:
         with self._lock:
             shell = self._by_address.pop(address, None)
         if shell is not None:
+            shell.retired_s = time.monotonic()
             shell.end()
+
+    def in_a_call(self, rm_id: str, timeout: float) -> Shell | None:
+        """Find a former callback that stays in a call so long after it was retired."""
+        with self._lock:
+            former = [
+                (shell, shell.retired_s + timeout)
+                for shell in self._known
+                if shell.retired_s is not None and is_callback_of(shell.address, rm_id)
+            ]
+        for shell, due_s in former:
+            shell.thread.join(max(0.0, due_s - time.monotonic()))
+            if shell.thread.is_alive() and shell.at is not None:
+                return shell
+        return None
 
     def silence(self) -> None:
         """From here on nobody handles anything and nobody new is started."""

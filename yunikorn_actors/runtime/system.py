@@ -24,7 +24,7 @@ from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
-from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply, WouldBlock, anew
+from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.machine import (
     CallRm,
@@ -55,6 +55,8 @@ from yunikorn_actors.runtime.watch import HealthWatch
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
+CALLBACK_TIMEOUT_S = 5.0
+"""So long a former callback may still be in a call when its resource manager registers."""
 TRACE_TIMEOUT_S = 1.0
 """A disk has that long at least, whatever a callback has used up of the time to stop."""
 
@@ -255,6 +257,19 @@ class SchedulerCore(Gateway):
         """A thread of the core would wait for itself; a core that is over lets everybody go."""
         if self.here.shell is None:
             backlog.wait()
+
+    def _check_former(self, rm_id: str) -> None:
+        """A call that is about to return is waited for; a thread of the core waits for nobody."""
+        if self.here.shell is not None:
+            return
+        stuck = self._shells.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
+        if stuck is not None:
+            _, call, _ = stuck.story[-1]
+            raise CallbackStuck(
+                f"{rm_id} may not register: its former callback {stuck.address} has not returned "
+                f"from {call.__name__} within {CALLBACK_TIMEOUT_S:g} s; let that call return, and "
+                "register then"
+            )
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         with self._lock:

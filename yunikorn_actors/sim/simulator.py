@@ -260,6 +260,9 @@ class Simulator(Gateway):
             if not self.step():
                 raise NoReply("everything was handled, and the backlog is full")
 
+    def _check_former(self, rm_id: str) -> None:
+        """A simulated call always returns."""
+
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)
         self._callbacks[address] = callback

@@ -142,7 +142,9 @@ def _preempted(fact: f.PreemptionDecided) -> str:
 
 _FACTS: dict[type, Callable[[Any], str]] = {
     f.PartitionConfigured: lambda fact: f"{fact.config.name}",
-    f.SchedulingHeld: lambda fact: "held" if fact.held else "open",
+    f.SchedulingHeld: lambda fact: (
+        ("held, behind" if fact.behind else "held") if fact.held else "open"
+    ),
     f.QueueAdded: _queue_added,
     f.QueueStateChanged: lambda fact: f"{fact.path} -> {fact.state.value}",
     f.NodeAdded: lambda fact: f"{fact.node_id} {_amounts(fact.capacity)} {_schedule(fact)}",

@@ -16,6 +16,8 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
     """Nothing new is decided for this partition until it is said otherwise."""
 
     held: bool
+    behind: bool = False
+    """Because its resource manager does not take its messages; else that one is away."""
     at_ns: int
 
 

@@ -110,9 +110,8 @@ class Context:
         if manager is None or manager.is_paused:
             return []
         work = self._estate.work(manager.rm_id, now_ns)
-        was_held, manager.is_paused = manager.is_held, True
-        if not was_held:
-            self._estate.hold(work, manager, held=True)
+        manager.is_paused = True
+        self._estate.hold(work, manager)
         extra_ns = manager.extra.paused_timeout_ns
         due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
         work.timers.append(
@@ -131,7 +130,7 @@ class Context:
             return []
         manager.is_held_back = message.held
         work = self._estate.work(manager.rm_id, now_ns)
-        self._estate.hold(work, manager, held=message.held)
+        self._estate.hold(work, manager)
         return self._estate.finish(work)
 
     def _on_rm_requests_marked(self, message: rm.RMRequestsMarked, _: int) -> list[Effect]:

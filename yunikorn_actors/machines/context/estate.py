@@ -4,7 +4,6 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
@@ -121,10 +120,10 @@ class Estate:
         cycle = s.RunCycle(partition=partition.name, epoch=partition.epoch)
         return [Send(to=CONTEXT, message=cycle)]
 
-    def hold(self, work: Work, manager: ResourceManager, *, held: bool) -> None:
+    def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
-            work.record(self.partitions[name], f.SchedulingHeld(held=held, at_ns=work.now_ns))
+            work.record(self.partitions[name], manager.hold(work.now_ns))
 
     def explain(self, message: ExplainRequested) -> list[Effect]:
         """Whoever plans for the partition knows why; a Scheduler answers by itself."""
@@ -239,8 +238,7 @@ class Estate:
                 effects.extend(self._open(manager, partition_config.name))
             configure(work, self.partitions[name], partition_config)
             if is_new and manager.is_held:
-                held = f.SchedulingHeld(held=True, at_ns=now_ns)
-                work.record(self.partitions[name], held)
+                work.record(self.partitions[name], manager.hold(now_ns))
         return [*effects, *self.finish(work), *closing]
 
 

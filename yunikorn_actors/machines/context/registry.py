@@ -8,6 +8,7 @@ the second is refused.
 from typing import Any
 
 from yunikorn_actors.domain.config import SchedulerConfig, parse_config
+from yunikorn_actors.domain.facts import SchedulingHeld
 from yunikorn_actors.messages.rm_events import RMRegistration
 
 
@@ -55,6 +56,11 @@ class ResourceManager:
     @property
     def is_held(self) -> bool:
         return self.is_paused or self.is_held_back
+
+    def hold(self, at_ns: int) -> SchedulingHeld:
+        """Whether anything is decided for it, and if not, why."""
+        behind = self.is_held_back and not self.is_paused
+        return SchedulingHeld(held=self.is_held, behind=behind, at_ns=at_ns)
 
     def canonical(self) -> dict[str, Any]:
         return {
