@@ -104,6 +104,25 @@ def test_a_quota_goes_before_the_want_of_a_node(
     assert ["FAILED", "SCHEDULED"] == _states(lab, "in-other")
 
 
+@pytest.mark.parametrize("leaf", [TIGHT, BOBS])
+def test_a_quota_that_others_use_up_meanwhile_is_no_news(topology: TopologyName, leaf: str) -> None:
+    """It is not tried, so nothing refuses it; all that wait here would hear of each change."""
+    lab = _lab(topology, "{name: default}", leaf)
+    lab.nodes(n2=8)
+    lab.submit("app-3", queue="root.tight")
+    lab.ask("one", "two", vcore=4, app="app-3")
+    lab.ask("wide", vcore=7, app="app-3")
+    assert ["FAILED"] == _states(lab, "wide")
+    for _ in range(2):
+        lab.ask("more", vcore=4, app="app-3")
+        lab.settle()
+        assert "more" in lab.running()
+        lab.release("more", app="app-3")
+    assert ["FAILED"] == _states(lab, "wide")
+    lab.nodes(n3=9)
+    assert ["FAILED", "SCHEDULED"] == _states(lab, "wide")
+
+
 def test_a_limit_goes_before_the_size_of_the_cluster(topology: TopologyName) -> None:
     lab = _lab(topology, BOBS.replace("tight", "default"))
     lab.ask("fills", vcore=8)
