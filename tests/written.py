@@ -193,6 +193,19 @@ class Written:
             )
         )
 
+    def link(self, name: str, group: str) -> None:
+        """Count the application in the group from now on."""
+        app = self.application(name)
+        self.record(
+            f.ApplicationLinked(
+                application_id=name,
+                serial=app.serial,
+                old_group=app.counted_in,
+                group=group,
+                at_ns=self.now_ns,
+            )
+        )
+
     # -- asks and allocations
 
     def ask(

@@ -76,6 +76,16 @@ def _limit_user(written: Written) -> None:
     written.reconfigure(LEAF, limits=(limit,))
 
 
+def _limit_group(written: Written, **most: object) -> None:
+    """It counts in the group from now on, which uses 1 by another user's application."""
+    limit = LimitConfig(groups=("ops",), **most)  # type: ignore[arg-type]  # as the case says
+    written.reconfigure(LEAF, limits=(limit,))
+    written.add("other", user="ann")
+    for name in (APP, "other"):
+        written.link(name, "ops")
+    written.recover("r", "n1", "other", vcore=1)
+
+
 def _fail(written: Written) -> None:
     written.ask_back(written.recover("r", "n1", vcore=1))
     written.move(APP, ApplicationState.FAILING)
@@ -117,6 +127,12 @@ CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
     ("a type that the node has not", Refusal.NODE_FULL, lambda w: w.replace("a", gpu=1)),
     ("lower max", Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 2})),
     ("lower limit of the user", Refusal.USER_LIMIT, _limit_user),
+    (
+        "lower limit of the group",
+        Refusal.USER_LIMIT,
+        lambda w: _limit_group(w, max_resources={"vcore": 3}),
+    ),
+    ("place of the group taken", Refusal.APP_LIMIT, lambda w: _limit_group(w, max_applications=1)),
     ("max of zero", Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 0})),
     (
         "paused resource manager",
@@ -164,3 +180,37 @@ def test_the_check_changes_nothing(written: Written, proposal: Allocate) -> None
     for node_id in ("n1", "gone"):
         check(written.state, replace(proposal, node_id=node_id))
     assert before == written.state.revision
+
+
+@pytest.mark.parametrize("fields", [{"users": ("bob",)}, {"groups": ("ops",)}])
+def test_who_runs_needs_no_place_of_the_user(
+    written: Written, proposal: Allocate, fields: dict[str, tuple[str, ...]]
+) -> None:
+    """It came back from Completing, and counts again only when something of it is placed."""
+    written.move(APP, ApplicationState.RUNNING)
+    written.reconfigure(LEAF, limits=(LimitConfig(max_applications=1, **fields),))
+    written.link(APP, "ops")
+    _used(written, 1)
+    assert check(written.state, proposal) is None
+
+
+def test_a_type_that_is_not_wanted_does_not_count(written: Written, proposal: Allocate) -> None:
+    """The node owes some of it, which the ask names and does not want."""
+    written.replace("a", vcore=3, memory=0)
+    written.foreign("f", "n1", memory=5)
+    assert check(written.state, proposal) is None
+
+
+def test_who_is_starting_by_a_swap_bars_others_alone(written: Written, proposal: Allocate) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.ask("ph", vcore=1, placeholder=True, task_group="g")
+    written.allocate("ph", "n1")
+    written.ask("member", vcore=1, task_group="g")
+    written.park("member", "ph", "n1")
+    assert written.application().is_starting
+    assert check(written.state, proposal) is None
+    written.add("second")
+    written.ask("b", "second", vcore=1)
+    sequence = written.application("second").asks["b"].sequence
+    other = replace(proposal, application_id="second", key="b", sequence=sequence)
+    assert Refusal.STATEAWARE_BUSY is check(written.state, other)

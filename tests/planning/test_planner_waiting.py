@@ -115,6 +115,21 @@ def test_a_refused_proposal_is_decided_again() -> None:
     assert proposal.proposal_id < again.proposal_id
 
 
+def test_a_refused_proposal_frees_its_node_for_others() -> None:
+    """The ask has gone meanwhile: whoever waits for room on a node has it now."""
+    written = _waiting()
+    written.node("n1", vcore=9)
+    written.node("small", vcore=2)
+    written.ask("gone", vcore=6)
+    (proposal,) = written.plan()
+    written.ask("a", vcore=4)
+    assert [] == _decides(written)
+    written.withdraw("gone")
+    assert not written.planner.has_work, "nothing has come free yet"
+    written.planner.reject(proposal.proposal_id)
+    assert [(APP, "a", "n1")] == _decides(written)
+
+
 def test_what_is_in_flight_is_taken() -> None:
     """Of nodes, of limits, and of the repeats of an ask."""
     written = _waiting(max={"vcore": 5})

@@ -125,6 +125,30 @@ def test_r122_a_group_whose_limit_is_removed_counts_nobody() -> None:
     assert met > 0, "vacuous: no decision was on its way during a reload"
 
 
+def test_r122_a_group_that_is_limited_elsewhere_counts_there_alone() -> None:
+    """Both queues lead to the root, where the group has one book: what left it is struck there."""
+    met = 0
+    named = limit("groups: [g1]", 9)
+    text = config(named).replace("]}]}]}]", f"]}}, {{name: second, limits: [{named}]}}]}}]}}]")
+    for seed in range(1, SEEDS + 1):
+        lab, reloads = with_groups(seed, text, "g1")
+        ugi = si.UserGroupInformation(user="ann", groups=("g1",))
+        new = si.AddApplicationRequest(application_id="o", queue_name="root.second", ugi=ugi)
+        lab.simulator.update_application(si.ApplicationRequest(rm_id=RM, new=(new,)))
+        lab.ask("a", vcore=2)
+        lab.ask("other", vcore=3, app="o")
+        lab.settle()
+        assert lab.state.groups["g1"]["root"].amounts == {"vcore": 5}
+        lab.ask("b", vcore=2)
+        lab.configure(text.replace(named, "", 1))
+        lab.settle()
+        assert lab.state.groups["g1"]["root"].amounts == {"vcore": 3}
+        assert lab.running() == ["a", "b", "other"]
+        met += reloads.met
+        assert lab.leftovers() == {}
+    assert met > 0, "vacuous: no decision was on its way during a reload"
+
+
 def test_r123_a_wildcard_limit_on_the_root_is_for_each_user() -> None:
     everybody = limit("users: ['*']", 2)
     text = config().replace("{name: root, ", f"{{name: root, limits: [{everybody}], ")
