@@ -13,11 +13,9 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.errors import InvalidRequest, UnknownResourceManager
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.context.work import Partition
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
@@ -100,30 +98,6 @@ def facts_of(simulator: Simulator, delivery: Delivery) -> list[Fact]:
         for _, envelope in queue
         if envelope.cause == cause and isinstance(envelope.message, FactsAppended)
         for fact in envelope.message.facts
-    ]
-
-
-def could_run(state: PartitionState) -> list[str]:
-    """Return the asks that wait although Context would take a proposal for them."""
-    return [
-        ask.spec.key
-        for app in state.applications.values()
-        for ask in app.asks.values()
-        if ask.remaining
-        and any(
-            check(
-                state,
-                Allocate(
-                    proposal_id=1,
-                    application_id=app.id,
-                    key=ask.spec.key,
-                    sequence=ask.sequence,
-                    node_id=node_id,
-                ),
-            )
-            is None
-            for node_id in state.nodes
-        )
     ]
 
 

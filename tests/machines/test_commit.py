@@ -71,6 +71,11 @@ def _reserve_for_another(written: Written) -> None:
     written.reserve("o", "n1", "other")
 
 
+def _require_another_node(written: Written) -> None:
+    written.node("n2", vcore=10)
+    written.replace("a", vcore=3, required_node="n2")
+
+
 def _limit_user(written: Written) -> None:
     limit = LimitConfig(users=("bob",), max_resources={"vcore": 2})
     written.reconfigure(LEAF, limits=(limit,))
@@ -116,6 +121,7 @@ CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
     ("limit of an ancestor", Refusal.APP_LIMIT, _run_another_below_root),
     ("another one starts", Refusal.STATEAWARE_BUSY, _start_another),
     ("an older one waits", Refusal.STATEAWARE_BUSY, _older_waits),
+    ("another node alone will do", Refusal.NODE_FULL, _require_another_node),
     ("removed node", Refusal.NODE_GONE, lambda w: w.remove_node("n1")),
     ("drained node", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", drained=True)),
     ("node not ready", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", ready=False)),

@@ -167,6 +167,11 @@ def test_a_required_node_passes_no_quota(case: str, written: Written) -> None:
     assert expected is check_reserve(written.state, proposal(written, "d"))
 
 
+def test_another_node_is_of_no_use(written: Written) -> None:
+    written.ask("d", vcore=8, required_node="n1")
+    assert Refusal.NODE_FULL is check_reserve(written.state, proposal(written, "d", "n2"))
+
+
 def test_an_allocation_does_not_get_the_place_of_a_reservation(written: Written) -> None:
     written.ask("small", vcore=1)
     ask = written.application().asks["small"]

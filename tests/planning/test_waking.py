@@ -1,7 +1,7 @@
 """Nothing that Context would commit waits for ever: who may start next is asked again in time."""
 
 import pytest
-from support import APP, Lab, Recorder, could_run, report
+from support import APP, Lab, Recorder, report
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.facts import AllocationCommitted
@@ -9,6 +9,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.flights import InFlight
 from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AskView
+from yunikorn_actors.sim.checkers import could_run
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
 
@@ -40,7 +41,7 @@ def test_an_application_that_becomes_the_oldest(topology: TopologyName) -> None:
     assert lab.running() == []
     lab.ask("old", app="app-2", tags={si.TAG_CREATION_TIME: "50"})
     lab.settle()
-    assert could_run(lab.state) == []
+    assert could_run(lab.planner) == []
     assert sorted(lab.running()) == ["k", "old"]
 
 
@@ -55,7 +56,7 @@ def test_the_oldest_runs_out_of_asks_while_accepted(topology: TopologyName) -> N
     assert lab.running() == ["p"]
     lab.withdraw("big", app="app-1")
     lab.settle()
-    assert could_run(lab.state) == []
+    assert could_run(lab.planner) == []
     assert sorted(lab.running()) == ["k", "p"]
 
 
@@ -69,7 +70,7 @@ def test_work_recovered_by_force_under_a_limit(topology: TopologyName) -> None:
     assert lab.running() == ["b"]
     lab.report(report("r", "n1", 1, app="app-1"))
     lab.settle()
-    assert could_run(lab.state) == []
+    assert could_run(lab.planner) == []
     assert sorted(lab.running()) == ["b", "c", "r"]
 
 
@@ -81,7 +82,7 @@ def test_a_recovered_placeholder_starts_its_application(topology: TopologyName) 
     lab.settle()
     lab.report(report("r", "n1", 1, app="app-2", placeholder=True, task_group_name="g"))
     lab.settle()
-    assert could_run(lab.state) == []
+    assert could_run(lab.planner) == []
 
 
 def test_a_node_comes_back_while_a_proposal_is_on_its_way(
@@ -109,7 +110,7 @@ def test_a_node_comes_back_while_a_proposal_is_on_its_way(
         lab.nodes(n2=4)
         lab.ask("more", vcore=3)
         lab.settle()
-        assert could_run(lab.state) == []
+        assert could_run(lab.planner) == []
     assert bool(overtaken) == (topology == "proposing")
 
 

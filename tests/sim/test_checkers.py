@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import APP, RM, Lab
+from support import APP, CONFIG, RM, Lab, labs, limited, report
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import ExtraConfig
@@ -20,6 +20,7 @@ from yunikorn_actors.messages.rm_events import (
     NodesRequested,
     RegistrationRequested,
 )
+from yunikorn_actors.planning.tree import Tree
 from yunikorn_actors.sim.checkers import Ledger
 
 CALLBACK = f"rm:{RM}#1"
@@ -243,4 +244,98 @@ def test_the_view_of_a_scheduler_is_caught_when_it_works() -> None:
     _corrupt_view(lab)
     lab.ask("b")
     with pytest.raises(InvariantViolation, match="free of node n1"):
+        lab.settle()
+
+
+# -- decisions: each gate at commit is opened in turn, and a decision on an old view comes through
+
+
+def _take_the_limit_away(lab: Lab) -> None:
+    lab.ask("a", "b", "c", vcore=3)
+    lab.configure(limited(4))
+
+
+def _drain(lab: Lab) -> None:
+    lab.ask("a", "b")
+    lab.node("n1", si.ActionFromRM.DRAIN_NODE)
+
+
+ONE = CONFIG.replace("{name: default}", "{name: default, maxapplications: 1}")
+ONE_OF_BOB = CONFIG.replace(
+    "{name: default}", "{name: default, limits: [{limit: o, users: [bob], maxapplications: 1}]}"
+)
+SMALL_OF_BOB = CONFIG.replace(
+    "{name: default}",
+    "{name: default, limits: [{limit: o, users: [bob], maxresources: {vcore: 4m}}]}",
+)
+
+
+def _bring_another(lab: Lab) -> None:
+    lab.submit("other")
+    lab.ask("a")
+    lab.report(report("forced", "n1", app="other"))
+
+
+def _bring_more(lab: Lab) -> None:
+    lab.ask("a", vcore=3)
+    lab.report(report("forced", "n1", vcore=3))
+
+
+def _keep_and_bring_another(lab: Lab) -> None:
+    lab.submit("other")
+    foreign = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+    lab.report(report("f", "n1", vcore=1, app="", allocation_tags=foreign))
+    lab.settle()
+    lab.ask("large", vcore=10, tags={si.TAG_CREATION_TIME: "1"})
+    lab.report(report("forced", "n2", app="other"))
+
+
+OPENED: dict[str, tuple[str, str, str, Callable[[Lab], None]]] = {
+    "quotas": ("commit.check_quotas", limited(9), "G23: root.default gets", _take_the_limit_away),
+    "nodes": ("commit.check_node", CONFIG, "G22: node n1 takes no work", _drain),
+    "limits": ("commit.check_limits", SMALL_OF_BOB, "G23: bob in root.default gets", _bring_more),
+    "places": (
+        "commit.check_application", ONE, "G23: root.default gets above 1 app", _bring_another,
+    ),
+    "places of a user": (
+        "commit.check_limits", ONE_OF_BOB, "G23: bob in root.default gets above 1 a", _bring_another,
+    ),
+    "places by a reservation": (
+        "reservations.check_application",
+        ONE,
+        "G23: root.default gets above 1 app",
+        _keep_and_bring_another,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OPENED)
+def test_a_gate_that_stands_open_is_found(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, config, words, provoke = OPENED[case]
+    monkeypatch.setattr(f"yunikorn_actors.machines.context.{gate}", lambda *_: None)
+    monkeypatch.setattr("yunikorn_actors.sim.checkers.could_run", lambda _: [])
+    with pytest.raises(InvariantViolation, match=words):
+        _run(config, provoke)
+
+
+def _run(config: str, provoke: Callable[[Lab], None]) -> None:
+    for lab in labs(100, config=config):
+        lab.nodes(n1=10, n2=9)
+        lab.submit(APP)
+        lab.settle()
+        provoke(lab)
+        lab.settle()
+
+
+def test_a_waiting_ask_that_nothing_wakes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = Lab()
+    lab.nodes(n1=10, n2=2)
+    lab.submit(APP)
+    lab.ask("a", vcore=8)
+    lab.settle()
+    lab.ask("b", vcore=3)
+    lab.settle()
+    monkeypatch.setattr(Tree, "wake_shapes", lambda *_: None)
+    lab.release("a")
+    with pytest.raises(InvariantViolation, match="at rest and b could run"):
         lab.settle()

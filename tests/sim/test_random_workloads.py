@@ -11,14 +11,12 @@ from typing import TypeVar
 
 import pytest
 from clusters import Draw, leaves, valid_cluster
-from support import RM, Lab, could_run, settled
+from support import RM, Lab, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, Delivery
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.sim.simulator import Checker
 
 SEEDS = 100
 WORKLOADS = int(os.environ.get("RANDOM_WORKLOADS", "40"))
@@ -185,30 +183,6 @@ def test_nothing_is_ever_unsound_and_nothing_is_left(topology: TopologyName) -> 
         assert len(refusals) > 2, "vacuous: hardly any race was lost"
     else:
         assert {} == refusals, "what plans on the truth is never refused"
-
-
-class NothingForgotten:
-    """At rest no ask waits that could be placed: whatever closed its way has opened it again."""
-
-    def __init__(self) -> None:
-        self.rests = 0
-
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
-        if simulator.in_transit():
-            return
-        self.rests += 1
-        context = simulator.machines[CONTEXT]
-        assert isinstance(context, Context)
-        for partition in context.partitions.values():
-            assert [] == could_run(partition.state)
-
-
-@pytest.mark.parametrize("topology", ["proposing", "fused"])
-def test_nothing_that_could_run_is_left_waiting(topology: TopologyName) -> None:
-    watcher = NothingForgotten()
-    for seed in range(1, SEEDS // 2):
-        Workload(seed, topology, CONFIGS, (watcher,)).run()
-    assert watcher.rests > SEEDS, "vacuous: the core was hardly ever at rest"
 
 
 def on_drawn_queues(seed: int, topology: TopologyName) -> Workload:

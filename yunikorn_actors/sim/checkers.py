@@ -3,19 +3,31 @@
 The state checker derives the books from scratch (G01 to G11, G17 to G21, G24, G28); the view
 checker does the same with every planner, and at rest compares each replica with the truth; the
 ledger listens at the door and at the callbacks and keeps account of what the resource manager was
-told (G14 to G16, G25, G27). The first contradiction ends the run.
+told (G14 to G16, G25, G27); the decision checker follows the facts with a replica of its own and
+looks at each decision on the truth of that moment (G22, G23). The first contradiction ends the run.
 """
 
 from collections import Counter
 from typing import Any
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.decisions import wrongs
+from yunikorn_actors.domain.facts import ReservationDropped
 from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Delivery, is_callback
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Delivery,
+    is_callback,
+)
 from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
     CallUpdateApplication,
@@ -30,8 +42,11 @@ from yunikorn_actors.messages.rm_events import (
     ResourceManagerLost,
     RMRegistrationRejected,
 )
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.shape import Use
+from yunikorn_actors.planning.views import AskView
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 _CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
@@ -48,7 +63,7 @@ _BY_CORE = frozenset(
 
 
 def default_checkers() -> tuple[Checker, ...]:
-    return (StateChecker(), ViewChecker(), Ledger())
+    return (StateChecker(), ViewChecker(), Ledger(), DecisionChecker())
 
 
 def _fail(faults: list[str], delivery: Delivery) -> None:
@@ -104,7 +119,67 @@ def _unsettled(name: str, planner: Planner | None) -> list[str]:
         faults.append(f"{name} is at rest and {len(planner.unsettled)} proposals are unsettled")
     if planner is not None and planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
+    if planner is not None:
+        faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))
     return faults
+
+
+def could_run(planner: Planner) -> list[str]:
+    """Return the asks that wait although Context would take a proposal for them.
+
+    Equals of one application are looked at once. Nobody is asked about what a resource manager
+    refuses, or about an application that rests.
+    """
+    found: list[str] = []
+    for app in planner.apps.values():
+        seen: dict[tuple[Any, ...], None] = {}
+        for key, ask in app.asks.items():
+            like = (ask.shape, ask.ask.spec.placeholder, ask.ask.spec.task_group, ask.ask.reserved)
+            if not ask.ask.remaining or like in seen or app in planner.backoff.resting:
+                continue
+            seen[like] = None
+            if any(_could_run_on(planner, ask, node_id) for node_id in planner.state.nodes):
+                found.append(key)
+    return found
+
+
+def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
+    if ask.shape.is_refused(node_id, Use.PLACING):
+        return False
+    proposal = Allocate(
+        proposal_id=1,
+        application_id=ask.app.app.id,
+        key=ask.ask.spec.key,
+        sequence=ask.ask.sequence,
+        node_id=node_id,
+    )
+    return check(planner.state, proposal) is None
+
+
+class DecisionChecker:
+    """Nobody decides for the dead, nor beyond a limit, on the truth of that moment (G22, G23)."""
+
+    def __init__(self) -> None:
+        self._replicas: dict[tuple[str, int], PartitionState] = {}
+        """Of each life of a partition."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
+        message = delivery.message
+        if delivery.mailbox == EVENT_PUBLISHER and isinstance(message, FactsAppended):
+            _fail(self._follow(message), delivery)
+
+    def _follow(self, message: FactsAppended) -> list[str]:
+        life = (message.partition, message.epoch)
+        replica = self._replicas.setdefault(life, PartitionState(message.partition))
+        faults: list[str] = []
+        had_place: dict[str, None] = {}
+        """Those whose reservation has served, or moves: they have had their place by it."""
+        for fact in message.facts:
+            faults.extend(wrongs(replica, fact, had_place))
+            replica.apply(fact)
+            if isinstance(fact, ReservationDropped):
+                had_place[fact.application_id] = None
+        return faults
 
 
 class Ledger:

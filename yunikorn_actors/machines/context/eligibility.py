@@ -61,7 +61,9 @@ def check_node(node: Node | None, spec: AskSpec, node_id: str) -> Refusal | None
     """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
     if node is None:
         return Refusal.NODE_GONE
-    if spec.required_node != node_id:
+    if spec.required_node not in {"", node_id}:
+        return Refusal.NODE_FULL
+    if not spec.required_node:
         if not node.is_schedulable:
             return Refusal.NODE_DRAINING
         if node.reservations and (spec.application_id, spec.key) not in node.reservations:

@@ -48,7 +48,7 @@ def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
-    if not fits_in(ask.spec.resource, node.capacity):
+    if ask.spec.required_node not in {"", node.id} or not fits_in(ask.spec.resource, node.capacity):
         return Refusal.NODE_FULL
     if ask.spec.required_node:
         return None
