@@ -1,0 +1,75 @@
+"""A short run of `python -m tests.stress`, and faults that it has to find."""
+
+import sys
+from collections.abc import Callable
+
+import pytest
+import stress
+from stress import Run, Voice
+
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import CONTEXT
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_short_run(topology: TopologyName) -> None:
+    before = sys.getswitchinterval()
+    run, failure = stress.stress(seconds=1, seed=1, topology=topology)
+    assert failure is None
+    assert run.counts["allocations"] > 0, "vacuous: nothing was placed"
+    assert run.counts["registrations"] >= len(run.managers)
+    assert " 0 failures; RSS " in run.summary(0)
+    assert before == sys.getswitchinterval()
+
+
+def _books(run: Run) -> None:
+    context = run.core._shells.machines()[CONTEXT]
+    assert isinstance(context, Context)
+    for partition in context.partitions.values():
+        partition.state.allocation_count += 1
+
+
+def _told(run: Run) -> None:
+    voice = run.managers[0].voice
+    assert isinstance(voice, Voice)
+    voice.running["nobody's"] = "n1"
+
+
+def _registered(run: Run) -> None:
+    run.core._registered.popitem()
+
+
+def _slots(run: Run) -> None:
+    run.core._replies.open()
+
+
+FAULTS: dict[str, tuple[Callable[[Run], None], str]] = {
+    "books": (_books, "allocation"),
+    "told": (_told, "nobody's was told to run on n1, and the core holds it on None"),
+    "registered": (_registered, "registered is False, and the core has"),
+    "slots": (_slots, "callers wait for answers"),
+}
+
+
+@pytest.mark.parametrize(("fault", "words"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found(fault: Callable[[Run], None], words: str) -> None:
+    run = Run(seed=1, topology="fused")
+    with run.core:
+        for manager in run.managers:
+            manager.register(stress.Draw(1))
+        run._come_to_rest()
+        run._check()
+        fault(run)
+        with pytest.raises(stress.Failure, match=words):
+            run._check()
+
+
+def test_memory_that_grows_is_found() -> None:
+    run = Run(seed=1, topology="fused")
+    run.counts["rounds"] = stress.JUDGED_ROUNDS
+    run.rss_mib = [50.0 + number for number in range(stress.JUDGED_ROUNDS)]
+    with pytest.raises(stress.Failure, match="memory grew from"):
+        run.check_memory()
+    run.rss_mib = [50.0] * stress.JUDGED_ROUNDS
+    run.check_memory()
