@@ -382,6 +382,19 @@ class Written:
             )
         )
 
+    def lapse(self, app: str) -> None:
+        owner = self.application(app)
+        self.record(
+            f.GangLapsed(
+                application_id=app,
+                serial=owner.serial,
+                queue=owner.queue.path,
+                commitment=owner.spec.placeholder_ask,
+                waited_ns=1,
+                at_ns=self.now_ns,
+            )
+        )
+
     def park(self, key: str, placeholder: str, node: str, app: str = APP) -> str:
         """Begin the swap of a placeholder, named by its key; return its UUID."""
         owner = self.application(app)

@@ -4,7 +4,7 @@ import pytest
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Proposal
+from yunikorn_actors.domain.proposals import AdmitGang, Allocate, Proposal
 from yunikorn_actors.planning.audit import contradictions
 
 OLD, YOUNG = APP, "app-2"
@@ -269,3 +269,99 @@ def test_what_was_recovered_needs_no_more_room() -> None:
     written = of_bob((limit(6, users=("bob",)),), "root")
     written.recover("back", "n1", vcore=2, placeholder=True, task_group="g")
     assert ["AdmitGang", "ph"] == keys(plan(written))[:2]
+
+
+# -- commitments that lapse
+
+
+def lapsed(*apps: str, room: int = 6) -> Written:
+    """Each of these gangs of 4 was admitted, and no node held its placeholder."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": room})
+    for app in apps:
+        written.add(app, placeholder_ask={"vcore": 4})
+        ask_placeholder(written, f"ph-{app}", app)
+    for app in apps:
+        written.admit(app)
+        written.lapse(app)
+    return written
+
+
+def admitted(written: Written) -> list[str]:
+    return [it.application_id for it in plan(written) if isinstance(it, AdmitGang)]
+
+
+def test_a_gang_that_nobody_competes_with_is_admitted_again_at_once() -> None:
+    assert [OLD] == admitted(lapsed(OLD))
+
+
+def test_another_gang_that_fits_goes_before_one_that_has_lapsed() -> None:
+    written = lapsed(OLD)
+    written.add(YOUNG, placeholder_ask={"vcore": 4})
+    ask_placeholder(written, "yph", YOUNG)
+    assert [YOUNG] == admitted(written)
+
+
+def test_one_that_does_not_fit_is_not_waited_for() -> None:
+    written = lapsed(OLD)
+    written.add(YOUNG, placeholder_ask={"vcore": 7})
+    ask_placeholder(written, "yph", YOUNG)
+    assert [OLD] == admitted(written)
+
+
+def test_one_that_may_not_run_is_not_waited_for() -> None:
+    written = lapsed(OLD)
+    written.queue("root.full", max_applications=1)
+    written.node("n1", vcore=1)
+    written.add("runs", queue="root.full")
+    written.ask("r", "runs", vcore=1)
+    written.allocate("r", "n1", "runs")
+    written.add(YOUNG, queue="root.full", placeholder_ask={"vcore": 4})
+    ask_placeholder(written, "yph", YOUNG)
+    assert [OLD] == admitted(written)
+
+
+def test_of_two_that_have_lapsed_the_first_is_admitted_first() -> None:
+    written = lapsed(YOUNG, OLD)
+    assert [YOUNG] == admitted(written)
+
+
+def test_both_are_admitted_where_there_is_room_for_both() -> None:
+    assert [YOUNG, OLD] == admitted(lapsed(YOUNG, OLD, room=8))
+    written = lapsed(YOUNG, OLD, room=8)
+    assert ["AdmitGang"] == keys(plan(written, limit=1))
+    assert written.planner.has_work, "the other one would wait for ever"
+    assert [OLD] == admitted(written)
+
+
+def test_what_is_on_its_way_when_the_commitment_lapses_is_refused_and_tried_again() -> None:
+    written = Written()
+    written.add(OLD, placeholder_ask={"vcore": 4})
+    written.admit(OLD)
+    ask_placeholder(written, "ph")
+    written.node("n1", vcore=4)
+    (placeholder,) = plan(written)
+    written.lapse(OLD)
+    assert [] == plan(written)
+    written.planner.reject(placeholder.proposal_id)
+    assert written.planner.has_work
+    assert ["AdmitGang", "ph"] == keys(plan(written))
+
+
+def test_others_may_start_when_the_gang_before_them_has_lapsed() -> None:
+    written = Written()
+    written.reconfigure(LEAF, properties={"application.sort.policy": "stateaware"})
+    written.node("n1", vcore=4)
+    written.add(OLD, placeholder_ask={"vcore": 40})
+    ask_placeholder(written, "ph", vcore=40)
+    written.admit(OLD)
+    written.add(YOUNG)
+    written.ask("r", YOUNG, vcore=1)
+    assert [] == plan(written)
+    written.reconfigure(
+        LEAF, properties={"application.sort.policy": "stateaware"}, max={"vcore": 4}
+    )
+    assert [] == plan(written)
+    written.lapse(OLD)
+    assert written.planner.has_work
+    assert ["r"] == keys(plan(written))

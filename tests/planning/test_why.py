@@ -286,3 +286,14 @@ def test_a_gang_that_waits_for_what_is_to_come_of_another() -> None:
     found = obstacle(written, "ph", "gang")
     assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
     assert "beside what is to come of others" in found.text
+
+
+def test_a_gang_whose_commitment_has_lapsed() -> None:
+    written = _held_gang(max={"vcore": 6})
+    written.admit("gang")
+    written.lapse("gang")
+    written.add("other", placeholder_ask={"vcore": 3})
+    written.admit("other")
+    found = obstacle(written, "ph", "gang")
+    assert Cause.GANG_HELD is found.cause
+    assert found.text.endswith("its commitment lapsed as no placeholder could be placed")

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
 def gang_admitted(state: "PartitionState", fact: f.GangAdmitted) -> None:
     app = state.applications[fact.application_id]
     app.is_admitted = True
+    app.lapsed_ns = 0
     state.admitted[app.serial] = app.id
+
+
+def gang_lapsed(state: "PartitionState", fact: f.GangLapsed) -> None:
+    """It is as before its admission, but that others go first."""
+    app = state.applications[fact.application_id]
+    forget_gang(state, app)
+    app.is_admitted = False
+    app.lapsed_ns = fact.at_ns
 
 
 def forget_gang(state: "PartitionState", app: Application) -> None:
@@ -35,6 +44,7 @@ def dissolve_gang(state: "PartitionState", app: Application) -> None:
     """The gang has failed to come together; placeholders that come later are another gang."""
     forget_gang(state, app)
     app.is_admitted = False
+    app.lapsed_ns = 0
     app.placed = {}
 
 

@@ -258,6 +258,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.AllocationCommitted: work_changes.allocation_committed,
     f.AllocationRecovered: work_changes.allocation_recovered,
     f.GangAdmitted: gang_changes.gang_admitted,
+    f.GangLapsed: gang_changes.gang_lapsed,
     f.AskParked: gang_changes.ask_parked,
     f.PlaceholderCancelled: gang_changes.placeholder_cancelled,
     f.AskUnparked: gang_changes.ask_unparked,

@@ -25,7 +25,7 @@ from yunikorn_actors.machines.allocation_records import (
     of_resize,
 )
 from yunikorn_actors.machines.event_record import Builder
-from yunikorn_actors.machines.gang_records import of_swap, too_small, unconfirmed
+from yunikorn_actors.machines.gang_records import lapsed, of_swap, too_small, unconfirmed
 from yunikorn_actors.si import ChangeType
 
 
@@ -59,6 +59,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.QueueRemoved: (queue_records.queue_removed,),
     f.VictimMarked: (preemption_records.victim,),
     f.PreemptionFailed: (preemption_records.no_victim,),
+    f.GangLapsed: (lapsed,),
     f.PlaceholderCancelled: (too_small,),
     f.ConfirmationMissed: (unconfirmed,),
 }

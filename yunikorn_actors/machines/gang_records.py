@@ -32,6 +32,24 @@ def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
     )
 
 
+def lapsed(fact: f.GangLapsed) -> EventRecord:
+    message = (
+        f"Gang of application '{fact.application_id}' had no placeholder for "
+        f"{fact.waited_ns // _NS_PER_S} s: the room for '{describe(fact.commitment)}' in queue "
+        f"{fact.queue} is not kept any more, and it is held again"
+    )
+    return event_record(
+        EventType.APP,
+        fact.application_id,
+        fact,
+        _NONE,
+        _D.DETAILS_NONE,
+        reference=fact.queue,
+        message=message,
+        resource=fact.commitment,
+    )
+
+
 def too_small(fact: f.PlaceholderCancelled) -> EventRecord:
     message = (
         f"Task group '{fact.task_group}' in application '{fact.application_id}': allocation "

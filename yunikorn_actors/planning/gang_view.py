@@ -13,6 +13,12 @@ class GangView(Amounts):
         self.gangs.settle_admission(fact.proposal_id)
         self.follow_gang(self.apps[fact.serial])
 
+    def on_gang_lapsed(self, fact: f.GangLapsed) -> None:
+        """Others may have its room, and its place in a leaf where one starts at a time."""
+        app = self.apps[fact.serial]
+        self.follow_gang(app)
+        self.wake_applications(app)
+
     def on_release_requested(self, fact: f.ReleaseRequested) -> None:
         self.gangs.settle_swap(fact.proposal_id)
         app = self.app_of(fact.application_id)

@@ -355,6 +355,7 @@ _OBSERVE: dict[type, Callable[[View, Any], None]] = {
     f.AllocationCommitted: View._on_allocation_committed,
     f.AllocationRecovered: View._on_allocation_recovered,
     f.GangAdmitted: View.on_gang_admitted,
+    f.GangLapsed: View.on_gang_lapsed,
     f.ReleaseRequested: View.on_release_requested,
     f.AskParked: View.on_ask_parked,
     f.AskUnparked: View.on_ask_unparked,

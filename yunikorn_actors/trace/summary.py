@@ -167,6 +167,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.AskReported: lambda fact: f"{fact.application_id} {fact.key} {fact.state.value}",
     f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
     f.GangAdmitted: lambda fact: f"{fact.application_id} has {_amounts(fact.commitment)} to come",
+    f.GangLapsed: lambda fact: f"{fact.application_id} had {_amounts(fact.commitment)} to come",
     f.AskParked: lambda fact: f"{fact.key} for {fact.placeholder} on {fact.node_id}",
     f.AskUnparked: lambda fact: f"{fact.key} no longer for {fact.placeholder}: {fact.reason}",
     f.PlaceholderCancelled: lambda fact: f"{fact.placeholder} for {fact.key}",

@@ -40,6 +40,7 @@ from yunikorn_actors.domain.facts.gangs import (
     AskParked,
     AskUnparked,
     GangAdmitted,
+    GangLapsed,
     PlaceholderCancelled,
     SwapCompleted,
 )
@@ -95,6 +96,7 @@ __all__ = [
     "ForeignAllocationPut",
     "ForeignAllocationRemoved",
     "GangAdmitted",
+    "GangLapsed",
     "NodeActionRefused",
     "NodeAdded",
     "NodeAttributesReplaced",
@@ -154,6 +156,7 @@ Fact = (
     | AllocationCommitted
     | AllocationRecovered
     | GangAdmitted
+    | GangLapsed
     | AskParked
     | AskUnparked
     | PlaceholderCancelled

@@ -18,6 +18,19 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
     proposal_id: int = NO_PROPOSAL
 
 
+class GangLapsed(Base, frozen=True, kw_only=True):
+    """An admitted gang had no placeholder for too long: it is held again, behind others."""
+
+    application_id: str
+    serial: int
+    queue: str
+    commitment: Resource
+    """What was still to be placed; it counts as used no longer."""
+    waited_ns: int
+    """How long it had none."""
+    at_ns: int
+
+
 class AskParked(Base, frozen=True, kw_only=True):
     """One repeat of a real ask waits for the end of its placeholder, neither pending nor charged.
 

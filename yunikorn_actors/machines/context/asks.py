@@ -34,6 +34,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     placeholder_placed,
     record_crowd,
     settle,
+    watch_commitment,
     work_started,
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
@@ -90,6 +91,8 @@ def remove_ask(
             at_ns=work.now_ns,
         ),
     )
+    if ask.spec.placeholder:
+        watch_commitment(work, partition, app)
 
 
 def withdraw_ask(

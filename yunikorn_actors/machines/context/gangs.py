@@ -32,9 +32,12 @@ from yunikorn_actors.machines.context.endings import remove_allocation, request_
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
     cancel_allocation_timer,
+    placeholder_timeout,
     stop_placeholder_timer,
+    watch_commitment,
     work_started,
 )
+from yunikorn_actors.machines.context.reservations import drop_barred_of
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
@@ -82,7 +85,27 @@ def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | No
                 proposal_id=proposal.proposal_id,
             ),
         )
+        watch_commitment(work, partition, app)
     return refusal
+
+
+def lapse(work: Work, partition: Partition, app: Application) -> None:
+    """The room of the gang is of no use to it: others may have it, and it waits behind them.
+
+    What of it is on its way is refused from now on, as of any gang that is held.
+    """
+    work.record(
+        partition,
+        f.GangLapsed(
+            application_id=app.id,
+            serial=app.serial,
+            queue=app.queue.path,
+            commitment=unplaced(app),
+            waited_ns=placeholder_timeout(work, app),
+            at_ns=work.now_ns,
+        ),
+    )
+    drop_barred_of(work, partition, app)
 
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:

@@ -9,6 +9,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     FINISHED,
+    GANG_IS_OVER,
     LEAVES_USER_COUNT,
     Application,
     ApplicationEvent,
@@ -31,6 +32,7 @@ from yunikorn_actors.messages.scheduling import (
 
 STATE_TIMER = "state"
 PLACEHOLDER_TIMER = "placeholder"
+COMMITMENT_TIMER = "commitment"
 EXECUTION_TIMER = "execution"
 _ALLOCATION_TIMER = "allocation:"
 _NS_PER_MS = 1_000_000
@@ -75,6 +77,8 @@ def advance(
         _arm_timer(work, partition, app, STATE_TIMER, delay_ns)
     if state in COUNTS_AS_RUNNING:
         _limit_execution(work, partition, app)
+    if state in GANG_IS_OVER:
+        watch_commitment(work, partition, app)
     if state in FINISHED:
         sum_up(work, partition, app)
         arm_history_expiry(work, partition, app.serial)
@@ -212,14 +216,15 @@ def placeholder_placed(
 ) -> None:
     """The clock of the gang runs from its first placeholder; the last one lets it run."""
     if PLACEHOLDER_TIMER not in app.timers:
-        delay_ns = _placeholder_timeout(work, app, recovered=recovered)
+        delay_ns = placeholder_timeout(work, app, recovered=recovered)
         _arm_timer(work, partition, app, PLACEHOLDER_TIMER, delay_ns)
+    watch_commitment(work, partition, app)
     is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
     if app.state is ApplicationState.ACCEPTED and is_complete:
         advance(work, partition, app, ApplicationEvent.RUN)
 
 
-def _placeholder_timeout(work: Work, app: Application, *, recovered: bool) -> int:
+def placeholder_timeout(work: Work, app: Application, *, recovered: bool = False) -> int:
     """A gang that came together before a restart has only the rest of its time (R-031)."""
     spec = app.spec
     delay_ns = work.settings.placeholder_timeout_ns
@@ -234,6 +239,19 @@ def stop_placeholder_timer(work: Work, partition: Partition, app: Application) -
     """Without a placeholder there is nothing to time out (H-22)."""
     if not app.has_placeholders:
         _cancel_timer(work, partition, app, PLACEHOLDER_TIMER)
+        watch_commitment(work, partition, app)
+
+
+def watch_commitment(work: Work, partition: Partition, app: Application) -> None:
+    """An admitted gang keeps its room for so long without a placeholder; then it is held again.
+
+    The time runs from its admission, or from the end of its last placeholder.
+    """
+    if app.serial not in partition.state.admitted or app.has_placeholders:
+        _cancel_timer(work, partition, app, COMMITMENT_TIMER)
+    elif COMMITMENT_TIMER not in app.timers:
+        delay_ns = placeholder_timeout(work, app)
+        _arm_timer(work, partition, app, COMMITMENT_TIMER, delay_ns)
 
 
 def current_timer(partition: Partition, message: ApplicationTimerDue) -> Application | None:

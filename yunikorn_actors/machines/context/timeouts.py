@@ -2,8 +2,9 @@
 
 A firing is taken only if it is that of the timer which is armed now. The limit of an application
 runs from its first run, the limit of an ask from each of its allocations, that of a gang from its
-first placeholder. What the core takes back stays charged until the resource manager confirms. A
-swap in flight survives them all but the end of its application (R-025, H-29).
+first placeholder, that of its commitment while it has none. What the core takes back stays charged
+until the resource manager confirms. A swap in flight survives them all but the end of its
+application (R-025, H-29).
 """
 
 from yunikorn_actors.domain.application import Application, ApplicationEvent, ApplicationState
@@ -11,6 +12,7 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.machines.context.asks import withdraw_ask
 from yunikorn_actors.machines.context.endings import request_release
+from yunikorn_actors.machines.context.gangs import lapse
 from yunikorn_actors.machines.context.lifecycle import (
     advance,
     allocation_of_timer,
@@ -43,6 +45,8 @@ def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> 
             _expire_application(work, partition, app)
         case lifecycle.PLACEHOLDER_TIMER:
             _expire_gang(work, partition, app)
+        case lifecycle.COMMITMENT_TIMER:
+            lapse(work, partition, app)
         case kind:
             _expire_allocation(work, partition, app, allocation_of_timer(kind))
 
