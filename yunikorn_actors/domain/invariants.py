@@ -181,8 +181,13 @@ def _single_place(state: PartitionState) -> Iterator[str]:
             if uuid in seen:
                 yield f"allocation {uuid} is on node {seen[uuid]} and on node {node.id}"
             seen[uuid] = node.id
-    if len(seen) != state.allocation_count:
-        yield f"{state.allocation_count} allocations are counted, {len(seen)} are on nodes"
+    owners = {uuid: app.id for app in state.applications.values() for uuid in app.allocations}
+    for uuid, id_ in state.owners.items():
+        if owners.get(uuid) != id_:
+            yield f"allocation {uuid} is listed as one of {id_}, which does not have it"
+    for uuid, id_ in owners.items():
+        if uuid not in state.owners:
+            yield f"allocation {uuid} of {id_} is not listed"
 
 
 def _running(state: PartitionState) -> Iterator[str]:

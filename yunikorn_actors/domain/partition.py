@@ -76,7 +76,8 @@ class PartitionState:
         """Serial to id of the admitted gangs of which something is still to come."""
         self.unconfirmed: dict[str, str] = {}
         """UUID to application of what was asked back, the oldest first, until it is reported."""
-        self.allocation_count = 0
+        self.owners: dict[str, str] = {}
+        """UUID of each allocation to its application."""
         self.reservation_count = 0
         self.refused_node_actions = 0
         self.held = False
@@ -86,6 +87,15 @@ class PartitionState:
     @property
     def root(self) -> Queue:
         return self.queues["root"]
+
+    @property
+    def allocation_count(self) -> int:
+        return len(self.owners)
+
+    def owner_of(self, uuid: str) -> Application | None:
+        """Return the application that has this allocation, if any does."""
+        id_ = self.owners.get(uuid)
+        return None if id_ is None else self.applications[id_]
 
     def queue(self, path: str) -> Queue | None:
         """Look a queue up by its path; names of queues ignore case."""

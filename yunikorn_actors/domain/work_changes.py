@@ -134,7 +134,7 @@ def put_on(
     )
     ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
     app.allocations[uuid] = allocation
-    state.allocation_count += 1
+    state.owners[uuid] = app.id
     if spec.placeholder:
         write(app.placeholder_books, resource)
         charge(app.placed, resource)
@@ -243,7 +243,7 @@ def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -
     """Take an allocation out of all books; the ask goes with the last of it."""
     allocation = app.allocations.pop(uuid)
     app.history.charge(allocation, at_ns)
-    state.allocation_count -= 1
+    del state.owners[uuid]
     state.unconfirmed.pop(uuid, None)
     strike(books_of(app, allocation), allocation.resource)
     strike(leaving_books(app, allocation), allocation.resource)

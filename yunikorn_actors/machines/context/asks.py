@@ -172,14 +172,10 @@ def _refused_amounts(spec: AskSpec) -> str | None:
 
 
 def _belongs_to_another(partition: Partition, app: Application, item: AskItem) -> bool:
-    known = app.allocations.get(item.uuid)
-    if known is not None:
-        return known.spec.key != item.spec.key
-    return any(
-        item.uuid in other.allocations
-        for other in partition.state.applications.values()
-        if other is not app
-    )
+    owner = partition.state.owner_of(item.uuid)
+    if owner is app:
+        return app.allocations[item.uuid].spec.key != item.spec.key
+    return owner is not None
 
 
 def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:

@@ -46,7 +46,7 @@ def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> 
         )
     # What it decides is one thing to all others; unknown as a fact would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
-    for app in _applications(partition, item.application_id):
+    for app in _holders(partition, item):
         gone = _matching(app, item)
         for allocation in gone:
             end_allocation(work, partition, app, allocation, ended)
@@ -66,6 +66,14 @@ def _applications(partition: Partition, application_id: str) -> Iterator[Applica
         yield from tuple(applications.values())
     elif application_id in applications:
         yield applications[application_id]
+
+
+def _holders(partition: Partition, item: ReleaseItem) -> Iterator[Application]:
+    """Yield the applications that a release may concern; a UUID names one at most."""
+    if item.application_id or not item.uuid:
+        yield from _applications(partition, item.application_id)
+    elif (owner := partition.state.owner_of(item.uuid)) is not None:
+        yield owner
 
 
 def _matching(app: Application, item: ReleaseItem) -> tuple[Allocation, ...]:
