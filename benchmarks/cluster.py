@@ -5,7 +5,7 @@ service, and never decide where an ask goes.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from typing import Any, Literal
 
@@ -30,6 +30,8 @@ class Cluster(Struct, frozen=True, kw_only=True):
     placeholder_ask: dict[str, int] = field(default_factory=dict)
     """What the placeholders of each application make together, where they are gangs."""
     node_order: Literal["fair", "binpacking"] = "fair"
+    comes_later: bool = False
+    """The load brings the nodes, with what runs on them."""
 
     def application_ids(self) -> list[str]:
         return [f"app-{number}" for number in range(self.applications)]
@@ -48,15 +50,21 @@ class Cluster(Struct, frozen=True, kw_only=True):
         config = json.dumps({"partitions": [partition]})
         return si.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group="default", config=config)
 
-    def node_requests(self) -> Iterator[si.NodeRequest]:
+    def node_id(self, number: int) -> str:
+        return f"node-{number:05d}"
+
+    def node_requests(
+        self, running_on: Callable[[int], tuple[si.Allocation, ...]] = lambda _: ()
+    ) -> Iterator[si.NodeRequest]:
         capacity = si.Resource.of(NODE)
         for first in range(0, self.nodes, NODES_TO_A_REQUEST):
             numbers = range(first, min(first + NODES_TO_A_REQUEST, self.nodes))
             nodes = tuple(
                 si.NodeInfo(
-                    node_id=f"node-{number:05d}",
+                    node_id=self.node_id(number),
                     action=si.ActionFromRM.CREATE,
                     schedulable_resource=capacity,
+                    existing_allocations=running_on(number),
                 )
                 for number in numbers
             )

@@ -61,9 +61,12 @@ class Timing(Struct, frozen=True, kw_only=True):
         return [ranked[rank - 1] * 1e3 for rank in ranks]
 
 
+Response = si.AllocationResponse | si.NodeResponse
+
+
 class Inbox(si.ResourceManagerCallback):
     def __init__(self) -> None:
-        self.responses: SimpleQueue[tuple[float, si.AllocationResponse]] = SimpleQueue()
+        self.responses: SimpleQueue[tuple[float, Response]] = SimpleQueue()
         self.turned_down: list[str] = []
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
@@ -74,6 +77,7 @@ class Inbox(si.ResourceManagerCallback):
             self.turned_down.append(f"application {item.application_id}: {item.reason}")
 
     def update_node(self, response: si.NodeResponse) -> None:
+        self.responses.put((time.perf_counter(), response))
         for item in response.rejected:
             self.turned_down.append(f"node {item.node_id}: {item.reason}")
 
@@ -87,6 +91,8 @@ class Load:
         """Allocations that were announced and not released, the oldest first."""
         self.taken_back: dict[str, None] = {}
         """UUIDs of allocations that the core has taken back."""
+        self._arriving: dict[str, tuple[si.Allocation, ...]] = {}
+        """What was reported with each node that has not been accepted yet."""
         self.unconfirmed = 0
         """Releases that the core has not echoed."""
         self._patience_s = patience_s
@@ -95,8 +101,9 @@ class Load:
 
     def set_up(self, cluster: Cluster) -> None:
         self.core.register_resource_manager(cluster.registration(), self._inbox)
-        for nodes in cluster.node_requests():
-            self.core.update_node(nodes)
+        if not cluster.comes_later:
+            for nodes in cluster.node_requests():
+                self.core.update_node(nodes)
         for application in cluster.application_requests():
             self.core.update_application(application)
         self.settle()
@@ -139,12 +146,34 @@ class Load:
             for key in keys
         )
         request = si.AllocationRequest(rm_id=RM_ID, asks=asks)
-        submission = Submission(application_id, time.perf_counter(), size)
-        if self._began is None:
-            self._began, self._cpu_began = submission.at, time.process_time()
+        submission = Submission(application_id, self._stamp(), size)
         for key in keys:
             self.waiting[key] = submission
         self.core.update_allocation(request)
+
+    def report(self, running: tuple[si.Allocation, ...], size: Size) -> None:
+        """Say what runs, each by itself; the core announces it."""
+        self._await(running, size)
+        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, allocations=running))
+
+    def report_nodes(self, request: si.NodeRequest, size: Size) -> None:
+        """Register nodes with what runs on them: it is held when its node is accepted."""
+        for node in request.nodes:
+            self._await(node.existing_allocations, size)
+            self._arriving[node.node_id] = node.existing_allocations
+        self.core.update_node(request)
+
+    def _await(self, running: tuple[si.Allocation, ...], size: Size) -> None:
+        at = self._stamp()
+        for item in running:
+            self.waiting[item.allocation_key] = Submission(item.application_id, at, size)
+
+    def _stamp(self) -> float:
+        """Return the time; the first is when the measured stretch begins."""
+        at = time.perf_counter()
+        if self._began is None:
+            self._began, self._cpu_began = at, time.process_time()
+        return at
 
     def release_oldest(self) -> None:
         application_id, uuid, _ = self.held.popleft()
@@ -218,7 +247,7 @@ class Load:
         if self._inbox.turned_down:
             raise TurnedDown("; ".join(self._inbox.turned_down[:5]))
 
-    def _next(self) -> tuple[float, si.AllocationResponse]:
+    def _next(self) -> tuple[float, Response]:
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
@@ -232,14 +261,21 @@ class Load:
         if time.monotonic() > deadline:
             raise Stalled(f"{complaint}: gave up after {self._patience_s:g} s without progress")
 
-    def _take(self, at: float, response: si.AllocationResponse) -> None:
-        for item in response.new:
+    def _take(self, at: float, response: Response) -> None:
+        if isinstance(response, si.NodeResponse):
+            for node in response.accepted:
+                self._hold(at, self._arriving.pop(node.node_id, ()))
+            return
+        self._hold(at, response.new)
+        self._confirm(response.released)
+        for refused in response.rejected:
+            raise TurnedDown(f"ask {refused.allocation_key}: {refused.reason}")
+
+    def _hold(self, at: float, allocations: tuple[si.Allocation, ...]) -> None:
+        for item in allocations:
             submission = self.waiting.pop(item.allocation_key, None)
             if submission is None:
                 raise CheckFailed(f"{item.allocation_key} was announced twice, or never asked for")
             self._latencies_s.append(at - submission.at)
             self.held.append((item.application_id, item.uuid, submission.size))
             self._ended = at
-        self._confirm(response.released)
-        for refused in response.rejected:
-            raise TurnedDown(f"ask {refused.allocation_key}: {refused.reason}")

@@ -6,21 +6,28 @@ nothing is prepared before the clock starts but the cluster and its applications
 
 import time
 from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import cycle, islice
+from math import ceil
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from benchmarks.cluster import NODE, Cluster
+from benchmarks.cluster import NODE, NODES_TO_A_REQUEST, Cluster
 from benchmarks.failure import Stalled
 from benchmarks.load import PREEMPTS, Load, Size, Timing
+from yunikorn_actors import si
 
 ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
 FRAGMENT = {"vcore": 5_000, "memory": 16 << 30, "pods": 1}
 FRAGMENTS_TO_A_NODE = 3
 ANSWER_S = 1.0
 RELEASING_S = 60.0
+QUARTERS = 4
+
+Report = Callable[[], None]
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -206,6 +213,51 @@ class Takeover(Workload, frozen=True, kw_only=True):
         )
 
 
+class Recovery(Workload, frozen=True, kw_only=True):
+    """After a restart: all that runs is reported under its old UUIDs, one quarter after the other.
+
+    It comes with its nodes, a hundred to a request, or by itself, one request for each application.
+    """
+
+    running: int
+
+    def drive(self, load: Load) -> Outcome:
+        if self.cluster.comes_later:
+            reports, total = self._with_nodes(load), self.cluster.nodes / NODES_TO_A_REQUEST
+        else:
+            reports, total = self._by_itself(load), self.cluster.applications
+        added = {}
+        for number in range(1, QUARTERS + 1):
+            began = time.process_time()
+            for report in islice(reports, ceil(total / QUARTERS)):
+                report()
+            load.settle()
+            added[f"quarter_{number}_cpu_s"] = time.process_time() - began
+        return Outcome(timing=load.timing(), added=added)
+
+    def _with_nodes(self, load: Load) -> Iterator[Report]:
+        for request in self.cluster.node_requests(self._running_on):
+            yield partial(load.report_nodes, request, ASK)
+
+    def _by_itself(self, load: Load) -> Iterator[Report]:
+        for first in range(self.cluster.applications):
+            numbers = range(first, self.running, self.cluster.applications)
+            yield partial(load.report, tuple(map(self._allocation, numbers)), ASK)
+
+    def _running_on(self, node: int) -> tuple[si.Allocation, ...]:
+        share = self.running // self.cluster.nodes
+        return tuple(map(self._allocation, range(node * share, (node + 1) * share)))
+
+    def _allocation(self, number: int) -> si.Allocation:
+        return si.Allocation(
+            application_id=f"app-{number % self.cluster.applications}",
+            allocation_key=f"running-{number}",
+            uuid=f"old-{number}",
+            resource_per_alloc=si.Resource.of(ASK),
+            node_id=self.cluster.node_id(number * self.cluster.nodes // self.running),
+        )
+
+
 def _spread(
     load: Load,
     application_ids: list[str],
@@ -221,6 +273,7 @@ def _spread(
 
 
 _TEN_LEAVES = Cluster(nodes=1_000, leaves=10, applications=100)
+_LARGEST = Cluster(nodes=10_000, parents=10, leaves=10, applications=1_000)
 
 _FRAGMENTED = Fragmented(cluster=_TEN_LEAVES, waiting=2_000, releases=1_000)
 
@@ -231,9 +284,7 @@ WORKLOADS: dict[str, Workload] = {
     "W3": Flood(
         cluster=Cluster(nodes=5_000, parents=10, leaves=5, applications=500), asks_each=100
     ),
-    "W4": Flood(
-        cluster=Cluster(nodes=10_000, parents=10, leaves=10, applications=1_000), asks_each=100
-    ),
+    "W4": Flood(cluster=_LARGEST, asks_each=100),
     "W5": Churn(cluster=_TEN_LEAVES, running=2_000, pairs=30_000),
     "W6": Gangs(
         cluster=replace(_TEN_LEAVES, placeholder_ask={name: 50 * n for name, n in ASK.items()}),
@@ -250,5 +301,7 @@ WORKLOADS: dict[str, Workload] = {
     "W11": Takeover(
         cluster=Cluster(nodes=10, leaves=2, applications=10, entitled_part=2), asks=160
     ),
+    "W12": Recovery(cluster=replace(_LARGEST, comes_later=True), running=100_000),
+    "W12-alone": Recovery(cluster=_LARGEST, running=100_000),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

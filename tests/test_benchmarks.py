@@ -31,6 +31,8 @@ TINY: dict[str, dict[str, int]] = {
     "W8": {"rounds": 12},
     "W10": {"asks": 3},
     "W11": {"asks": 3},
+    "W12": {"running": 15},
+    "W12-alone": {"running": 15},
     "W9": {"asks_each": 3},
 }
 RUN_KEYS = {
@@ -48,6 +50,8 @@ ADDED_KEYS = {
     "W6": {"placeholders_per_s", "swaps_per_s"},
     "W10": {"preemptions_per_s", "served_in_1s"},
     "W11": {"preemptions_per_s", "served_in_1s"},
+    "W12": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
+    "W12-alone": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
 } | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
 ANNOUNCED = {
     "W1": 15,
@@ -63,6 +67,8 @@ ANNOUNCED = {
     "W8": 12,
     "W10": 3,
     "W11": 3,
+    "W12": 15,
+    "W12-alone": 15,
     "W9": 15,
 }
 
