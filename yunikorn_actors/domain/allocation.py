@@ -63,7 +63,8 @@ class Ask(Struct, kw_only=True, gc=False):
     remaining: int
     taken: int = 0
     """Repeats that have been allocated, whether or not they still live."""
-    uuids: tuple[str, ...] = ()
+    uuids: tuple[str, ...] | dict[str, None] = ()
+    """Its allocations; a tuple while there is one at most, as of most asks, because it is small."""
     told: WaitingState = WaitingState.UNTOLD
     shortage: Shortage = Shortage.NONE
     refused_ns: int | None = None
@@ -72,6 +73,20 @@ class Ask(Struct, kw_only=True, gc=False):
     """Repeats whose swap is in flight: neither waiting nor allocated."""
     reserved: tuple[str, ...] = ()
     """Nodes that are kept for it, at most one for each repeat that waits."""
+
+    def gain(self, uuid: str) -> None:
+        if not self.uuids:
+            self.uuids = (uuid,)
+            return
+        if isinstance(self.uuids, tuple):
+            self.uuids = dict.fromkeys(self.uuids)
+        self.uuids[uuid] = None
+
+    def lose(self, uuid: str) -> None:
+        if isinstance(self.uuids, tuple):
+            self.uuids = ()
+        else:
+            del self.uuids[uuid]
 
     @property
     def is_open(self) -> bool:

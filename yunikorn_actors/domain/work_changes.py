@@ -132,7 +132,7 @@ def put_on(
         allocated_ns=at_ns,
         instance_type=node.instance_type,
     )
-    ask.uuids = (*ask.uuids, uuid) if ask.uuids else (uuid,)
+    ask.gain(uuid)
     app.allocations[uuid] = allocation
     state.owners[uuid] = app.id
     if spec.placeholder:
@@ -252,7 +252,7 @@ def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -
     discharge(node.allocated, allocation.resource)
     charge(node.available, allocation.resource)
     ask = app.asks[allocation.spec.key]
-    ask.uuids = tuple(other for other in ask.uuids if other != uuid)
+    ask.lose(uuid)
     if ask.is_over:
         del app.asks[allocation.spec.key]
     return allocation

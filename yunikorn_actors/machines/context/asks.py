@@ -5,6 +5,8 @@ that the resource manager placed by itself, or a new size of a known one. What r
 refused, so a report is charged by force, above any quota.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
@@ -323,7 +325,7 @@ def _place_by_rm(
 
 
 def _resize(
-    work: Work, partition: Partition, app: Application, uuids: tuple[str, ...], spec: AskSpec
+    work: Work, partition: Partition, app: Application, uuids: Iterable[str], spec: AskSpec
 ) -> None:
     for uuid in uuids:
         allocation: Allocation = app.allocations[uuid]

@@ -96,7 +96,7 @@ def _release_ask(
         remove_ask(work, partition, app, ask, _T.STOPPED_BY_RM)
         settle(work, partition, app)
     elif allocated_too and ask.spec.max_allocations == 1:
-        for uuid in ask.uuids:
+        for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
             end_allocation(work, partition, app, allocation, _T.STOPPED_BY_RM)
             _echo(work, partition, app, allocation)
