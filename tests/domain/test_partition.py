@@ -75,12 +75,12 @@ def test_repeats_of_one_ask(written: Written) -> None:
     assert {"vcore": 6} == _amounts(written.state.root.pending)
     first = written.allocate("a", "n1")
     second = written.allocate("a", "n1")
-    assert (first, second) == written.application().asks["a"].uuids
+    assert [first, second] == list(written.application().asks["a"].uuids)
     assert {"vcore": 2} == _amounts(written.state.root.pending)
     written.withdraw("a")
     assert {} == _amounts(written.state.root.pending)
     written.release(first)
-    assert (second,) == written.application().asks["a"].uuids
+    assert [second] == list(written.application().asks["a"].uuids)
     written.release(second)
     assert {} == written.application().asks
 

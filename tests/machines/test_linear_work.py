@@ -1,35 +1,39 @@
 """Twice as much to do is twice as many steps: nothing is looked for among all there is.
 
-Steps are calls of functions and turns of generators, counted by the interpreter: they are the same
-on every machine. What is counted is the handling alone, without the checkers.
+Steps are calls and lines, each turn of a loop for itself, counted by the interpreter: they are the
+same on every machine. What is counted is the handling alone, without the checkers.
 """
 
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import pytest
-from support import Lab, report
+from support import APP, Lab, ask, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SMALL = 150
 SLACK = 1.1
+Trace = Callable[[FrameType, str, Any], Any]
 
 
 def _steps(handle: Callable[[], None]) -> int:
     count = 0
 
-    def note(_: FrameType, event: str, __: object) -> None:
+    def note(_: FrameType, event: str, __: object) -> Trace:
         nonlocal count
-        count += event == "call"
+        count += event in {"call", "line"}
+        return note
 
-    sys.setprofile(note)
+    former = sys.gettrace()
+    sys.settrace(note)
     try:
         handle()
     finally:
-        sys.setprofile(None)
+        sys.settrace(former)
     return count
 
 
@@ -73,7 +77,38 @@ def _released_by_uuid(topology: TopologyName, number: int) -> Lab:
     return lab
 
 
+def _repeats_released(topology: TopologyName, number: int) -> Lab:
+    lab = _lab(topology)
+    lab.submit(APP)
+    lab.nodes(n1=number)
+    lab.ask("k", max_allocations=number)
+    lab.settle()
+    for uuid in lab.state.applications[APP].allocations:
+        lab.release("k", uuid=uuid)
+    return lab
+
+
+def _of_many_sizes(topology: TopologyName, number: int) -> Lab:
+    """None fits anywhere, and each waits for room of its own."""
+    lab = _lab(topology)
+    lab.submit(APP)
+    lab.nodes(n1=1)
+    lab.settle()
+    lab.request(asks=tuple(ask(f"k{index}", 2 + index) for index in range(number)))
+    return lab
+
+
+def _of_many_sizes_withdrawn(topology: TopologyName, number: int) -> Lab:
+    lab = _of_many_sizes(topology, number)
+    lab.settle()
+    lab.withdraw(*(f"k{index}" for index in range(number)))
+    return lab
+
+
 LOADS = {
+    "repeats released": _repeats_released,
+    "many sizes": _of_many_sizes,
+    "many sizes withdrawn": _of_many_sizes_withdrawn,
     "reported with their nodes": _reported_with_nodes,
     "reported alone": _reported_alone,
     "released by UUID": _released_by_uuid,

@@ -25,6 +25,7 @@ def planner() -> Planner:
     written.ask("b", vcore=4)
     written.ask("c", vcore=4)
     written.ask("d", "app-2", vcore=4)
+    written.ask("f", "app-2", vcore=5)
     written.ask("e", "app-3", vcore=1)
     written.planner._bring_up_to_date()
     return written.planner
@@ -59,6 +60,15 @@ def _reverse_lanes(planner: Planner) -> None:
         lane.apps.reverse()
 
 
+def _swap_places(planner: Planner) -> None:
+    """The first of two lanes is taken for the second."""
+    leaf = planner.tree.queues[LEAF]
+    leaf.first()
+    first, second = leaf.order[0][2], leaf.order[1][2]
+    first.number = 0
+    assert first is not second
+
+
 CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("the planner knows nodes", lambda p: p.nodes.views.pop("n2")),
     ("free of node n1", lambda p: p.nodes.views["n1"].free.update(vcore=8)),
@@ -72,6 +82,8 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("ask b: 2 may be tried", lambda p: setattr(_ask(p, "b"), "open", 2)),
     ("ask a: 0 may be tried, 1 wait, 0 in flight", lambda p: setattr(_ask(p, "a"), "inflight", 0)),
     ("queue root.default has something to try and is not shown", lambda p: _shown(p, LEAF)),
+    ("another ask than the first is tried in root.default", _swap_places),
+    ("has piles by priority", lambda p: next(iter(p.apps.values())).heads.update({7: 1})),
     ("children of root are out of order", lambda p: p.tree.queues["root"].children.reverse()),
     ("queue root.other stands by", lambda p: setattr(p.tree.queues["root.other"], "waiting", 9)),
     ("queue root.other shows priority 5", lambda p: _rank(p, 5)),

@@ -4,6 +4,7 @@ Everything is worked out again from the replica and the decisions in flight and 
 the planner keeps up to date step by step. For simulations and tests.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 
 from yunikorn_actors.domain.allocation import Ask
@@ -18,7 +19,7 @@ from yunikorn_actors.domain.resource import (
 )
 from yunikorn_actors.planning.nodes import NodeView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.views import AppView, Lane, QueueView
+from yunikorn_actors.planning.views import AppView, Lane, QueueView, Rank
 
 
 def contradictions(planner: Planner) -> list[str]:
@@ -119,7 +120,18 @@ def _order(planner: Planner) -> Iterator[str]:
                     yield f"queue {child.queue.path} stands by {key}, should by {child.key()}"
             if view.priority != view.exported_priority():
                 yield f"queue {path} shows priority {view.priority}"
-        yield from _lanes(view)
+        found = list(_lanes(view))
+        yield from found
+        if (
+            not found
+            and view.open_lanes
+            and view.first() is not min(view.open_lanes, key=_rank).first
+        ):
+            yield f"another ask than the first is tried in {path}"
+
+
+def _rank(lane: Lane) -> Rank:
+    return lane.rank
 
 
 def _lanes(view: QueueView) -> Iterator[str]:
@@ -138,3 +150,6 @@ def _applications(lane: Lane) -> Iterator[str]:
             yield f"{app.app.id} stands in a lane without an ask of its shape"
         elif pile != sorted(pile):
             yield f"asks of {app.app.id} are out of order"
+        tops = Counter(-pile[0][0][0] for pile in app.piles.values() if pile)
+        if tops != app.heads:
+            yield f"{app.app.id} has piles by priority {dict(tops)}, counts {app.heads}"

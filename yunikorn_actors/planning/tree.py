@@ -119,7 +119,9 @@ class Tree:
         lane = leaf.lanes[shape, app.owner]
         assert app.entry is not None
         del lane.apps[bisect_left(lane.apps, app.entry)]
-        if not lane.apps:
+        if lane.apps:
+            self._move(lane)
+        else:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
             del shape.lanes[lane]
@@ -137,15 +139,26 @@ class Tree:
 
     def open_lane(self, lane: Lane) -> None:
         leaf = lane.leaf
+        if len(leaf.open_lanes) == 1:
+            leaf.moved.update(leaf.open_lanes)
         leaf.open_lanes[lane] = None
+        self._move(lane)
         if leaf.entry is None:
             self._show(leaf)
+
+    def _move(self, lane: Lane) -> None:
+        """Another ask may stand first in it; a lane that is open alone needs no place."""
+        leaf = lane.leaf
+        if len(leaf.open_lanes) > 1 and lane in leaf.open_lanes:
+            leaf.moved[lane] = None
 
     def close_lane(self, lane: Lane) -> None:
         open_lanes = lane.leaf.open_lanes
         if lane in open_lanes:
             del open_lanes[lane]
+            lane.leaf.moved.pop(lane, None)
             if not open_lanes:
+                lane.leaf.order.clear()
                 self._hide(lane.leaf)
 
     def _show(self, view: QueueView) -> None:
@@ -322,6 +335,8 @@ class Tree:
             if app.entry is not None:
                 self._join(app, shape)
         insort(pile, (view.order, view))
+        if pile[0][1] is view:
+            self._top(app, shape, pile[1][0][0] if len(pile) > 1 else None, view.order[0])
         if -view.order[0] > app.priority:
             self._rank(app, -view.order[0])
         if app.entry is None:
@@ -332,6 +347,7 @@ class Tree:
         pile = app.piles[shape]
         if pile[0][1] is view:
             del pile[0]
+            self._top(app, shape, view.order[0], pile[0][0][0] if pile else None)
         else:
             del pile[bisect_left(pile, (view.order, view))]
         if not pile:
@@ -344,6 +360,21 @@ class Tree:
             app.entry = None
         if -view.order[0] == app.priority and not (pile and pile[0][0][0] == view.order[0]):
             self._rank(app, priority_of(app))
+
+    def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:
+        """Another ask is on top of a pile: of these priorities, told as the order has them."""
+        leaf = app.leaf
+        if new is not None and len(leaf.open_lanes) > 1 and app.entry is not None:
+            self._move(leaf.lanes[shape, app.owner])
+        if old == new:
+            return
+        heads = app.heads
+        if new is not None:
+            heads[-new] = heads.get(-new, 0) + 1
+        if old is not None:
+            heads[-old] -= 1
+            if not heads[-old]:
+                del heads[-old]
 
     # -- priorities
 

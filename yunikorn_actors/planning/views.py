@@ -6,6 +6,7 @@ asks by shape. The order between the shapes of one application is by priority an
 applications by the policy of the leaf, between queues by fair share.
 """
 
+from heapq import heappop, heappush
 from typing import ClassVar, Union
 
 from msgspec import Struct
@@ -34,7 +35,7 @@ Owner = tuple[str, str] | None
 class Lane:
     """The asks of one shape and one limited owner in one leaf, by application."""
 
-    __slots__ = ("apps", "leaf", "owner", "refused_by", "shape")
+    __slots__ = ("apps", "leaf", "number", "owner", "refused_by", "shape")
 
     def __init__(self, leaf: "QueueView", shape: Shape, owner: Owner) -> None:
         self.leaf = leaf
@@ -43,10 +44,22 @@ class Lane:
         self.apps: list[AppEntry] = []
         self.refused_by: Gate | None = None
         """The queue or limit that refused it last; the lane is opened when that has more room."""
+        self.number = 0
+        """Of its newest entry in the order of the leaf; the others do not hold any more."""
 
     @property
     def is_open(self) -> bool:
         return self.refused_by is None and not self.shape.waits_for_node
+
+    @property
+    def first(self) -> "AskView":
+        return self.apps[0][1].piles[self.shape][0][1]
+
+    @property
+    def rank(self) -> "Rank":
+        """Who stands first in it: the application, then its ask."""
+        key, app = self.apps[0]
+        return (key, app.piles[self.shape][0][0])
 
 
 class AskView(Struct, eq=False):
@@ -79,6 +92,7 @@ class AskView(Struct, eq=False):
 
 
 PileEntry = tuple[tuple[int, int, int], AskView]
+Rank = tuple[tuple[object, ...], tuple[int, int, int]]
 
 
 class AppView:
@@ -88,6 +102,7 @@ class AppView:
         "bars",
         "crowd",
         "entry",
+        "heads",
         "held_by",
         "held_entry",
         "held_gang",
@@ -111,6 +126,8 @@ class AppView:
         self.leaf = leaf
         self.asks: dict[str, AskView] = {}
         self.piles: dict[Shape, list[PileEntry]] = {}
+        self.heads: dict[int, int] = {}
+        """How many piles have an ask of which priority on top."""
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
         self.held_by: Holder | None = None
@@ -202,7 +219,10 @@ class QueueView:
         "limits",
         "lineage",
         "members",
+        "moved",
+        "numbered",
         "open_lanes",
+        "order",
         "parent",
         "priority",
         "queue",
@@ -236,6 +256,12 @@ class QueueView:
         self.waiters: dict[Lane, None] = {}
         self.lanes: dict[tuple[Shape, Owner], Lane] = {}
         self.open_lanes: dict[Lane, None] = {}
+        self.order: list[tuple[Rank, int, Lane]] = []
+        """A heap of the open lanes, while there are several; some entries do not hold any more."""
+        self.numbered = 0
+        """How many entries that heap has had: no two of them compare as equal."""
+        self.moved: dict[Lane, None] = {}
+        """Open lanes in which another ask may have come to stand first since."""
         self.children: list[ChildEntry] = []
         """Children with something to try, in order."""
         self.entry: ChildEntry | None = None
@@ -401,18 +427,24 @@ class QueueView:
         lanes = self.open_lanes
         if len(lanes) == 1:
             (lane,) = lanes
-            return lane.apps[0][1].piles[lane.shape][0][1]
-        app = min([lane.apps[0] for lane in lanes])[1]
-        piles, owner = app.piles, app.owner
-        heads = [
-            piles[lane.shape][0] for lane in lanes if lane.owner == owner and lane.shape in piles
-        ]
-        return min(heads)[1]
+            return lane.first
+        order = self.order
+        if len(order) > 2 * len(lanes):
+            order.clear()
+            self.moved.update(lanes)
+        for lane in self.moved:
+            self.numbered += 1
+            lane.number = self.numbered
+            heappush(order, (lane.rank, lane.number, lane))
+        self.moved.clear()
+        while order[0][1] != order[0][2].number or order[0][2] not in lanes:
+            heappop(order)
+        return order[0][2].first
 
 
 def priority_of(app: AppView) -> int:
     """Return the highest priority among the asks that wait."""
-    return max((-pile[0][0][0] for pile in app.piles.values()), default=NO_PRIORITY)
+    return max(app.heads, default=NO_PRIORITY)
 
 
 def key_of(app: AppView) -> tuple[object, ...]:
