@@ -167,6 +167,14 @@ def test_a_required_node_passes_no_quota(case: str, written: Written) -> None:
     assert expected is check_reserve(written.state, proposal(written, "d"))
 
 
+def test_no_node_is_kept_twice_for_one_ask(written: Written) -> None:
+    """Another repeat may have another node."""
+    written.ask("twice", vcore=4, repeats=2)
+    written.reserve("twice", "n1")
+    assert Refusal.ASK_GONE is check_reserve(written.state, proposal(written, "twice", "n1"))
+    assert check_reserve(written.state, proposal(written, "twice", "n2")) is None
+
+
 def test_another_node_is_of_no_use(written: Written) -> None:
     written.ask("d", vcore=8, required_node="n1")
     assert Refusal.NODE_FULL is check_reserve(written.state, proposal(written, "d", "n2"))
