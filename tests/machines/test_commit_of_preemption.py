@@ -9,8 +9,11 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.config import LimitConfig, parse_config
-from yunikorn_actors.domain.proposals import Preempt, Refusal, VictimRef
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.proposals import Allocate, Preempt, Proposal, Refusal, VictimRef
+from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.preemption import check_preempt
+from yunikorn_actors.machines.context.work import Partition, Uuids, Work
 from yunikorn_actors.machines.settings import SECOND, Settings
 
 RICH, POOR = "root.rich", "root.poor"
@@ -63,8 +66,8 @@ def proposal_for(written: Written, key: str) -> Preempt:
     )
 
 
-def uuid_of(written: Written, key: str) -> str:
-    (uuid,) = written.application("giver").asks[key].uuids
+def uuid_of(written: Written, key: str, giver: str = "giver") -> str:
+    (uuid,) = written.application(giver).asks[key].uuids
     return uuid
 
 
@@ -206,3 +209,190 @@ def test_one_reason_to_refuse_a_required_node(
     expected: Refusal, change: Change, written: Written
 ) -> None:
     _refused(written, "d", expected, change)
+
+
+# -- wrong on purpose: proposals that no planner would make, all the way through commit
+
+
+class Driver:
+    """Proposes whatever it is told to, and has it committed."""
+
+    def __init__(self, written: Written) -> None:
+        self.written = written
+        self._settings = Settings(preemption_delay_ns=DELAY_NS)
+        self._partition = Partition(
+            written.state.name,
+            rm_id="rm-1",
+            epoch=1,
+            scheduler="scheduler",
+            reports=False,
+            has_predicates=False,
+            has_preemption_predicates=False,
+            settings=self._settings,
+        )
+        self._partition.state = written.state
+
+    def ask(self, *keys: str, vcore: int = 1, repeats: int = 1) -> None:
+        for key in keys:
+            self.written.ask(key, TAKER, vcore=vcore, repeats=repeats, allow_preempt_other=True)
+
+    def preempt(
+        self, key: str, *victims: str, node: str = "n1", taker: str = TAKER, giver: str = "giver"
+    ) -> Refusal | None:
+        app = self.written.application(taker)
+        refs = tuple(
+            VictimRef(application_id=giver, uuid=uuid_of(self.written, name, giver))
+            for name in victims
+        )
+        return self._commit(
+            Preempt(
+                proposal_id=1,
+                beneficiary=Beneficiary(
+                    rule=PreemptionRule.GUARANTEE,
+                    queue=app.queue.path,
+                    application_id=taker,
+                    key=key,
+                ),
+                victims=refs,
+                sequence=app.asks[key].sequence,
+                node_id=node,
+            )
+        )
+
+    def allocate(self, key: str, node: str) -> Refusal | None:
+        sequence = self.written.application(TAKER).asks[key].sequence
+        return self._commit(
+            Allocate(proposal_id=1, application_id=TAKER, key=key, sequence=sequence, node_id=node)
+        )
+
+    def _commit(self, proposal: Proposal) -> Refusal | None:
+        now_ns = self.written.now_ns + 2 * DELAY_NS
+        work = Work("rm-1", now_ns, self._settings, Uuids("core"))
+        refusal = commit(work, self._partition, proposal)
+        assert [] == violations(self.written.state)
+        return refusal
+
+
+@pytest.fixture
+def driver(written: Written) -> Driver:
+    return Driver(written)
+
+
+@pytest.mark.parametrize(("guaranteed", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
+def test_what_was_promised_counts_for_the_guarantee_of_the_taker(
+    driver: Driver, guaranteed: int, expected: Refusal | None
+) -> None:
+    guarantee(driver.written, POOR, guaranteed)
+    driver.ask("q")
+    assert driver.preempt("p", "v3") is None
+    assert expected is driver.preempt("q", "v2")
+
+
+@pytest.mark.parametrize(("going", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
+def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
+    driver: Driver, going: int, expected: Refusal | None
+) -> None:
+    """It lives on its parent's, which is used up: so much has to go there that it is kept."""
+    written = driver.written
+    written.queue("root.p", leaf=False)
+    written.queue("root.p.a")
+    written.queue("root.p.b")
+    guarantee(written, "root.p", 3)
+    guarantee(written, "root.p.b", 1)
+    written.node("n2", vcore=4)
+    written.add("b", queue="root.p.b")
+    written.add("a", queue="root.p.a")
+    for number in range(4):
+        written.ask(f"b{number}", "b", vcore=1)
+        written.allocate(f"b{number}", "n2", "b")
+    written.ask("a", "a", vcore=2, allow_preempt_other=True)
+    assert expected is driver.preempt(
+        "a", *(f"b{number}" for number in range(going)), node="n2", taker="a", giver="b"
+    )
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
+def test_what_was_promised_counts_for_a_quota_when_others_are_to_go(
+    driver: Driver, most: int, expected: Refusal | None
+) -> None:
+    driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": most})
+    driver.ask("q")
+    assert driver.preempt("p", "v3") is None
+    assert expected is driver.preempt("q", "v2")
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.QUEUE_LIMIT)])
+def test_what_was_promised_counts_for_a_quota_when_another_is_placed(
+    driver: Driver, most: int, expected: Refusal | None
+) -> None:
+    driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": most})
+    driver.written.node("n2", vcore=4)
+    driver.ask("o")
+    assert driver.preempt("p", "v3") is None
+    assert expected is driver.allocate("o", "n2")
+
+
+def test_its_own_promise_stands_in_nobodys_way(driver: Driver) -> None:
+    driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": 2})
+    driver.written.node("n2", vcore=4)
+    assert driver.preempt("p", "v3") is None
+    assert driver.allocate("p", "n2") is None
+    assert {} == driver.written.state.nodes["n1"].reservations
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.USER_LIMIT)])
+def test_what_was_promised_counts_for_the_limit_of_the_user(
+    driver: Driver, most: int, expected: Refusal | None
+) -> None:
+    limit = LimitConfig(users=("bob",), max_resources={"vcore": most})
+    driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, limits=(limit,))
+    driver.ask("q")
+    assert driver.preempt("p", "v3") is None
+    assert expected is driver.preempt("q", "v2")
+
+
+def test_room_is_promised_once(driver: Driver) -> None:
+    """One is free and two go: `p` has two of that, `q` the third, and `r` has to have its own."""
+    driver.written.node("n2", vcore=4)
+    driver.ask("q", "r")
+    assert driver.preempt("p", "v3", "v2") is None
+    assert driver.preempt("q") is None
+    assert driver.preempt("r") is Refusal.NODE_FULL
+    assert driver.preempt("r", "v1") is None
+    assert {"p", "q", "r"} == {key for _, key in driver.written.state.nodes["n1"].reservations}
+    assert {"vcore": 4} == driver.written.state.nodes["n1"].promised
+
+
+def test_a_promise_that_nothing_stands_behind(driver: Driver) -> None:
+    """Where an ask has only to be placed, nobody keeps the node for it by this way."""
+    driver.written.node("n2", vcore=4)
+    assert driver.preempt("p", node="n2") is Refusal.PREEMPTION_REFUSED
+    assert driver.allocate("p", "n2") is None
+
+
+@pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, Refusal.NODE_RESERVED)])
+def test_nobody_who_waits_is_displaced_without_need(
+    driver: Driver, *, keep: bool, expected: Refusal | None
+) -> None:
+    written = driver.written
+    written.ask_back(uuid_of(written, "v3"), "giver")
+    if keep:
+        written.ask("w", "giver", vcore=2)
+        written.reserve("w", "n1", "giver")
+    assert expected is driver.preempt("p")
+
+
+def test_each_repeat_has_one_promise(driver: Driver) -> None:
+    driver.ask("twice", repeats=2)
+    assert driver.preempt("twice", "v3", "v2") is None
+    assert driver.preempt("twice") is None
+    assert driver.preempt("twice") is Refusal.ASK_GONE
+    assert 2 == driver.written.state.reservation_count
+    assert driver.allocate("twice", "n1") is None
+    assert 1 == driver.written.state.reservation_count
+
+
+def test_promised_room_is_nobody_elses(driver: Driver) -> None:
+    driver.ask("o")
+    assert driver.preempt("p", "v3") is None
+    assert driver.allocate("o", "n1") is Refusal.NODE_RESERVED
