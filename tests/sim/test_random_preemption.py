@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import pytest
-from confirming import PREEMPTED, Victims, confirming_lab, policy
+from confirming import PREEMPTED, Confirming, Victims, confirming_lab, policy
 from msgspec import Struct
 from support import RM, Lab, facts_of
 
@@ -21,6 +21,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, Reservation
 from yunikorn_actors.domain.beneficiary import PreemptionRule
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import add, charge, sub
@@ -132,8 +133,12 @@ def draw(seed: int, *, limited: bool) -> Play:
     return Play(config, nodes, asks, apps)
 
 
-def perform(play: Play, seed: int, topology: TopologyName, *checkers: Any) -> Lab:
-    lab = confirming_lab(play.config, seed=seed, topology=topology, checkers=checkers)
+def perform(
+    play: Play, seed: int, topology: TopologyName, *checkers: Any, at_once: bool = True
+) -> Lab:
+    lab = confirming_lab(
+        play.config, seed=seed, topology=topology, checkers=checkers, at_once=at_once
+    )
     for name, sizes in play.nodes.items():
         size, create = si.Resource.of(sizes), si.ActionFromRM.CREATE
         node = si.NodeInfo(node_id=name, action=create, schedulable_resource=size)
@@ -281,36 +286,69 @@ class Fair:
         self.decisions = 0
         self.placeholders = 0
         """Those that had to go for others."""
+        self.shared = 0
+        """Decisions that need no victims of their own."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox != CONTEXT:
             return
         context: Any = simulator.machines[CONTEXT]
-        for fact in facts_of(simulator, delivery):
-            if isinstance(fact, f.PreemptionDecided):
-                self.decisions += 1
-                if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
-                    (partition,) = context.partitions.values()
-                    self._judge(partition.state, fact)
+        decided = [
+            fact for fact in facts_of(simulator, delivery) if isinstance(fact, f.PreemptionDecided)
+        ]
+        if not decided:
+            return
+        self.decisions += len(decided)
+        (partition,) = context.partitions.values()
+        state = partition.state
+        rooms = {id_: unspoken_on(node) for id_, node in state.nodes.items()}
+        # What the later ones decided is taken back before the earlier ones are looked at.
+        for fact in reversed(decided):
+            if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
+                self._judge(state, fact, rooms)
+            for item in victims_of(state, fact):
+                rooms[item.node_id] = sub(rooms[item.node_id], item.resource)
 
-    def _judge(self, state: PartitionState, fact: f.PreemptionDecided) -> None:
+    def _judge(
+        self, state: PartitionState, fact: f.PreemptionDecided, rooms: dict[str, Sizes]
+    ) -> None:
         leaf = state.queues[fact.beneficiary.queue]
         for queue in entitlement(leaf):
             coming = add(left_of(queue), queue.claimed)
             assert is_within({k: coming.get(k, 0) for k in guaranteed(queue)}, guaranteed(queue))
         node = state.nodes[fact.node_id]
         asking = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
-        room = dict(node.available)
-        for item in node.allocations.values():
-            if item.releasing is not None:
-                charge(room, item.resource)
-        for item in node.allocations.values():
-            if item.uuid in fact.victims:
-                # Nobody of them could have stayed; quotas may ask for more than the node does.
-                spare = is_within(asking.spec.resource, sub(room, item.resource))
-                assert not spare or any(queue.spec.max for queue in leaf.lineage), item.spec.key
-                self.placeholders += item.spec.placeholder
+        wanted = asking.spec.resource
+        rooms[node.id] = room = add(rooms[node.id], wanted)
+        self.shared += not fact.victims
+        limited = any(queue.spec.max for queue in leaf.lineage)
+        for item in victims_of(state, fact):
+            # Nobody of them could have stayed; quotas may ask for more than the node does.
+            spare = item.node_id == node.id and is_within(wanted, sub(room, item.resource))
+            assert limited or not spare, item.spec.key
+            self.placeholders += item.spec.placeholder
+        if fact.victims and not limited:
+            self._judge_room(state, fact, wanted, rooms)
         self._judge_givers(state, leaf, fact)
+
+    def _judge_room(
+        self,
+        state: PartitionState,
+        fact: f.PreemptionDecided,
+        wanted: Sizes,
+        rooms: dict[str, Sizes],
+    ) -> None:
+        """Nothing goes in vain: what is on its way, and not spoken for, makes no room for it."""
+        going: dict[str, Sizes] = {}
+        for item in victims_of(state, fact):
+            charge(going.setdefault(item.node_id, {}), item.resource)
+        for id_, room in rooms.items():
+            held = state.nodes[id_].reservations.values()
+            if is_within(wanted, state.nodes[id_].available):
+                # What is free already may be meant for another ask of the same plan.
+                continue
+            if all(item.claim is not None for item in held):
+                assert not is_within(wanted, sub(room, going.get(id_, {}))), (fact, id_)
 
     def _judge_givers(self, state: PartitionState, leaf: Queue, fact: f.PreemptionDecided) -> None:
         """What a queue has less of than it is guaranteed stands in nobody's way, but no more."""
@@ -325,6 +363,27 @@ class Fair:
             for kind, size in guaranteed(queue).items() if queue not in leaf.lineage else ():
                 left = left_of(queue).get(kind, 0)
                 assert left >= size or left + amount[kind] < size, path
+
+
+def victims_of(state: PartitionState, fact: f.PreemptionDecided) -> list[Allocation]:
+    return [
+        item
+        for app in state.applications.values()
+        for item in app.allocations.values()
+        if item.uuid in fact.victims
+    ]
+
+
+def unspoken_on(node: Node) -> Sizes:
+    """What is free or on its way, less what is promised."""
+    room = dict(node.available)
+    for item in node.allocations.values():
+        if item.releasing is not None:
+            charge(room, item.resource)
+    for held in node.reservations.values():
+        for _ in range(held.repeats):
+            room = sub(room, held.claim)
+    return room
 
 
 def left_of(queue: Queue) -> Sizes:
@@ -346,6 +405,23 @@ def test_nobody_is_left_who_could_be_served(topology: TopologyName) -> None:
         placeholders += fair.placeholders
     assert decisions > CLUSTERS / 4, "vacuous: hardly anybody preempted"
     assert placeholders > CLUSTERS / 20, "vacuous: hardly a placeholder had to go"
+
+
+def test_whoever_was_promised_room_has_it_when_all_are_confirmed_late() -> None:
+    """One big decision after the other, and nobody answers until no more is decided."""
+    shared = 0
+    for seed in range(CLUSTERS):
+        fair = Fair()
+        lab = perform(draw(seed, limited=False), seed % 7, "fused", fair, at_once=False)
+        assert isinstance(lab.rm, Confirming)
+        for _ in range(20):
+            lab.rm.confirm_all()
+            lab.advance(60)
+        assert [] == list(servable(lab.state)), f"seed {seed}"
+        promised = [id_ for id_, it in lab.state.nodes.items() if any(it.promised.values())]
+        assert [] == promised, f"seed {seed}"
+        shared += fair.shared
+    assert shared > CLUSTERS / 20, "vacuous: hardly anybody lived on what others left"
 
 
 def test_quotas_that_bind_keep_the_guarantees_too() -> None:

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import expected, staying
 from yunikorn_actors.domain.proposals import VictimRef
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.reserving import used_up
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.flights import Place
 from yunikorn_actors.planning.nodes import NodeView
@@ -102,13 +103,16 @@ class Scene:
                 self.take(victim)
 
     def _serve(self, ask: AskView, node_id: str) -> None:
-        """An ask on its way to the room that was made for it is used, not promised as well."""
-        node, spec = self.state.nodes.get(node_id), ask.ask.spec
-        held = node and node.reservations.get((spec.application_id, spec.key))
-        if held and held.claim is not None:
-            self.usage.take(ask.app.leaf.queue, held.claim)
-            discharge(self._owing.setdefault(node_id, {}), held.claim)
-            discharge(self._promised_to[ask.app], held.claim)
+        """An ask about to be placed uses room and gives its promise up, here or elsewhere."""
+        kept = used_up(self.state, ask.ask, node_id) if ask.ask.reserved else None
+        if kept is None:
+            return
+        spec = ask.ask.spec
+        claim = self.state.nodes[kept].reservations[spec.application_id, spec.key].claim
+        if claim is not None:
+            self.usage.take(ask.app.leaf.queue, claim)
+            discharge(self._owing.setdefault(kept, {}), claim)
+            discharge(self._promised_to[ask.app], claim)
 
     def room_on(self, node: Node) -> Resource | None:
         """Return what of it is free or comes free and is not promised; None: not to be had."""
@@ -123,6 +127,15 @@ class Scene:
 
     def free_on(self, node: Node) -> Resource:
         return self._view.nodes.views[node.id].free
+
+    def is_opening(self, node: Node) -> bool:
+        """Whether all that it is kept for is about to be placed: then nobody has it any more."""
+        serving, ask_of = self._view.serving, self._view.ask_of
+        held = node.reservations.values()
+        asks = ((ask_of(item.application_id, item.key), item.repeats) for item in held)
+        return bool(held) and all(
+            ask is not None and serving.get((ask, node.id), 0) >= repeats for ask, repeats in asks
+        )
 
     def is_cleared(self, node: Node) -> bool:
         """Whether whoever only waited there has given way already."""

@@ -12,9 +12,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.planning.preempt.asking import (
     Asking,
     Lack,
@@ -90,11 +91,17 @@ class Search:
             return None
         node, scene = self._state.nodes[node_id], self._scene
         going = tuple(victim.allocation for victim in (*victims, *more))
-        waits = not going and has_only_to_wait(node, scene.free_on(node), self._asking.wanted)
+        waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
         scene.promise(node, app, self._asking.wanted)
         return Found(node_id, going, waits)
+
+    def _has_only_to_wait(self, node: Node) -> bool:
+        """With room that is free it is placed as soon as what has the node is."""
+        free, wanted = self._scene.free_on(node), self._asking.wanted
+        opens = self._scene.is_opening(node) and fits_in(wanted, free)
+        return opens or has_only_to_wait(node, free, wanted)
 
     # -- nodes
 
@@ -129,7 +136,8 @@ class Search:
             return None
         node = self._state.nodes[node_id]
         room = self._scene.room_on(node)
-        if room is None or not is_usable(self._state, node, self._spec):
+        opens = self._scene.is_opening(node)
+        if room is None or not (opens or is_usable(self._state, node, self._spec)):
             self.is_blocked = self.is_blocked or room is None or bool(node.reservations)
             return None
         short = {
@@ -142,7 +150,8 @@ class Search:
         found = found and not any(self._asking.lacks_guarantee())
         for victim in picked:
             self._asking.give_back(victim)
-        is_kept = not self._scene.is_cleared(node) and is_kept_for_another(node, self._spec)
+        is_kept = not (opens or self._scene.is_cleared(node))
+        is_kept = is_kept and is_kept_for_another(node, self._spec)
         if not found or (not picked and is_kept):
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
