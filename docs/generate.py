@@ -72,6 +72,7 @@ MAKERS = (
     ("machines/event_publisher.py", "EventPublisher"),
     ("machines/rm_proxy.py", "RmProxy"),
     ("machines/questions.py", "RmProxy"),
+    ("machines/machine.py", "the driver"),
     ("machines/asking.py", "whoever plans"),
     ("machines/translation.py", "RmProxy"),
 )

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.runtime.shell import Shell
+from yunikorn_actors.runtime.system import SchedulerCore
+
 sys.path.insert(0, str(Path(__file__).parent))
 
 
@@ -16,3 +20,24 @@ def interruptible() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def _no_machine_fails(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """A core on threads goes on where a machine was replaced: no test may overlook that.
+
+    A module that has machines fail says so: `MACHINES_FAIL = True`.
+    """
+    survived: list[str] = []
+    survive = SchedulerCore.survive
+
+    def note(core: SchedulerCore, shell: Shell, envelope: Envelope, error: Exception) -> None:
+        survived.append(f"{shell.address}: {error!r}")
+        survive(core, shell, envelope, error)
+
+    monkeypatch.setattr(SchedulerCore, "survive", note)
+    yield
+    if not getattr(request.module, "MACHINES_FAIL", False):
+        assert [] == survived

@@ -151,6 +151,7 @@ class Lab:
         settings: Settings | None = None,
         checkers: tuple[Checker, ...] = (),
         rm: Recorder | None = None,
+        **simulated: Any,
     ) -> None:
         self.seed = seed
         self.races = Races()
@@ -158,6 +159,7 @@ class Lab:
             Topology(topology, settings=settings or Settings(), instance="core"),
             chooser=chooser_of(seed),
             checkers=(*default_checkers(), self.races, *checkers),
+            **simulated,
         )
         self.rm = rm or Recorder()
         self.register(self.rm, config)
@@ -183,8 +185,15 @@ class Lab:
     def decommission(self, name: str) -> None:
         self.node(name, si.ActionFromRM.DECOMISSION)
 
-    def submit(self, *names: str, queue: str = QUEUE, user: str = "bob", **fields: Any) -> None:
-        ugi = si.UserGroupInformation(user=user)
+    def submit(
+        self,
+        *names: str,
+        queue: str = QUEUE,
+        user: str = "bob",
+        groups: tuple[str, ...] = (),
+        **fields: Any,
+    ) -> None:
+        ugi = si.UserGroupInformation(user=user, groups=groups)
         new = tuple(
             si.AddApplicationRequest(application_id=name, queue_name=queue, ugi=ugi, **fields)
             for name in names

@@ -440,6 +440,8 @@ class Gateway(ABC):
         self, kind: type[_Answer], address: str, question: Callable[[str], Message], call: str
     ) -> _Answer:
         answer = self._ask(address, question, self._name(call))
+        if isinstance(answer, Declined):
+            raise NoReply(answer.reason)
         if not isinstance(answer, kind):
             raise NoReply(f"the core answered {type(answer).__name__} instead of {kind.__name__}")
         return answer

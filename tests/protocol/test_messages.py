@@ -28,7 +28,12 @@ FACTS = get_args(f.Fact)
 EFFECTS = get_args(Effect)
 VALUES = (*MESSAGES, *FACTS, *EFFECTS)
 
-ANYTHING_PLAIN = {("StateDump", "state"), ("StartMachine", "arguments")}
+ANYTHING_PLAIN = {
+    ("StateDump", "state"),
+    ("StartMachine", "arguments"),
+    ("MachineFailed", "legacy"),
+    ("PartitionSnapshot", "image"),
+}
 """Fields that hold plain values of any shape, because their reader is a person or a constructor."""
 
 
@@ -147,7 +152,7 @@ MESSAGE_NAMES = re.compile(
     r"|Due$"  # of a timer
     r"|Requested$"  # from outside
     r"|^(Propose|Run|Send|Report|Check)[A-Z]"  # a request: a verb first
-    r"|(ed|Found|Dump|Explanation|Lost|Left|Update)$"  # an answer, or what happened
+    r"|(ed|Found|Dump|Snapshot|Explanation|Lost|Left|Update)$"  # an answer, or what happened
 )
 
 

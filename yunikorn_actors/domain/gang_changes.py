@@ -59,7 +59,7 @@ def ask_parked(state: "PartitionState", fact: f.AskParked) -> None:
         placeholder=fact.placeholder, key=fact.key, node_id=fact.node_id, crosses=fact.crosses
     )
     if fact.crosses:
-        _take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
+        take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
 
 
 def ask_unparked(state: "PartitionState", fact: f.AskUnparked) -> None:
@@ -84,10 +84,10 @@ def resize_incoming(state: "PartitionState", app: Application, spec: AskSpec) ->
         if swap.key == spec.key and swap.crosses:
             node = state.nodes[swap.node_id]
             let_out(node, swap.placeholder)
-            _take_in(node, app, swap.placeholder, spec.resource)
+            take_in(node, app, swap.placeholder, spec.resource)
 
 
-def _take_in(node: Node, app: Application, placeholder: str, resource: Resource) -> None:
+def take_in(node: Node, app: Application, placeholder: str, resource: Resource) -> None:
     node.incoming[placeholder] = Incoming(application_id=app.id, resource=resource)
     charge(node.allocated, resource)
     discharge(node.available, resource)

@@ -1,4 +1,4 @@
-"""Is a core healthy? Ten checks over a state dump, each with what it found.
+"""Is a core healthy? Eleven checks over a state dump, each with what it found.
 
 They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
 by the same code. A number that should balance is added up again from its parts.
@@ -155,6 +155,12 @@ def _unconfirmed(dump: Dump) -> Iterator[str]:
                 yield f"{id_} of {name} waits for the end of {', '.join(late)}"
 
 
+def _failed_machines(dump: Dump) -> Iterator[str]:
+    """A dump from before there was this count has none of them."""
+    for role, count in dump.get("failed_machines", {}).items():
+        yield f"the {role} failed and was replaced {count} times"
+
+
 REPORTS: Mapping[str, Callable[[Dump], str]] = {"Reservation check": _reserved_share}
 """What is told of a check that has found nothing, where that is more than just that."""
 CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
@@ -184,4 +190,5 @@ CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
         "Every release that was asked for is confirmed in time",
         _unconfirmed,
     ),
+    ("Failed machines", "No part of the core has failed", _failed_machines),
 )

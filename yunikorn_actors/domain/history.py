@@ -5,10 +5,13 @@ it was made; so nothing is done about it while it runs. What was preempted count
 placeholders do.
 """
 
+from typing import Self
+
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, saturated
 
 _NS_PER_S = 1_000_000_000
 
@@ -31,6 +34,15 @@ class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True):
         amounts = self._part_of(allocation).setdefault(allocation.instance_type, {})
         for kind, quantity in allocation.resource.items():
             amounts[kind] = amounts.get(kind, 0) + quantity * seconds
+
+    def saturated(self) -> Self:
+        """Give it as a message can hold it: the sums are exact, and may be beyond an int64."""
+        return type(self)(
+            **{
+                name: {instance: saturated(amounts) for instance, amounts in part.items()}
+                for name, part in asdict(self).items()
+            }
+        )
 
     def _part_of(self, allocation: Allocation) -> ResourceSeconds:
         if allocation.beneficiary is not None:

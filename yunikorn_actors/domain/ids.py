@@ -29,3 +29,8 @@ def short_partition_name(full_name: str) -> str:
 def first_proposal_id(scheduler_number: int) -> int:
     """Return the id before the first one of this scheduler; ids count up from there."""
     return (scheduler_number + 1) << _SCHEDULER_SHIFT
+
+
+def scheduler_of(proposal_id: int) -> int:
+    """Return the number of the scheduler that made the proposal."""
+    return (proposal_id >> _SCHEDULER_SHIFT) - 1

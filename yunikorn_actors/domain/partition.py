@@ -117,6 +117,9 @@ class PartitionState:
     def _on_scheduling_held(self, fact: f.SchedulingHeld) -> None:
         self.held, self.behind = fact.held, fact.behind
 
+    def _on_machine_replaced(self, fact: f.MachineReplaced) -> None:
+        """Nothing is different: it is told, no more."""
+
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         parent_path, _, name = fact.path.rpartition(".")
         parent = self.queues[parent_path] if parent_path else None
@@ -238,6 +241,7 @@ REJECTED = TRANSITIONS[ApplicationState.NEW, ApplicationEvent.REJECT]
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: PartitionState._on_configured,
     f.SchedulingHeld: PartitionState._on_scheduling_held,
+    f.MachineReplaced: PartitionState._on_machine_replaced,
     f.QueueAdded: PartitionState._on_queue_added,
     f.QueueReconfigured: PartitionState._on_queue_reconfigured,
     f.QueueStateChanged: PartitionState._on_queue_state_changed,

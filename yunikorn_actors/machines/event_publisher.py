@@ -5,7 +5,7 @@ bounded too: beyond the bound records are counted and not pushed. Nobody ever wa
 """
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from yunikorn_actors.domain.config import ExtraConfig
@@ -26,7 +26,12 @@ from yunikorn_actors.messages.queries import (
 )
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.messages.rm_events import EventsConfigured, SendEvents
-from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused, PartitionClosed
+from yunikorn_actors.messages.scheduling import (
+    FactsAppended,
+    FactsMissed,
+    NodeActionsRefused,
+    PartitionClosed,
+)
 from yunikorn_actors.si import EventRecord
 
 Entry = tuple[int, tuple[Builder, ...], Fact]
@@ -39,10 +44,10 @@ STREAMS_KEY = "event.maxStreams"
 class Ring:
     """The newest records, by number; each is built when it is read."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, capacity: int, next_id: int = 0) -> None:
         self.capacity = capacity
-        self.next_id = 0
-        self._floor = 0
+        self.next_id = next_id
+        self._floor = next_id
         """What was overwritten before the last change of capacity stays so."""
         self._entries: list[Entry] = []
         self._head = 0
@@ -119,16 +124,25 @@ class Unpushed:
 
 
 class EventPublisher:
-    def __init__(self, *, settings: Settings) -> None:
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        life: int = 0,
+        next_id: int = 0,
+        overflow: int = 0,
+        hearers: Sequence[str] = (),
+    ) -> None:
         self._settings = settings
-        self.ring = Ring(settings.event_ring_capacity)
+        self._life = life
+        self.ring = Ring(settings.event_ring_capacity, next_id)
         self._revisions: dict[tuple[str, int], int] = {}
         self._unpushed: dict[str, Unpushed] = {}
         self._wishes: dict[str, ExtraConfig] = {}
         """Of each registered resource manager."""
-        self._hearers: dict[str, None] = {}
+        self._hearers: dict[str, None] = dict.fromkeys(hearers)
         self._push_is_coming = False
-        self.overflow = 0
+        self.overflow = overflow
         """Records that were never pushed, because too many waited."""
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
@@ -141,6 +155,20 @@ class EventPublisher:
             "overflow": self.overflow,
             "hearers": list(self._hearers),
         }
+
+    def legacy(self) -> dict[str, Any]:
+        """Numbers go on, and whoever reads along goes on reading; the records are lost."""
+        return {
+            "next_id": self.ring.next_id,
+            "overflow": self.overflow,
+            "hearers": list(self._hearers),
+            "stored": self.ring.next_id - self.ring.lowest_id,
+            "revisions": [[*life, revision] for life, revision in self._revisions.items()],
+        }
+
+    def _on_facts_missed(self, message: FactsMissed, _: int) -> list[Effect]:
+        self._revisions[message.partition, message.epoch] = message.revision
+        return []
 
     def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
         life = (message.partition, message.epoch)
@@ -231,9 +259,11 @@ class EventPublisher:
             return []
         self._push_is_coming = True
         due_ns = now_ns + self._settings.event_push_ns
-        return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue())]
+        return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue(life=self._life))]
 
-    def _on_event_push_due(self, _: EventPushDue, __: int) -> list[Effect]:
+    def _on_event_push_due(self, message: EventPushDue, _: int) -> list[Effect]:
+        if message.life != self._life:
+            return []
         self._push_is_coming = False
         unpushed, self._unpushed = self._unpushed, {}
         self.overflow += sum(waits.overflow for waits in unpushed.values())
@@ -260,6 +290,7 @@ class EventPublisher:
 EventPublisherInbox = (
     FactsAppended
     | NodeActionsRefused
+    | FactsMissed
     | PartitionClosed
     | EventsConfigured
     | EventPushDue
@@ -271,6 +302,7 @@ EventPublisherInbox = (
 HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     FactsAppended: EventPublisher._on_facts_appended,
     NodeActionsRefused: EventPublisher._on_node_actions_refused,
+    FactsMissed: EventPublisher._on_facts_missed,
     PartitionClosed: EventPublisher._on_partition_closed,
     EventPushDue: EventPublisher._on_event_push_due,
     EventsConfigured: EventPublisher._on_events_configured,

@@ -56,6 +56,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.ForeignAllocationRemoved: (partial(node_alloc, ChangeType.REMOVE),),
     f.ClusterResized: (queue_records.root_max,),
     f.QueueStateChanged: (queue_records.queue_state,),
+    f.MachineReplaced: (queue_records.machine_replaced,),
     f.QueueRemoved: (queue_records.queue_removed,),
     f.VictimMarked: (preemption_records.victim,),
     f.PreemptionFailed: (preemption_records.no_victim,),

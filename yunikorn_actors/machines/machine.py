@@ -5,11 +5,15 @@ which are data. Whoever drives it (threads, the simulator, a replay) carries the
 only compares them. Within one handler effects happen in their order.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
+from yunikorn_actors.messages.queries import Declined
+from yunikorn_actors.messages.scheduling import MachineFailed
+
+FAILED_MEANWHILE = "who was asked has failed and is being replaced: ask again"
 
 
 class Send(Struct, frozen=True, kw_only=True):
@@ -42,6 +46,8 @@ class CallRm(Struct, frozen=True, kw_only=True):
 
 
 class StartMachine(Struct, frozen=True, kw_only=True):
+    """Whoever is at this address already is stopped."""
+
     address: str
     kind: str
     arguments: dict[str, Any]
@@ -59,7 +65,11 @@ class Log(Struct, frozen=True, kw_only=True):
     text: str
 
 
-Effect = Send | SetTimer | CancelTimer | CallRm | StartMachine | StopMachine | Log
+class StopCore(Struct, frozen=True, kw_only=True):
+    """Machines fail again and again: stop as for a failure of the truth, with the first of them."""
+
+
+Effect = Send | SetTimer | CancelTimer | CallRm | StartMachine | StopMachine | StopCore | Log
 
 
 class Machine(Protocol):
@@ -68,6 +78,29 @@ class Machine(Protocol):
     def canonical_state(self) -> dict[str, Any]:
         """Everything the machine knows, as plain values: what a state digest is made of."""
         ...
+
+
+@runtime_checkable
+class Replaceable(Machine, Protocol):
+    """A machine that holds no truth: another can take its place when it fails."""
+
+    def legacy(self) -> dict[str, Any]:
+        """Read the counts that have to go on. It has failed, so nothing is worked out here."""
+        ...
+
+
+def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
+    """Say that a machine has failed: what a driver sends for it, from its address."""
+    failed = MachineFailed(address=address, failure=repr(error), legacy=machine.legacy())
+    return Send(to=CONTEXT, message=failed)
+
+
+def refusal_of(envelope: Envelope) -> Send | None:
+    """Say what a caller is told whose question reached a machine that has failed, if it is one."""
+    reply_to = getattr(envelope.message, "reply_to", "")
+    if envelope.sender != GATEWAY or not is_reply(reply_to):
+        return None
+    return Send(to=reply_to, message=Declined(reason=FAILED_MEANWHILE))
 
 
 class InvariantViolation(Exception):  # noqa: N818 - it names what happened, not who erred

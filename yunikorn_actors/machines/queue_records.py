@@ -54,6 +54,17 @@ def root_max(fact: f.ClusterResized) -> EventRecord:
     return event_record(_QUEUE, "root", fact, _SET, _D.QUEUE_MAX, resource=fact.capacity)
 
 
+def machine_replaced(fact: f.MachineReplaced) -> EventRecord:
+    """There is no record of a partition as such: its root stands for it."""
+    message = f"{fact.machine} was replaced after a failure: {fact.failure}"
+    if fact.lost_records or fact.missed_facts:
+        message = (
+            f"{fact.machine} was replaced after a failure, {fact.lost_records} event records are "
+            f"lost and {fact.missed_facts} changes have none: {fact.failure}"
+        )
+    return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.DETAILS_NONE, message=message)
+
+
 def _queue_guaranteed(fact: f.QueueReconfigured) -> EventRecord:
     resource = fact.spec.guaranteed
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_GUARANTEED, resource=resource)

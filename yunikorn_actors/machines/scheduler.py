@@ -1,13 +1,15 @@
 """Scheduler: plans on a replica of one partition and proposes.
 
-The replica changes by facts alone. What the planner has decided and Context has not settled yet is
-in flight, and bounded. A cycle runs only after something arrived that can change a decision, or
-when a bound cut the last one short: at rest there is no message at all.
+The replica begins empty, or with a snapshot where another scheduler failed, and changes by facts
+alone. What the planner has decided and Context has not settled yet is in flight, and bounded. A
+cycle runs only after something arrived that can change a decision, or when a bound cut the last one
+short: at rest there is no message at all.
 """
 
 from collections.abc import Callable
 from typing import Any
 
+from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
@@ -29,19 +31,21 @@ class Scheduler:
         *,
         partition: str,
         epoch: int,
+        life: int,
         rm_id: str,
         reports: bool,
         has_predicates: bool,
         has_preemption_predicates: bool,
         settings: Settings,
     ) -> None:
-        self._address = scheduler_address(partition, epoch)
+        self._address = scheduler_address(partition, epoch, life)
         self._partition = partition
         self._epoch = epoch
         self._settings = settings
         self.replica = PartitionState(partition)
         self.planner = Planner(
             self.replica,
+            life,
             reports=reports,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
@@ -74,6 +78,20 @@ class Scheduler:
             "asking": None if self._asking is None else self._asking.canonical_state(),
             "rejections": dict(sorted(self.rejections.items())),
         }
+
+    def legacy(self) -> dict[str, Any]:
+        """Nothing goes on: the next one knows by the snapshot what this one knew."""
+        return {}
+
+    def _on_partition_snapshot(self, message: s.PartitionSnapshot) -> list[Effect]:
+        if self.replica.revision:
+            raise InvariantViolation(
+                f"replica of {self._partition} is at revision {self.replica.revision} and was sent "
+                "a snapshot"
+            )
+        restore(self.replica, message.image)
+        self.planner.adopt()
+        return [*self._next_report(), *self._next_cycle()]
 
     def _on_facts_appended(self, message: s.FactsAppended) -> list[Effect]:
         replica, planner = self.replica, self.planner
@@ -173,7 +191,8 @@ class Scheduler:
 
 
 SchedulerInbox = (
-    s.FactsAppended
+    s.PartitionSnapshot
+    | s.FactsAppended
     | s.ProposalRejected
     | s.RunCycle
     | s.PlanningDue
@@ -183,6 +202,7 @@ SchedulerInbox = (
 )
 
 HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
+    s.PartitionSnapshot: Scheduler._on_partition_snapshot,
     s.FactsAppended: Scheduler._on_facts_appended,
     s.ProposalRejected: Scheduler._on_proposal_rejected,
     s.PlanningDue: Scheduler._on_planning_due,

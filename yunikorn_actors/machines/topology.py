@@ -24,14 +24,17 @@ class Topology:
         self.name = name
         self.settings = settings
         self.instance = instance
-        self._kinds: dict[str, Callable[..., Machine]] = {"scheduler": self._scheduler}
+        self._kinds: dict[str, Callable[..., Machine]] = {
+            "scheduler": self._scheduler,
+            "event_publisher": self._event_publisher,
+        }
 
     def first_machines(self) -> dict[str, Machine]:
         """Return those that exist from the start."""
         return {
             RM_PROXY: RmProxy(settings=self.settings),
             CONTEXT: Context(settings=self.settings, topology=self.name, instance=self.instance),
-            EVENT_PUBLISHER: EventPublisher(settings=self.settings),
+            EVENT_PUBLISHER: self._event_publisher(),
         }
 
     def build(self, kind: str, arguments: dict[str, Any]) -> Machine:
@@ -40,3 +43,6 @@ class Topology:
 
     def _scheduler(self, **arguments: Any) -> Scheduler:  # noqa: ANN401 - as its own
         return Scheduler(**arguments, settings=self.settings)
+
+    def _event_publisher(self, **arguments: Any) -> EventPublisher:  # noqa: ANN401 - as its own
+        return EventPublisher(**arguments, settings=self.settings)

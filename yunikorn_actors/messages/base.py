@@ -40,8 +40,9 @@ class Envelope(NamedTuple):
     stimulus: str
 
 
-def scheduler_address(partition: str, epoch: int) -> str:
-    return f"{_SCHEDULER}{partition}#{epoch}"
+def scheduler_address(partition: str, epoch: int, life: int = 0) -> str:
+    """Name the mailbox of one scheduler; the next one of the same partition has another."""
+    return f"{_SCHEDULER}{partition}#{epoch}" + (f".{life}" if life else "")
 
 
 def callback_address(rm_id: str, registration: int) -> str:

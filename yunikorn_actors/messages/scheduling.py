@@ -1,6 +1,7 @@
 """What Context and its schedulers say to each other, and Context's timers to Context."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct
 
@@ -129,6 +130,34 @@ class PartitionClosed(Message, frozen=True, kw_only=True):
     partition: str
     epoch: int
     rm_id: str
+
+
+class MachineFailed(Message, frozen=True, kw_only=True):
+    """The driver says it for a machine that has raised, and that handles nothing any more.
+
+    It comes from the address of that machine, behind everything that it has sent.
+    """
+
+    address: str
+    failure: str
+    legacy: dict[str, Any]
+    """The counts that go on with the next one."""
+
+
+class PartitionSnapshot(Message, frozen=True, kw_only=True):
+    """What a replica starts from that does not hear every fact: the only way to skip revisions."""
+
+    partition: str
+    epoch: int
+    image: dict[str, Any]
+
+
+class FactsMissed(Message, frozen=True, kw_only=True):
+    """As a snapshot, for whoever keeps no replica: the next fact comes after this revision."""
+
+    partition: str
+    epoch: int
+    revision: int
 
 
 class ApplicationTimerDue(Message, frozen=True, kw_only=True):

@@ -10,8 +10,10 @@ from typing import Any
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Shortage
-from yunikorn_actors.domain.application import FINISHED, ApplicationState
+from yunikorn_actors.domain.application import FINISHED, Application, ApplicationState, Crowd
+from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.flights import InFlight, used_by
@@ -28,11 +30,42 @@ class View(GangView):
         if handler is not None:
             handler(self, fact)
 
+    def adopt(self) -> None:
+        """See a state that did not come fact by fact; everything is looked at as if it were new."""
+        state = self.state
+        if state.config is not None:
+            self._sort_nodes(state.config)
+        for queue in state.queues.values():
+            self.tree.add_queue(queue, state.capacity)
+            self.tree.queues[queue.path].used = dict(queue.allocated)
+        for node in state.nodes.values():
+            self._see_node(node)
+            if node.reservations:
+                self.reserved_nodes[node.id] = None
+        for app in state.applications.values():
+            self._adopt_application(self._see_application(app))
+        self.order_is_stale = self.reserving_is_stale = self.preempting_is_stale = True
+
+    def _adopt_application(self, view: AppView) -> None:
+        app = view.app
+        view.crowd = app.crowd
+        if app.crowd is not Crowd.NONE:
+            self.findings.moved[view] = None
+        for allocation in app.allocations.values():
+            if allocation.spec.placeholder and allocation.may_be_released:
+                self.gangs.offer(view, allocation)
+        for ask in app.asks.values():
+            if ask.remaining:
+                self._follow_reservations(self.watch(view, ask))
+        self.follow_gang(view)
+
     def _on_configured(self, fact: f.PartitionConfigured) -> None:
-        sort = fact.config.node_sort
-        self.nodes.set_policy(sort.policy, sort.weights)
+        self._sort_nodes(fact.config)
         if self.apps:
             self.order_is_stale = True
+
+    def _sort_nodes(self, config: PartitionConfig) -> None:
+        self.nodes.set_policy(config.node_sort.policy, config.node_sort.weights)
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         self.tree.add_queue(self.state.queues[fact.path], self.state.capacity)
@@ -57,7 +90,9 @@ class View(GangView):
         self.tree.remove_queue(fact.path)
 
     def _on_node_added(self, fact: f.NodeAdded) -> None:
-        node = self.state.nodes[fact.node_id]
+        self._see_node(self.state.nodes[fact.node_id])
+
+    def _see_node(self, node: Node) -> None:
         view = NodeView(node)
         self.nodes.add(view)
         self._resize_node(view)
@@ -81,11 +116,14 @@ class View(GangView):
         self.order_is_stale = True
 
     def _on_application_added(self, fact: f.ApplicationAdded) -> None:
-        app = self.state.applications[fact.spec.application_id]
-        leaf = self.tree.queues[fact.queue]
+        self._see_application(self.state.applications[fact.spec.application_id])
+
+    def _see_application(self, app: Application) -> AppView:
+        leaf = self.tree.queues[app.queue.path]
         view = AppView(app, leaf)
-        self.apps[fact.serial] = leaf.members[fact.serial] = view
+        self.apps[app.serial] = leaf.members[app.serial] = view
         self._assign_limits(view)
+        return view
 
     def _assign_limits(self, view: AppView) -> None:
         """Find the limits that count for an application; it may move to other lanes."""

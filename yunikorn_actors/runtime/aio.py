@@ -17,12 +17,10 @@ from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.lanes import Lanes
 from yunikorn_actors.runtime.responses import Inbox, Responses
-from yunikorn_actors.runtime.shell import Shell
 from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
@@ -180,8 +178,8 @@ class _Core(SchedulerCore):
         self._tell()
         super().stop(timeout)
 
-    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
-        super().fail(shell, envelope, error)
+    def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
+        super()._end_with(failure, error)
         self._tell()
 
 

@@ -8,6 +8,7 @@ would add the values of variables to it.
 """
 
 import re
+import sys
 import traceback
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -114,4 +115,10 @@ def enable_logs(sink: TextIO | Any = None, level: str = "INFO") -> int | None:  
     )
 
 
-__all__ = ["enable_logs", "logger", "masked"]
+def alarm(text: str) -> None:
+    """Tell operators of what must not stay unheard: on standard error, logs enabled or not."""
+    if sys.stderr is not None:
+        sys.stderr.write(f"{_NAME}: {masked(text)}\n")
+
+
+__all__ = ["alarm", "enable_logs", "logger", "masked"]

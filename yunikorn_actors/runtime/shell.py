@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pykka
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.machine import Effect, Machine, Send
+from yunikorn_actors.machines.machine import Effect, Machine, Replaceable, Send, report_of
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.runtime.logs import logger
@@ -66,7 +66,11 @@ class Mailbox:
 
 class Shell(pykka.ThreadingActor):
     def __init__(
-        self, system: "SchedulerCore", address: str, holder: "Machine | CallbackHolder"
+        self,
+        system: "SchedulerCore",
+        address: str,
+        holder: "Machine | CallbackHolder",
+        step: int = 0,
     ) -> None:
         super().__init__()
         self.address = address
@@ -78,6 +82,8 @@ class Shell(pykka.ThreadingActor):
         """Once set, messages are counted and not handled."""
         self.retired_s: float | None = None
         """When it was taken from its address, on the monotonic clock."""
+        self.has_failed = False
+        """Its machine is to be replaced, and whoever asks it something is told so."""
         self.at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
@@ -86,7 +92,8 @@ class Shell(pykka.ThreadingActor):
             target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
         )
         self._system = system
-        self._step = 0
+        self.step = step
+        """Of the message that was handled last at this address."""
 
     @staticmethod
     def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
@@ -120,22 +127,25 @@ class Shell(pykka.ThreadingActor):
 
     def on_receive(self, message: object) -> None:
         """Anything else than an envelope is a broadcast of the embedder, to actors of its own."""
-        if isinstance(message, Envelope) and not self.deaf:
-            self._take(message)
+        if isinstance(message, Envelope):
+            if not self.deaf:
+                self._take(message)
+            elif self.has_failed:
+                self._system.decline(message)
         self.handled += 1
 
     def _take(self, envelope: Envelope) -> None:
         system = self._system
-        self._step += 1
+        self.step += 1
         self.story.append((envelope.sender, type(envelope.message), envelope.stimulus))
         now_ns = system.clock.now_ns()
-        self.at = (Cause(self.address, self._step), envelope.stimulus)
+        self.at = (Cause(self.address, self.step), envelope.stimulus)
         try:
             if system.recorder is not None:
                 system.recorder.add(
                     Delivery(
                         self.address,
-                        self._step,
+                        self.step,
                         envelope.sender,
                         envelope.cause,
                         envelope.stimulus,
@@ -143,16 +153,31 @@ class Shell(pykka.ThreadingActor):
                         envelope.message,
                     )
                 )
-            for effect in self.holder.handle(envelope.message, now_ns):
+            for effect in self._effects(envelope, now_ns):
                 system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
             system.fail(self, envelope, error)
         finally:
             self.at = None
 
+    def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
+        """A machine that has failed handles nothing more; all it wants is to be replaced."""
+        try:
+            return self.holder.handle(envelope.message, now_ns)
+        except Exception as error:
+            if not isinstance(self.holder, Replaceable):
+                raise
+            self.deaf = self.has_failed = True
+            self._system.survive(self, envelope, error)
+            return [report_of(self.holder, self.address, error)]
+
     def on_stop(self) -> None:
         """What is left in the mailbox will never be handled; the books must still balance."""
         self.mailbox.close()
+        while self.has_failed and not self.mailbox.empty():
+            item = self.mailbox.get()
+            if isinstance(item, Envelope):
+                self._system.decline(item)
         self.handled = self.mailbox.received
         if not self.deaf:
             self._system.stopped_from_outside(self)

@@ -31,16 +31,19 @@ class Shells:
     def start(
         self, system: "SchedulerCore", address: str, holder: Machine | CallbackHolder
     ) -> bool:
-        """Start an actor; False when no more may be started."""
+        """Start an actor in the place of whoever is there; False when no more may be started."""
         with self._lock:
             if self._silent:
                 return False
             self._forget_ended()
-            shell = Shell(system, address, holder)
+            former = self._by_address.get(address)
+            shell = Shell(system, address, holder, 0 if former is None else former.step)
             shell.launch()
             self._known.append(shell)
             self._by_address[address] = shell
-            return True
+        if former is not None:
+            former.end()
+        return True
 
     def tell(self, address: str, envelope: Envelope) -> bool:
         """Put an envelope into a mailbox; False when nobody has it."""
@@ -96,11 +99,11 @@ class Shells:
         return left
 
     def machines(self) -> dict[str, Machine]:
-        """Those at work; callbacks are none."""
+        """Those at work; callbacks are none, and one that has failed is in no state to show."""
         return {
             address: shell.holder
             for address, shell in sorted(self._by_address.items())
-            if not isinstance(shell.holder, CallbackHolder)
+            if not isinstance(shell.holder, CallbackHolder) and not shell.has_failed
         }
 
     @property

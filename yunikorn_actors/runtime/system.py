@@ -10,6 +10,8 @@ what has been taken and not handled by then is dropped.
 import secrets
 import threading
 import time
+import traceback
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -26,6 +28,7 @@ from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
@@ -35,7 +38,9 @@ from yunikorn_actors.machines.machine import (
     Send,
     SetTimer,
     StartMachine,
+    StopCore,
     StopMachine,
+    refusal_of,
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
@@ -44,7 +49,7 @@ from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.shell import CallbackHolder, Shell
@@ -82,6 +87,8 @@ class SchedulerCore(Gateway):
         self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
+        self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
+        """What machines were replaced for: the first of too many is why the core stops."""
         self.recorder: Recorder | None = None
         self.here = _Here()
         self._topology = Topology(
@@ -335,7 +342,11 @@ class SchedulerCore(Gateway):
                 self._timers.arm(shell.address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
                 self._timers.cancel(shell.address, effect.name)
+            case StopCore():
+                first = self.survived[0]
+                self._end_with(first, first.__cause__)
             case StartMachine():
+                self._timers.cancel_all(effect.address)
                 machine = self._topology.build(effect.kind, effect.arguments)
                 self._shells.start(self, effect.address, machine)
             case StopMachine():
@@ -370,25 +381,36 @@ class SchedulerCore(Gateway):
 
     def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
         """Keep the first failure with its story; from here on nothing is handled."""
-        story = tuple(
-            f"{sender} -> {shell.address}: {kind.__name__} ({stimulus})"
-            for sender, kind, stimulus in shell.story
-        )
-        failure = CoreFailed(
-            f"{shell.address} failed on {type(envelope.message).__name__} "
-            f"({envelope.stimulus}): {error!r}; its last messages:\n  " + "\n  ".join(story)
-        )
-        failure.__cause__ = (
-            InvariantViolation(error.what, story)
-            if isinstance(error, InvariantViolation)
-            else error
-        )
+        self._end_with(_failure_of(shell, envelope, error), error)
+
+    def survive(self, shell: Shell, envelope: Envelope, error: Exception) -> None:
+        """A machine failed that can be replaced: keep what led there, should it not help."""
+        failure = _failure_of(shell, envelope, error)
+        self.survived.append(failure)
+        told = f"{_headline(shell, envelope, error)}; another takes its place"
+        logger.error("{}", told, exception=error)
+        alarm(told)
+        # What the frames hold is the whole machine; the lines are all that is of use.
+        traceback.clear_frames(error.__traceback__)
+        self.decline(envelope)
+
+    def decline(self, envelope: Envelope) -> None:
+        """Let a caller go whose question nobody answers any more."""
+        answer = refusal_of(envelope)
+        if answer is not None:
+            now_ns = self.clock.now_ns()
+            if self.recorder is not None:
+                head = (answer.to, 1, GATEWAY, envelope.cause, envelope.stimulus)
+                self.recorder.add(Delivery(*head, now_ns, answer.message))
+            self._replies.answer(answer.to, answer.message)
+
+    def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
         with self._lock:
             if self.failure is None:
                 self.failure = failure
         self._shells.silence()
         self._let_callers_go()
-        logger.error("{}", failure, exception=error)
+        logger.error("{}", failure, exception=error or False)
 
     def stopped_from_outside(self, shell: Shell) -> None:
         """Somebody who stops all actors of the process means this core as well."""
@@ -440,6 +462,26 @@ class SchedulerCore(Gateway):
                 if address not in at_work
             }
         self.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+
+
+def _failure_of(shell: Shell, envelope: Envelope, error: BaseException) -> CoreFailed:
+    """Tell a failure with the last messages of its machine."""
+    story = tuple(
+        f"{sender} -> {shell.address}: {kind.__name__} ({stimulus})"
+        for sender, kind, stimulus in shell.story
+    )
+    failure = CoreFailed(
+        f"{_headline(shell, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
+    )
+    failure.__cause__ = (
+        InvariantViolation(error.what, story) if isinstance(error, InvariantViolation) else error
+    )
+    return failure
+
+
+def _headline(shell: Shell, envelope: Envelope, error: BaseException) -> str:
+    message = type(envelope.message).__name__
+    return f"{shell.address} failed on {message} ({envelope.stimulus}): {error!r}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

@@ -58,7 +58,7 @@ class Driver(Protocol):
 class SimulatorDriver:
     def __init__(
         self, *, topology: TopologyName, settings: Settings, seed: int, trace: Path | None,
-        checkers: tuple[Checker, ...],
+        checkers: tuple[Checker, ...], replaced_for: tuple[type[Exception], ...] = (),
     ) -> None:  # fmt: skip
         self._digest = TraceDigest()
         self._recorder = (
@@ -70,6 +70,7 @@ class SimulatorDriver:
             chooser=chooser_of(seed),
             checkers=checkers,
             recorders=(*recording, self._digest.add),
+            replaced_for=replaced_for,
         )
 
     def settle(self) -> None:
@@ -119,8 +120,9 @@ class ThreadsDriver:
         quiet_s = QUIET_S if self._standing is None else 0.0
         quiet_since: float | None = None
         while True:
-            if self.core.failure is not None:
-                raise self.core.failure
+            if self.core.failure is not None or self.core.survived:
+                # A scenario is there to find what fails, also where the core would go on.
+                raise self.core.failure or self.core.survived[0]
             now = time.monotonic()
             if not self.core.is_settled():
                 quiet_since = None

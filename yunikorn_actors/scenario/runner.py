@@ -44,6 +44,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     trace: Path | None = None
     """Of the last run."""
     checkers: Callable[[], tuple[Checker, ...]] = default_checkers
+    replaced_for: tuple[type[Exception], ...] = ()
+    """What a machine may raise in the simulator and be replaced for."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
@@ -120,7 +122,7 @@ def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
         )  # fmt: skip
     return SimulatorDriver(
         topology=options.topology, settings=scenario.settings, seed=seed, trace=options.trace,
-        checkers=options.checkers(),
+        checkers=options.checkers(), replaced_for=options.replaced_for,
     )  # fmt: skip
 
 

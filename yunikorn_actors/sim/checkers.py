@@ -19,7 +19,7 @@ from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.commit import check
-from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.machines.machine import InvariantViolation, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -163,10 +163,15 @@ class DecisionChecker:
         self._replicas: dict[tuple[str, int], PartitionState] = {}
         """Of each life of a partition."""
 
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
-        message = delivery.message
-        if delivery.mailbox == EVENT_PUBLISHER and isinstance(message, FactsAppended):
-            _fail(self._follow(message), delivery)
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        """Facts are taken where they are made: one who fails does not hear of all of them."""
+        if delivery.mailbox != CONTEXT:
+            return
+        for effect in simulator.effects:
+            if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
+                told = effect.message
+                if isinstance(told, FactsAppended):
+                    _fail(self._follow(told), delivery)
 
     def _follow(self, message: FactsAppended) -> list[str]:
         life = (message.partition, message.epoch)

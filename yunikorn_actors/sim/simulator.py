@@ -17,16 +17,21 @@ from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.errors import NoReply, WouldBlock
 from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
     Effect,
     Log,
     Machine,
+    Replaceable,
     Send,
     SetTimer,
     StartMachine,
+    StopCore,
     StopMachine,
+    refusal_of,
+    report_of,
 )
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
@@ -65,9 +70,12 @@ class Simulator(Gateway):
         checkers: tuple[Checker, ...] = (),
         recorders: tuple[Callable[[Delivery], None], ...] = (),
         accounts: Mapping[str, tuple[str, ...]] | None = None,
+        replaced_for: tuple[type[Exception], ...] = (),
     ) -> None:
         """`accounts` is what the resolver `os` knows here: users, each with the groups.
 
+        A machine that raises one of `replaced_for` is replaced as on threads, where it can be;
+        whatever else is raised ends the run, because that is what runs are there to find.
         Recorders hear of a message before it is handled, so also of the one that breaks the run.
         """
         known = {} if accounts is None else accounts
@@ -78,6 +86,8 @@ class Simulator(Gateway):
         self.lines: list[str] = []
         """What would have gone to the log."""
         self.delivered = 0
+        self.effects: list[Effect] = []
+        """What the machine wanted that handled a message last."""
         self._topology = topology
         self._chooser = chooser or Fifo()
         self._checkers = checkers
@@ -91,6 +101,11 @@ class Simulator(Gateway):
         self._sent = count()
         self._steps: dict[str, int] = {}
         self._timers = ArmedTimers()
+        self._replaced_for = replaced_for
+        self._raised: deque[Exception] = deque(maxlen=REPLACED_MAX + 1)
+        """What machines were replaced for."""
+        self._dead: set[str] = set()
+        """Where a machine has failed and no other stands yet."""
         self._at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus; None between messages."""
 
@@ -171,7 +186,8 @@ class Simulator(Gateway):
     def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)
         if machine is not None:
-            for effect in machine.handle(envelope.message, self.now_ns):
+            self.effects = self._effects(address, machine, envelope)
+            for effect in self.effects:
                 self._carry_out(address, effect)
         elif address in self._callbacks:
             self._call_back(address, envelope.message)
@@ -182,6 +198,19 @@ class Simulator(Gateway):
 
     def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
         """There is no log here, and the checkers look at the health after every message."""
+
+    def _effects(self, address: str, machine: Machine, envelope: Envelope) -> list[Effect]:
+        """One that has failed handles nothing any more; all it still wants is to be replaced."""
+        try:
+            return machine.handle(envelope.message, self.now_ns)
+        except self._replaced_for as error:
+            if not isinstance(machine, Replaceable):
+                raise
+            self._raised.append(error)
+            self._dead.add(address)
+            self._decline(envelope)
+            self._stop(address)
+            return [report_of(machine, address, error)]
 
     def _call_back(self, address: str, call: Message) -> None:
         try:
@@ -203,7 +232,11 @@ class Simulator(Gateway):
                 self._timers.arm(address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
                 self._timers.cancel(address, effect.name)
+            case StopCore():
+                raise self._raised[0]
             case StartMachine():
+                self._stop(effect.address)
+                self._dead.discard(effect.address)
                 self.machines[effect.address] = self._topology.build(effect.kind, effect.arguments)
             case StopMachine():
                 self._stop(effect.address)
@@ -214,8 +247,16 @@ class Simulator(Gateway):
         self.machines.pop(address, None)
         self._callbacks.pop(address, None)
         for channel in [channel for channel in self._channels if channel[1] == address]:
-            del self._channels[channel]
+            for _, envelope in self._channels.pop(channel):
+                self._decline(envelope)
         self._timers.cancel_all(address)
+
+    def _decline(self, envelope: Envelope) -> None:
+        """Nobody answers any more what a caller has asked."""
+        answer = refusal_of(envelope)
+        if answer is not None:
+            declined = Envelope(GATEWAY, answer.message, envelope.cause, envelope.stimulus)
+            self._put((GATEWAY, answer.to), declined)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
         outside = to == GATEWAY or is_reply(to)
@@ -240,7 +281,10 @@ class Simulator(Gateway):
             envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
         else:
             envelope = Envelope(self._at[0].mailbox, message, *self._at)
-        self._put((GATEWAY, address), envelope)
+        if address in self._dead:
+            self._decline(envelope)
+        else:
+            self._put((GATEWAY, address), envelope)
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         if self._at is not None:

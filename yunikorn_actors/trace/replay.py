@@ -23,6 +23,7 @@ from yunikorn_actors.machines.machine import (
     Send,
     SetTimer,
     StartMachine,
+    StopCore,
     StopMachine,
 )
 from yunikorn_actors.machines.topology import Topology
@@ -36,6 +37,7 @@ from yunikorn_actors.messages.base import (
     is_outside,
 )
 from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.messages.scheduling import MachineFailed
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.show import payload_lines, place, printable
 
@@ -61,7 +63,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     undelivered: int
     """Sent to somebody who was still there, and never delivered in the recording."""
     failures: tuple[str, ...]
-    """Steps that raised, and after which nothing is recorded in their mailboxes."""
+    """Steps that raised, and after which their machines handled nothing more."""
     difference: Difference | None
 
     def report(self) -> str:
@@ -98,7 +100,7 @@ def replay(trace: TraceReader) -> Outcome:
         complete=trace.footer is not None,
         states=0 if trace.footer is None else len(trace.footer.states),
         undelivered=run.undelivered(),
-        failures=tuple(run.failed.values()),
+        failures=(*run.replaced, *run.failed.values()),
         difference=difference,
     )
 
@@ -132,6 +134,8 @@ class _Replay:
         self.steps: dict[str, int] = {}
         self.failed: dict[str, str] = {}
         """Mailboxes that have raised, each with what it said."""
+        self.replaced: list[str] = []
+        """The same of those where another machine stands by now."""
         self._sent: dict[tuple[str, str], deque[_Sent]] = {}
         """Sent in the replay and not yet met in the recording, by sender and receiver."""
         self._topology = Topology(
@@ -182,6 +186,8 @@ class _Replay:
         sender = delivery.sender
         if sender == TIMER:
             self._check_timer(delivery)
+        elif isinstance(delivery.message, MachineFailed) and sender in self._machines:
+            self._take_failure(delivery)
         elif sender in self._machines:
             self._check_sent(delivery)
         elif sender != GATEWAY and not is_callback(sender):
@@ -194,6 +200,22 @@ class _Replay:
         sent = queue.popleft()
         if sent != (delivery.cause, delivery.stimulus, delivery.message):
             raise _different(delivery, "is not the same", *_lines(*sent))
+
+    def _take_failure(self, delivery: Delivery) -> None:
+        """A machine that failed when this was recorded has failed, whether or not it does so again.
+
+        Memory may have run out, or a fault was planted; the code may have been mended since. What
+        the step does now was not done then.
+        """
+        sender = delivery.sender
+        if delivery.cause != (sender, self.steps.get(sender, 0)):
+            raise _different(delivery, "is no failure of its last step")
+        said = f"{place(delivery.cause)} failed and its machine was replaced"
+        self.failed.setdefault(sender, said)
+        for (origin, _), queue in self._sent.items():
+            while origin == sender and queue and queue[-1].cause == delivery.cause:
+                queue.pop()
+        self._armed.pop(delivery.cause, None)
 
     def _check_timer(self, delivery: Delivery) -> None:
         armed = self._armed.get(delivery.cause, [])
@@ -233,15 +255,24 @@ class _Replay:
                 queue.append(_Sent(cause, stimulus, message))
             case SetTimer(due_ns=due_ns, message=message):
                 self._armed.setdefault(cause, []).append(_Armed(due_ns, stimulus, message))
-            case CancelTimer():
+            case CancelTimer() | StopCore():
                 pass  # on threads it may have fired already
             case StartMachine(address=address, kind=kind, arguments=arguments):
                 machine = self._topology.build(kind, arguments)
                 self._machines[address] = machine
+                self._succeed(address)
             case StopMachine(address=address):
                 self._stopped.add(address)
             case Log():
                 pass  # nobody is answered by it
+
+    def _succeed(self, address: str) -> None:
+        """Another machine stands here now: what the former one was sent died with it."""
+        if address in self.failed:
+            self.replaced.append(self.failed.pop(address))
+            for (_, to), queue in self._sent.items():
+                if to == address:
+                    queue.clear()
 
 
 # -- differences

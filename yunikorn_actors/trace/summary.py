@@ -397,6 +397,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     s.NodeActionsRefused: lambda message: ", ".join(it.node_id for it in message.refused),
     s.ProposeAllocations: _proposals,
     s.ProposalRejected: lambda it: f"proposal {it.proposal_id}: {it.reason.value}",
+    s.MachineFailed: lambda it: f"{it.address}: {it.failure}",
     s.HistoryExpiryDue: lambda it: f"{it.partition} serial {it.serial}",
     **dict.fromkeys(get_args(Question), _question),
     **dict.fromkeys((p.PredicatesAnswered, p.PredicatesChecked), lambda it: it.reason or "yes"),

@@ -23,6 +23,7 @@ from yunikorn_actors.domain.facts.cluster import (
     ClusterResized,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
+    MachineReplaced,
     NodeActionRefused,
     NodeAdded,
     NodeAttributesReplaced,
@@ -97,6 +98,7 @@ __all__ = [
     "ForeignAllocationRemoved",
     "GangAdmitted",
     "GangLapsed",
+    "MachineReplaced",
     "NodeActionRefused",
     "NodeAdded",
     "NodeAttributesReplaced",
@@ -126,6 +128,7 @@ __all__ = [
 Fact = (
     PartitionConfigured
     | SchedulingHeld
+    | MachineReplaced
     | QueueAdded
     | QueueReconfigured
     | QueueStateChanged

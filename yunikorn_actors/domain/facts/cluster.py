@@ -21,6 +21,18 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class MachineReplaced(Base, frozen=True, kw_only=True):
+    """A machine that serves this partition has failed, and another has taken its place."""
+
+    machine: str
+    failure: str
+    at_ns: int
+    lost_records: int = 0
+    """Event records that can no longer be read."""
+    missed_facts: int = 0
+    """Of this partition, of which no record was made."""
+
+
 class QueueAdded(Base, frozen=True, kw_only=True):
     path: str
     spec: QueueSpec

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.applications import (
@@ -70,6 +71,7 @@ class Context:
             "stale_messages": self._estate.stale,
             "scheduling_errors": self._estate.scheduling_errors,
             "refused_node_actions": self._estate.refused_node_actions,
+            "failed_machines": self._estate.failures.canonical(),
             "failed_nodes": [
                 f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._estate.failed_nodes)
             ],
@@ -246,6 +248,10 @@ class Context:
         work = self._estate.work(partition.rm_id, now_ns)
         refusals: list[Effect] = []
         for proposal in message.proposals:
+            if scheduler_of(proposal.proposal_id) != partition.life:
+                # Whoever made it has failed, and nobody waits for its answer.
+                self._estate.stale += 1
+                continue
             reason = commit(work, partition, proposal)
             if reason is not None:
                 refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
@@ -310,6 +316,9 @@ class Context:
         partition.planner.reserving_is_stale = True
         return self._estate.next_cycle(partition)
 
+    def _on_machine_failed(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
+        return self._estate.replace(message, now_ns)
+
     # -- timers
 
     def _on_timer_due(self, message: _Due, now_ns: int) -> list[Effect]:
@@ -356,6 +365,7 @@ ContextInbox = (
     | rm.RMUpdateNode
     | s.ProposeAllocations
     | s.ReportWaiting
+    | s.MachineFailed
     | s.RunCycle
     | s.PlanningDue
     | s.ApplicationTimerDue
@@ -383,6 +393,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMUpdateNode: Context._on_rm_update_node,
     s.ProposeAllocations: Context._on_propose_allocations,
     s.ReportWaiting: Context._on_report_waiting,
+    s.MachineFailed: Context._on_machine_failed,
     s.RunCycle: Context._on_run_cycle,
     s.PlanningDue: Context._on_planning_due,
     s.ApplicationTimerDue: Context._on_timer_due,

@@ -4,12 +4,15 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
+from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
+from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
@@ -22,11 +25,12 @@ from yunikorn_actors.machines.machine import (
     Send,
     SetTimer,
     StartMachine,
+    StopCore,
     StopMachine,
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, scheduler_address
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER
 from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.planning.reserver import NEVER_NS
@@ -48,8 +52,11 @@ class Estate:
         """Actions on nodes of a partition that is not there; the others are counted in theirs."""
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
+        self.failures = Failures()
         self._topology = topology
         self._epoch = 0
+        self._publishers = 0
+        """How many EventPublishers there have been before this one."""
 
     def work(self, rm_id: str, now_ns: int) -> Work:
         return Work(rm_id, now_ns, self.settings, self.uuids)
@@ -134,7 +141,7 @@ class Estate:
                     answer = explanation(partition.planner, partition.epoch, message)
                     return [Send(to=message.reply_to, message=answer)]
                 assert partition.scheduler is not None
-                partition.explaining[message.reply_to] = None
+                partition.explaining[message.reply_to] = message
                 return [Send(to=partition.scheduler, message=message)]
         what = f"application {id_}" if id_ else f"partition {message.partition}"
         return [Send(to=message.reply_to, message=Declined(reason=f"failed to find {what}"))]
@@ -145,6 +152,67 @@ class Estate:
             return []
         del partition.explaining[message.reply_to]
         return [Send(to=message.reply_to, message=message)]
+
+    # -- machines that failed
+
+    def replace(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
+        """Put another machine in the place of one that holds no truth, and bring it up to date."""
+        role = "event publisher" if message.address == EVENT_PUBLISHER else "scheduler"
+        if not self.failures.may_go_on(role, now_ns):
+            return [StopCore()]
+        if message.address == EVENT_PUBLISHER:
+            return self._replace_publisher(message, now_ns)
+        for partition in self.partitions.values():
+            if partition.scheduler == message.address:
+                return self._replace_scheduler(partition, message, now_ns)
+        return []
+
+    def _replace_scheduler(
+        self, partition: Partition, message: s.MachineFailed, now_ns: int
+    ) -> list[Effect]:
+        """The snapshot goes first: whatever becomes true from here on comes as a fact."""
+        partition.begin_life()
+        assert partition.scheduler is not None
+        snapshot = s.PartitionSnapshot(
+            partition=partition.name, epoch=partition.epoch, image=image_of(partition.state)
+        )
+        fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
+        work = self.work(partition.rm_id, now_ns)
+        work.record(partition, fact)
+        asked = (Send(to=partition.scheduler, message=it) for it in partition.explaining.values())
+        return [
+            StopMachine(address=message.address),
+            *_start_scheduler(self.registry.managers[partition.rm_id], partition),
+            Send(to=partition.scheduler, message=snapshot),
+            *self.finish(work),
+            *asked,
+        ]
+
+    def _replace_publisher(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
+        """It keeps its address: whoever asks it knows no other."""
+        legacy = message.legacy
+        self._publishers += 1
+        arguments = {name: legacy[name] for name in ("next_id", "overflow", "hearers")}
+        arguments["life"] = self._publishers
+        known = {(name, epoch): revision for name, epoch, revision in legacy["revisions"]}
+        effects: list[Effect] = [
+            StartMachine(address=EVENT_PUBLISHER, kind="event_publisher", arguments=arguments),
+            *(events_configured(manager) for manager in self.registry.managers.values()),
+        ]
+        for name, partition in self.partitions.items():
+            revision = partition.state.revision
+            missed = s.FactsMissed(partition=name, epoch=partition.epoch, revision=revision)
+            fact = f.MachineReplaced(
+                machine="event publisher",
+                failure=message.failure,
+                at_ns=now_ns,
+                lost_records=legacy["stored"],
+                missed_facts=revision - known.get((name, partition.epoch), 0),
+            )
+            work = self.work(partition.rm_id, now_ns)
+            work.record(partition, fact)
+            effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.finish(work)])
+        return effects
 
     def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
         """Remove everything of a resource manager; nobody is left to be told."""
@@ -171,31 +239,18 @@ class Estate:
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
         self._epoch += 1
-        scheduler = None
-        effects: list[Effect] = []
-        if self._topology == "proposing":
-            scheduler = scheduler_address(full_name, self._epoch)
-            arguments = {
-                "partition": full_name,
-                "epoch": self._epoch,
-                "rm_id": manager.rm_id,
-                "reports": manager.hears_states,
-                "has_predicates": manager.has_predicates,
-                "has_preemption_predicates": manager.has_preemption_predicates,
-            }
-            effects.append(StartMachine(address=scheduler, kind="scheduler", arguments=arguments))
-        self.partitions[full_name] = Partition(
+        partition = self.partitions[full_name] = Partition(
             full_name,
             rm_id=manager.rm_id,
             epoch=self._epoch,
-            scheduler=scheduler,
+            plans=self._topology == "fused",
             reports=manager.hears_states,
             has_predicates=manager.has_predicates,
             has_preemption_predicates=manager.has_preemption_predicates,
             settings=self.settings,
         )
         manager.partitions.append(full_name)
-        return effects
+        return _start_scheduler(manager, partition)
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
@@ -240,6 +295,21 @@ class Estate:
             if is_new and manager.is_held:
                 work.record(self.partitions[name], manager.hold(now_ns))
         return [*effects, *self.finish(work), *closing]
+
+
+def _start_scheduler(manager: ResourceManager, partition: Partition) -> list[Effect]:
+    if partition.scheduler is None:
+        return []
+    arguments = {
+        "partition": partition.name,
+        "epoch": partition.epoch,
+        "life": partition.life,
+        "rm_id": manager.rm_id,
+        "reports": manager.hears_states,
+        "has_predicates": manager.has_predicates,
+        "has_preemption_predicates": manager.has_preemption_predicates,
+    }
+    return [StartMachine(address=partition.scheduler, kind="scheduler", arguments=arguments)]
 
 
 def events_configured(manager: ResourceManager) -> Effect:

@@ -15,7 +15,14 @@ from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Message,
+    scheduler_address,
+)
+from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
 from yunikorn_actors.planning.planner import Planner
 
@@ -29,7 +36,7 @@ class Partition:
         *,
         rm_id: str,
         epoch: int,
-        scheduler: str | None,
+        plans: bool,
         reports: bool,
         has_predicates: bool,
         has_preemption_predicates: bool,
@@ -38,12 +45,14 @@ class Partition:
         self.name = name
         self.rm_id = rm_id
         self.epoch = epoch
-        self.scheduler = scheduler
+        self.life = 0
+        """How many Schedulers it has had before this one."""
+        self.scheduler = None if plans else scheduler_address(name, epoch)
         """Address of the Scheduler; None where Context plans by itself."""
         self.state = PartitionState(name)
         self.planner: Planner | None = None
         self.asking: Asking | None = None
-        if scheduler is None:
+        if plans:
             self.planner = Planner(
                 self.state,
                 reports=reports,
@@ -63,8 +72,8 @@ class Partition:
         self.planning_due_ns = 0
         self.reports = reports
         """Whether its resource manager hears of container states."""
-        self.explaining: dict[str, None] = {}
-        """Who waits for its Scheduler to say why something waits."""
+        self.explaining: dict[str, ExplainRequested] = {}
+        """What its Scheduler was asked, by who waits for the answer."""
         self.cycle_is_coming = False
         self.awaits_confirmation = False
         """A timer is armed for the releases that are not confirmed."""
@@ -73,6 +82,11 @@ class Partition:
         self.last_serial = 0
         self.last_sequence = 0
         self.last_timer = 0
+
+    def begin_life(self) -> None:
+        """Another Scheduler takes over; what is sent to the former one reaches nobody."""
+        self.life += 1
+        self.scheduler = scheduler_address(self.name, self.epoch, self.life)
 
     def next_serial(self) -> int:
         self.last_serial += 1

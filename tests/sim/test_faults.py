@@ -1,0 +1,62 @@
+"""Machines that hold no truth fail at any message, and nothing that counts is different for it.
+
+Runs of the files about gangs that are disturbed; a fault strikes at a message that is drawn from
+the number of the run. `RANDOM_FAULTS` is how many runs; `FAULT_FILES` names further folders.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from faults import Killer, PlantedFault
+from searching import Draw
+
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.replay import replay
+
+RUNS = int(os.environ.get("RANDOM_FAULTS", "40"))
+pytestmark = pytest.mark.timeout(7200)
+"""For a long run."""
+FOLDERS = (
+    Path(__file__).parents[1] / "scenarios" / "gang-disturbances",
+    *map(Path, filter(None, os.environ.get("FAULT_FILES", "").split(os.pathsep))),
+)
+FILES = tuple(file for folder in FOLDERS for file in sorted(folder.rglob("*.yaml")))
+
+
+def run(number: int, killer: Killer, trace: Path | None = None) -> Outcome:
+    file = FILES[number % len(FILES)]
+    options = RunOptions(
+        seeds=(number,),
+        topology=TOPOLOGIES[number // len(FILES) % 2],
+        checkers=lambda: (*default_checkers(), killer),
+        replaced_for=(PlantedFault,),
+        trace=trace,
+    )
+    return run_file(file, options)
+
+
+def test_files_hold_whatever_fails(tmp_path: Path) -> None:
+    """And what was recorded is replayed, though nothing fails there any more."""
+    path = tmp_path / "a.trace"
+    killed: Counter[str] = Counter()
+    faults: list[str] = []
+    for number in range(RUNS):
+        watching = Killer()
+        assert run(number, watching).ok
+        draw = Draw(number)
+        killer = Killer(1 + draw.number(watching.handled), late=bool(draw.number(2)))
+        outcome = run(number, killer, path)
+        assert 1 == len(killer.killed), f"vacuous: nothing failed in run {number}"
+        killed.update(killer.killed)
+        with TraceReader(path) as trace:
+            difference = replay(trace).difference
+        assert difference is None, f"run {number}: {killer.killed}: {difference}"
+        if not outcome.ok:
+            faults.append(f"run {number}: {outcome.name}: {killer.killed}: {outcome.failures}")
+    assert not faults, "\n".join(faults)
+    assert {"Scheduler", "EventPublisher"} == {name.split()[0] for name in killed}

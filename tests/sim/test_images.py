@@ -1,0 +1,252 @@
+"""A partition that is made again from its image is the same one, and a planner sees it as it is.
+
+Random workloads are looked at while they run: gangs and swaps in flight, reservations, victims,
+limits, queues that drain, applications that have ended. An image travels as bytes, so it does here.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from moves import Move, scripts
+from msgspec import Struct, msgpack
+from playing import Player
+from searching import Run
+from support import Lab, with_everything
+
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.image import image_of, restore
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue, QueueState
+from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.domain.user import Usage
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.sim.simulator import Simulator
+
+pytestmark = pytest.mark.timeout(1800)
+"""To make a run that failed as short as can be."""
+EXAMPLES = 40
+RUNS = 150
+EVERY = 5
+"""Every so many messages of Context, so that the test takes no longer than it must."""
+SEEN = {
+    "allocation", "parked", "crosses", "incoming", "reservation", "claim", "victim", "release",
+    "draining", "finished", "gang", "foreign", "timer", "short", "told",
+}  # fmt: skip
+LIMITED = """
+partitions:
+  - name: default
+    queues:
+      - name: root
+        submitacl: "*"
+        queues:
+          - name: default
+            limits:
+              - {users: [bob], maxresources: {vcore: 2m}, maxapplications: 2}
+              - {groups: [dev, ops], maxresources: {vcore: 4m}, maxapplications: 1}
+"""
+NAMED = (Queue, Node, Application)
+
+
+def made_again(state: PartitionState) -> PartitionState:
+    image = msgpack.decode(msgpack.encode(image_of(state)))
+    again = PartitionState(state.name)
+    restore(again, image)
+    return again
+
+
+def plain(value: Any, *, inside: bool = False) -> Any:
+    """Everything that can be reached, zeros in books aside; what has a name stands for itself."""
+    if inside and isinstance(value, NAMED):
+        return f"{type(value).__name__} {getattr(value, 'path', None) or value.id}"  # type: ignore[union-attr]
+    if isinstance(value, Mapping):
+        items = [(key, plain(item, inside=inside)) for key, item in value.items()]
+        return [(repr(key), item) for key, item in items if item != 0 or not isinstance(key, str)]
+    if isinstance(value, list | tuple):
+        return [plain(item, inside=inside) for item in value]
+    names: Any = ()
+    if isinstance(value, Struct):
+        names = value.__struct_fields__
+    elif isinstance(value, (*NAMED, Usage)):
+        names = type(value).__slots__
+    return {name: plain(getattr(value, name), inside=True) for name in names} or value
+
+
+def parts(state: PartitionState) -> dict[str, Any]:
+    """Books are compared without regard to the order in which their types came."""
+    return {name: _sorted(plain(value)) for name, value in vars(state).items()}
+
+
+ORDERED = {
+    "nodes",
+    "queues",
+    "applications",
+    "asks",
+    "allocations",
+    "foreign",
+    "finished",
+    "reserving",
+}
+
+
+def _sorted(value: Any, name: str = "") -> Any:
+    if isinstance(value, dict):
+        return {key: _sorted(item, key) for key, item in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], tuple) and name not in ORDERED:
+        return sorted((_sorted(item) for item in value), key=repr)
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+class Imaged:
+    """Makes each partition again, now and then, and compares all that can be seen of it."""
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.handled = 0
+        self.seen: Counter[str] = Counter()
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        self.handled += delivery.mailbox == CONTEXT
+        if delivery.mailbox == CONTEXT and self.handled % self.every == 0:
+            for partition in context.partitions.values():
+                self.compare(partition.state)
+
+    def compare(self, state: PartitionState) -> None:
+        again = made_again(state)
+        assert snapshot(state) == snapshot(again)
+        assert parts(state) == parts(again)
+        assert list(state.nodes) == list(again.nodes)
+        assert list(state.applications) == list(again.applications)
+        assert [] == violations(again)
+        planner = Planner(again)
+        planner.adopt()
+        assert [] == contradictions(planner)
+        self.note(state)
+
+    def note(self, state: PartitionState) -> None:
+        apps = list(state.applications.values())
+        allocations = [item for app in apps for item in app.allocations.values()]
+        nodes = list(state.nodes.values())
+        asks = [ask for app in apps for ask in app.asks.values()]
+        swaps = [swap for app in apps for swap in app.swaps.values()]
+        self.seen.update(
+            {
+                "allocation": len(allocations),
+                "parked": sum(ask.parked for ask in asks),
+                "crosses": sum(swap.crosses for swap in swaps),
+                "incoming": sum(len(node.incoming) for node in nodes),
+                "reservation": state.reservation_count,
+                "claim": sum(any(queue.claimed.values()) for queue in state.queues.values()),
+                "victim": sum(item.beneficiary is not None for item in allocations),
+                "release": len(state.unconfirmed),
+                "limit": sum(bool(queue.spec.limits) for queue in state.queues.values()),
+                "draining": sum(q.state is QueueState.DRAINING for q in state.queues.values()),
+                "finished": len(state.finished),
+                "gang": len(state.admitted),
+                "foreign": len(state.foreign),
+                "timer": sum(len(app.timers) for app in apps),
+                "group": sum(bool(app.group) for app in apps),
+                "short": sum(bool(ask.shortage) for ask in asks),
+                "told": sum(bool(ask.told) for ask in asks),
+            }
+        )
+
+
+def test_random_workloads() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @seed(3)
+    @given(scripts(60), st.sampled_from(TOPOLOGIES), st.integers(0, 2**32 - 1), st.booleans())
+    def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
+        player = Player(topology, number, confirms_at_once=at_once)
+        imaged = Imaged(EVERY)
+        player.simulator._checkers = (*player.simulator._checkers, imaged)
+        for move in script:
+            player.play(move)
+        player.take_everything_back()
+        seen.update(imaged.seen)
+
+    play()
+    for number in range(1, RUNS + 1):
+        run = Run(number, preempts=bool(number % 2))
+        imaged = Imaged(EVERY)
+        run.lab.simulator._checkers = (*run.lab.simulator._checkers, imaged)
+        run.play()
+        seen.update(imaged.seen)
+    missing = sorted(SEEN - {what for what, times in seen.items() if times})
+    assert [] == missing, f"vacuous: never seen: {missing}"
+
+
+def test_limits_of_users_and_groups() -> None:
+    imaged = Imaged(1)
+    lab = Lab(config=LIMITED, checkers=(imaged,))
+    lab.nodes(n1=20)
+    for number, (user, group) in enumerate((("bob", "dev"), ("eve", "dev"), ("kim", "ops"))):
+        app = f"app-{number}"
+        lab.submit(app, user=user, groups=(group,))
+        lab.ask(f"a{number}", f"b{number}", f"c{number}", vcore=2, app=app)
+    lab.settle()
+    assert 3 == len(lab.running()), "vacuous: the limits held nothing back"
+    lab.remove("app-0")
+    lab.settle()
+    assert min(imaged.seen["limit"], imaged.seen["group"]) > 0
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_is_restored_goes_on_alike(topology: TopologyName) -> None:
+    """The next facts have the same effect on both."""
+    lab = Lab(topology=topology)
+    lab.nodes(n1=4, n2=4)
+    lab.submit("app-1")
+    lab.ask("a", "b", vcore=2)
+    lab.settle()
+    again = made_again(lab.state)
+    draw = Random(7)  # noqa: S311 - a repeatable workload, no secret
+    facts = _facts_of(lab, draw)
+    for fact in facts:
+        again.apply(fact)
+    assert snapshot(lab.state) == snapshot(again)
+    assert len(facts) > 10, "vacuous: hardly anything happened"
+
+
+def _facts_of(lab: Lab, draw: Random) -> list[Any]:
+    facts: list[Any] = []
+    apply = lab.state.apply
+
+    def note(fact: Any) -> None:
+        facts.append(fact)
+        apply(fact)
+
+    lab.state.apply = note  # type: ignore[method-assign]
+    for number in range(10):
+        lab.ask(f"k{number}", vcore=1 + int(draw.random() * 2))
+        lab.release(draw.choice(("a", "b", *(f"k{other}" for other in range(number)))))
+        lab.settle()
+    return facts
+
+
+def test_an_amount_beyond_what_a_message_holds_is_no_obstacle() -> None:
+    lab = with_everything()
+    lab.ask("huge", vcore=2**62, max_allocations=2**30)
+    lab.settle()
+    assert lab.state.root.pending["vcore"] > 2**64
+    Imaged(1).compare(lab.state)
