@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from differential.__main__ import main as differential
 from pages import PAGES, REPOSITORY, pages
 
 from benchmarks.cli import main as benchmarks
@@ -230,6 +231,7 @@ def _help_of(main: Callable[[list[str]], int], names: list[str]) -> str:
 _PROGRAMS: dict[str, Callable[[list[str]], int]] = {
     "yunikorn-actors": yunikorn_actors,
     "python -m benchmarks": benchmarks,
+    "python -m tests.differential": differential,
 }
 
 

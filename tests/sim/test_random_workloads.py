@@ -3,14 +3,16 @@
 The checkers look after every message. At the end everything is removed and nothing may be left.
 """
 
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
 import pytest
-from clusters import Draw, leaves, valid_cluster
+from differential.scripts import drawn_queues
 from support import RM, Lab, settled
 
 from yunikorn_actors import si
@@ -185,13 +187,17 @@ def test_nothing_is_ever_unsound_and_nothing_is_left(topology: TopologyName) -> 
         assert {} == refusals, "what plans on the truth is never refused"
 
 
+def _in_small(config: str) -> str:
+    """Thousandths of a cpu for cpus: what is asked for here is as small."""
+    return re.sub(r'"vcore": (\d+)(?=[,}])', r'"vcore": "\1m"', config)
+
+
 def on_drawn_queues(seed: int, topology: TopologyName) -> Workload:
     """Draw the queues, their limits and the order of nodes too; reloads go between two of them."""
-    draw = Draw(seed)
-    first, second = valid_cluster(draw), valid_cluster(draw)
-    paths = tuple(leaf.path for leaf in leaves(first.root))
-    configs = (first.config, second.config)
-    workload = Workload(seed, topology, configs, queues=paths, bounds=Settings())
+    configs, leaves = drawn_queues("order", seed)
+    paths = tuple(path for path, _ in leaves)
+    texts = tuple(_in_small(json.dumps(config)) for config in configs)
+    workload = Workload(seed, topology, texts, queues=paths, bounds=Settings())
     size = si.Resource.of({"vcore": 8, "memory": 20})
     nodes = tuple(
         si.NodeInfo(node_id=name, action=si.ActionFromRM.CREATE, schedulable_resource=size)

@@ -1,0 +1,571 @@
+"""Follows what the core announces, and judges it by the model.
+
+Each decision is judged on the cluster as it stood then: do the rules allow it, and was somebody
+else first? At rest: does something wait that must go on, and has everything been told? What cannot
+be told from outside is counted as undecided.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.beneficiary import PreemptionRule
+from yunikorn_actors.domain.resource import (
+    Resource,
+    add,
+    equals_or_empty,
+    fit_in_score,
+    fits_in,
+    fits_in_max_undef,
+    sub,
+)
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.messages import rm_calls as c
+
+from .cluster import App, Ask, Placed, Queue
+from .model import LIVING, Model, willing
+
+MS, SECOND, HOUR = 10**6, 10**9, 3600 * 10**9
+AGAIN = 15 * SECOND
+"""Between two attempts to preempt for one ask."""
+NEXT_STATES = {
+    "New": ("Accepted", "Failing", "Resuming", "Rejected"),
+    "Accepted": ("Starting", "Running", "Completing", "Failing", "Resuming"),
+    "Starting": ("Running", "Completing", "Failing"),
+    "Running": ("Completing", "Failing"),
+    "Completing": ("Running", "Completed"),
+    "Resuming": ("Accepted",),
+    "Failing": ("Failed",),
+}
+
+
+class Difference(CoreError):  # noqa: N818 - a word of this page, as the other errors of the core
+    """The core did what the rules do not allow, or left undone what they say must happen."""
+
+
+class Judge(Model):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.checks: Counter[str] = Counter()
+        self.undecided: Counter[str] = Counter()
+        self.is_stale = False
+        """The decision at hand was made before something else happened."""
+        self.revision = 0
+        self.is_fused = False
+        """Each plan is made on the truth, and carried out at once."""
+        self.let_go: dict[str, int] = {}
+        """Nodes that were still kept when this was planned, and the revision that ended it."""
+        self.moved: dict[Queue, int] = {}
+        """Leaves in order of states where an application started or ran since this was planned."""
+        self.untold: Counter[tuple[str, ...]] = Counter()
+        """What the resource manager is to hear; below zero what it heard without a fact."""
+
+    def must(self, kind: str, ok: bool, text: str) -> None:
+        self.checks[kind] += 1
+        if not ok:
+            raise Difference(f"{kind}: {text}")
+
+    def should(self, kind: str, ok: bool, text: str, *, unsure: bool = False) -> None:
+        """What was right when it was decided may not be the first choice any more."""
+        if ok or not (self.is_stale or self.owed or unsure):
+            self.must(kind, ok, text)
+        else:
+            self.checks[kind] += 1
+            self.undecided[kind] += 1
+
+    def begin(self, as_of: int | None = None, *, is_stale: bool = False) -> None:
+        """A message begins to be handled; a plan may have been made before other news."""
+        self.is_stale = is_stale
+        self.ending.clear()
+        seen = as_of if as_of is not None else self.revision if self.is_fused else 0
+        self.let_go = {node: at for node, at in self.let_go.items() if at > seen}
+        self.moved = {leaf: at for leaf, at in self.moved.items() if at > seen}
+
+    def follow(self, fact: f.Fact) -> None:
+        self.revision += 1
+        check = CHECKS.get(type(fact))
+        if check is not None:
+            check(self, fact)
+        self.untold.update(_to_tell(fact))
+        self.apply(fact)
+        if isinstance(fact, f.AllocationCommitted | f.ReservationMade | f.AskParked):
+            self.ending.clear()
+        self.owed = [a for a in self.owed if a.left and self._is_owed(a)]
+
+    def _is_owed(self, ask: Ask) -> bool:
+        return any(p.leaving == "PLACEHOLDER_REPLACED" for p in self.of(ask.app))
+
+    def hear(self, message: Any) -> None:
+        """Take note of what the resource manager is told."""
+        if isinstance(message, c.CallUpdateAllocation):
+            told = message.response
+            self.untold.subtract(("new", item.uuid) for item in told.new)
+            self.untold.subtract(
+                ("released", it.uuid, it.termination_type.name) for it in told.released
+            )
+        elif isinstance(message, c.CallUpdateApplication):
+            told_of = message.response.updated
+            self.untold.subtract(("state", item.application_id, item.state) for item in told_of)
+
+    # -- decisions
+
+    def _is_new(self, ask: Ask) -> bool:
+        """Whether the ask has room only where a node was kept when this was planned."""
+        return bool(self.let_go) and {node.id for node in self.fitting(ask)} <= self.let_go.keys()
+
+    def _turn(self, ask: Ask, what: str) -> None:
+        """Nobody before this ask could have been given something."""
+        mine = bool(self.keeps_of(ask))
+        for other in self.waiting():
+            if other is ask or other.app.state not in LIVING:
+                continue
+            reserved = bool(self.keeps_of(other))
+            first = self.before(other, ask) if reserved is mine else reserved
+            if first and not (mine and reserved):
+                name = f"{what} {_name(ask)}, but {_name(other)} comes first"
+                unsure = self._is_new(other) or other.app.leaf in self.moved
+                self.should("order", not self.has_turn(other), name, unsure=unsure)
+
+    def _placing(self, fact: f.AllocationCommitted) -> None:
+        if not fact.proposal_id:
+            return
+        ask, name = self.asks[fact.application_id, fact.key], f"{fact.application_id}/{fact.key}"
+        node = self.nodes.get(fact.node_id)
+        self.must("ask", ask.left > 0, f"{name} does not wait")
+        self.must("gate", not self.gate(ask), f"{name} placed although {self.gate(ask)}")
+        assert node is not None, f"{name} on a node that is not there"
+        self.must("node", self.admits(node, ask), f"{name} may not run on {node.id}")
+        room = fits_in(ask.size, self.free(node))
+        self.must("node", room, f"{name} placed on {node.id}, which has no room")
+        kept = {item.node for item in self.keeps_of(ask)}
+        choices = self.fitting(ask)
+        choices = [n for n in choices if n.id in kept] or choices
+        other_order = "node.sort.policy" in ask.app.spec.tags or node.id in kept
+        text = f"{name} on {node.id}, but {choices[0].id} is its first choice"
+        first = other_order or not self.is_better(choices[0], node)
+        self.should("node", first, text, unsure=choices[0].id in self.let_go)
+        self._turn(ask, "placed")
+
+    def _admitted(self, fact: f.GangAdmitted) -> None:
+        app = self.apps[fact.application_id]
+        asks = [a for a in self.waiting() if a.app is app and a.spec.placeholder]
+        self.must("gang", self.is_held(app) and bool(asks), f"{app.id} admitted, but is not held")
+        self.should("gang", self.may_run(app), f"{app.id} admitted, but may not run")
+        fits = self.has_room_for_all(app, claims=False)
+        self.must("gang", fits, f"{app.id} admitted, but its queues or limits have no room for all")
+        if app.lapsed is not None:
+            for other in self.waiting():
+                first = other.app.lapsed is None and self.must_admit(other)
+                text = f"{app.id} admitted again, but {_name(other)} comes first"
+                self.should("gang", other.app is app or not first, text)
+        self._turn(min(asks, key=lambda a: (-a.spec.priority, a.created, a.sequence)), "admitted")
+
+    def _lapsing(self, fact: f.GangLapsed) -> None:
+        app = self.apps[fact.application_id]
+        late = app.admitted and self.now >= app.bare_since + self.gang_timeout(app)
+        bare = not any(placed.spec.placeholder for placed in self.of(app))
+        self.must("gang", late and bare, f"{app.id} is held again too early")
+
+    def _swapping(self, fact: f.AskParked) -> None:
+        ask, held = self.asks[fact.application_id, fact.key], self.placed[fact.placeholder]
+        name = f"{_name(ask)} for {held.spec.key}"
+        mine = held.app is ask.app and held.spec.placeholder
+        mine = mine and held.spec.task_group == ask.spec.task_group
+        self.must("swap", mine, f"{name}: not a placeholder of its group")
+        self.must("swap", fact.placeholder not in self.swaps, f"{name}: swapped already")
+        self.must("swap", fits_in(ask.size, held.size), f"{name}: it does not fit into that")
+        self.must("swap", self.may_swap(ask), f"{name}: placeholders of it wait, or it may not run")
+        required = ask.spec.required_node in ("", fact.node_id)
+        self.must("swap", required, f"{name}: it is bound to {ask.spec.required_node}")
+        self.must("swap", fact.crosses == (held.node != fact.node_id), f"{name}: wrong node")
+        if fact.crosses:
+            node = self.nodes[fact.node_id]
+            fits = fits_in(ask.size, self.free(node)) and self.admits(node, ask)
+            self.must("swap", fits, f"{name}: no room on {node.id}")
+        for other in self.waiting():
+            same = other.app is ask.app and other.spec.task_group == ask.spec.task_group
+            first = same and not other.spec.placeholder and self.before(other, ask)
+            fits = first and fits_in(other.size, held.size) and not other.spec.required_node
+            self.should("swap order", not fits, f"{name}, but {_name(other)} comes first")
+
+    def _cancelled(self, fact: f.PlaceholderCancelled) -> None:
+        ask = self.asks[fact.application_id, fact.key]
+        suits = any(fits_in(ask.size, p.size) for p in self.usable(ask))
+        self.should(
+            "swap", not suits, f"{_name(ask)} fits into a placeholder, {fact.placeholder_key} goes"
+        )
+
+    def _kept_for(self, fact: f.ReservationMade) -> None:
+        ask, name = self.asks[fact.application_id, fact.key], f"{fact.key} keeps {fact.node_id}"
+        node = self.nodes[fact.node_id]
+        if not fact.by_preemption:
+            self.must("reservation", not self.gate(ask), f"{name} although {self.gate(ask)}")
+        self.must("reservation", fits_in(ask.size, node.capacity), f"{name}, which is too small")
+        mine = [kept for kept in self.kept if kept.ask is ask]
+        self.must("reservation", len(mine) < ask.left, f"{name}: one for each repeat")
+        here = [kept for kept in self.kept if kept.node == node.id]
+        if fact.required:
+            fits = ask.spec.required_node == node.id and all(k.required for k in here)
+            self.must("reservation", fits, f"{name}: not its own, or kept for others")
+            return
+        fits = node.ready and not node.drained
+        self.must("reservation", fits, f"{name}, which takes no work")
+        alike = all(kept.claims for kept in here) if fact.by_preemption else not here
+        self.must("reservation", alike, f"{name}: kept for others")
+        if not fact.by_preemption:
+            ordinary = [kept for kept in self.kept if not kept.required and not kept.claims]
+            self.must("reservation", len(ordinary) < self._kept_max(), f"{name}: too many are kept")
+            old = self.now - ask.created > self.settings.reservation_delay_ns
+            self.must("reservation", old, f"{name}, and is too young")
+            free = not self.fitting(ask)
+            self.should(
+                "reservation", free, f"{name}, but could be placed", unsure=self._is_new(ask)
+            )
+            score = fit_in_score(self.free(node), ask.size)
+            better = [n for grade, n in self.could_keep(ask) if grade < score - 1e-9]
+            better = [n for n in better if n not in self.let_go]
+            self.should("reservation", not better, f"{name}, but {better} fit better")
+            for other in self.waiting():
+                first = other.app.state in LIVING and self.before(other, ask)
+                first = first and self.wants_node_kept(other) and not self.fitting(other)
+                unsure = other.app.leaf in self.moved
+                self.should(
+                    "order", not first, f"{name}, but {_name(other)} comes first", unsure=unsure
+                )
+
+    def _kept_max(self) -> int:
+        nodes = [n for n in self.nodes.values() if n.ready and not n.drained]
+        percent = self.queues["root"].says.reservation_max_nodes_percent
+        return max(2, len(nodes) * percent // 100)
+
+    def could_keep(self, ask: Ask) -> list[tuple[float, str]]:
+        return [
+            (fit_in_score(self.free(node), ask.size), node.id)
+            for node in self.nodes.values()
+            if node.ready and not node.drained and fits_in(ask.size, node.capacity)
+            and all(kept.node != node.id for kept in self.kept)
+        ]  # fmt: skip
+
+    def _releasing(self, fact: f.ReleaseRequested) -> None:
+        item = self.placed[fact.uuid]
+        self.must("release", not item.leaving, f"{fact.key} is asked back a second time")
+        if fact.type.name != "TIMEOUT" or "incompatible" in fact.message:
+            return
+        app, spec = item.app, item.spec
+        alone = 0 < spec.timeout_ms * MS <= self.now - item.since
+        gang = item.spec.placeholder and self._gang_is_over(app)
+        over = not app.spec.is_gang and app.spec.timeout_ms > 0 and app.started is not None
+        over = over and app.started + app.spec.timeout_ms * MS <= self.now  # type: ignore[operator]
+        done = (
+            app.state == "Completing"
+            and app.entered + self.settings.completing_timeout_ns <= self.now
+        )
+        self.must(
+            "timeout", alone or gang or over or (done and spec.placeholder), f"{fact.key} is early"
+        )
+
+    def gang_timeout(self, app: App) -> int:
+        if app.spec.is_gang and app.spec.timeout_ms > 0:
+            return app.spec.timeout_ms * MS
+        return self.settings.placeholder_timeout_ns
+
+    def _gang_is_over(self, app: App) -> bool:
+        return app.gang_since is not None and app.gang_since + self.gang_timeout(app) <= self.now
+
+    # -- preemption
+
+    def _preempts(self, fact: f.PreemptionDecided) -> None:
+        victims = [self.placed[uuid] for uuid in fact.victims]
+        whom = f"{fact.beneficiary.key or fact.beneficiary.queue} has {[p.spec.key for p in victims]} go"
+        for victim in victims:
+            fit = not victim.leaving and not victim.spec.required_node
+            self.must("victim", fit, f"{whom}: {victim.spec.key} is bound or on its way")
+        if fact.beneficiary.rule is PreemptionRule.QUOTA:
+            self._enforces(fact.beneficiary.queue, victims, whom)
+            return
+        ask = self.asks[fact.beneficiary.application_id, fact.beneficiary.key]
+        if not victims:
+            return
+        self.must("preempt", self.may_preempt(ask), f"{whom}, but may not preempt")
+        for victim in victims:
+            self.must("victim", self.may_go(ask, victim), f"{whom}: {victim.spec.key} may not go")
+        if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
+            self.must("preempt", bool(self.config.preemption_enabled), f"{whom}: switched off")
+            self.must("preempt", self.is_entitled(ask, victims), f"{whom}, but is not entitled")
+            self.must("preempt", self.waited_for_preemption(ask), f"{whom}, too early")
+            self.must("victim", self.keeps_guarantee(ask, victims), f"{whom}: below a guarantee")
+            for other in self.waiting():
+                first = other.app.leaf is ask.app.leaf and self.before(other, ask)
+                first = first and self.waited_for_preemption(other) and other.vain_at is None
+                text = f"{whom}, but {_name(other)} comes first"
+                self.should("preempt", not (first and self.could_preempt(other)), text)
+        node = self.nodes[fact.node_id]
+        placeable = bool(self.fitting(ask)) and self.has_headroom(ask)
+        self.should("preempt", not placeable, f"{whom}, but could be placed")
+        self.should("preempt", self.makes_room(ask, node, victims), f"{whom} in vain")
+        for victim in victims:
+            rest = [p for p in victims if p is not victim]
+            needless = self.makes_room(ask, node, rest)
+            self.should("preempt", not needless, f"{whom}: {victim.spec.key} need not")
+            self._is_next_victim(ask, victim, victims, whom)
+
+    def _is_next_victim(self, ask: Ask, victim: Placed, victims: list[Placed], whom: str) -> None:
+        """Of two that are alike the more willing goes, then the newer one."""
+        for other in self.placed.values():
+            alike = other.node == victim.node and other.size == victim.size and other not in victims
+            alike = alike and other.app.leaf is victim.app.leaf and self.may_go(ask, other)
+            if alike and (
+                not ask.spec.required_node or other.spec.priority <= victim.spec.priority
+            ):
+                better = willing(other) < willing(victim)
+                if ask.spec.required_node and other.spec.priority < victim.spec.priority:
+                    better = willing(other)[:2] <= willing(victim)[:2]
+                self.should("victim", not better, f"{whom}, but {other.spec.key} goes before")
+
+    def _enforces(self, path: str, victims: list[Placed], whom: str) -> None:
+        queue = self.queues[path]
+        due = self.quota_due.get(path)
+        self.must("quota", due is not None and due <= self.now, f"{whom} too early")
+        over = sub(sub(self.used(queue), self.leaving(queue)), queue.spec.max)
+        gone: Resource = {}
+        for victim in victims:
+            self.must(
+                "quota", queue in victim.app.leaf.up(), f"{whom}: {victim.spec.key} is not of it"
+            )
+            gone = add(gone, victim.size)
+        wanted = {kind: n for kind, n in over.items() if n > 0 and kind in (queue.spec.max or {})}
+        self.must("quota", fits_in_max_undef(gone, wanted), f"{whom}: more than the excess")
+        self._takes_all(queue, victims, wanted, whom)
+        for level in {q.path: q for v in victims for q in v.app.leaf.up()}.values():
+            left = sub(self.used(level), self.leaving(level))
+            gone = {}
+            for victim in victims:
+                gone = add(gone, victim.size if level in victim.app.leaf.up() else {})
+            for kind, n in (level.spec.guaranteed or {}).items():
+                kept = n <= left.get(kind, 0) - gone.get(kind, 0) or not gone.get(kind)
+                self.must(
+                    "quota", kept or kind not in wanted, f"{whom}: {level.path} below its guarantee"
+                )
+
+    def _takes_all(self, queue: Queue, victims: list[Placed], wanted: Resource, whom: str) -> None:
+        """A leaf without a guarantee takes what it may, the willing and less important first."""
+        gone: Resource = {}
+        for victim in victims:
+            gone = add(gone, victim.size)
+        for other in self.placed.values():
+            if other.app.leaf is not queue or other in victims or other.leaving:
+                continue
+            bound = bool(other.spec.required_node) or not set(wanted) & set(other.size)
+            more = fits_in_max_undef(add(gone, other.size), wanted)
+            free = all(not level.spec.guaranteed for level in queue.up())
+            self.should(
+                "quota", bound or not (more and free), f"{whom}: {other.spec.key} goes as well"
+            )
+            for victim in victims:
+                better = other.size == victim.size and _bids(other) < _bids(victim)
+                self.should(
+                    "quota", bound or not better, f"{whom}, but {other.spec.key} goes before"
+                )
+
+    # -- states of applications
+
+    def _moving(self, fact: f.ApplicationStateChanged) -> None:
+        app, state = self.apps.get(fact.application_id), fact.state.value
+        if app is None or app.serial != fact.serial:
+            return
+        name = f"{app.id} goes from {app.state} to {state}"
+        self.must("state", state in NEXT_STATES[app.state], name)
+        stateaware = app.leaf.says.application_sort_policy == "stateaware"
+        waits = any(ask.app is app for ask in self.waiting())
+        real = any(not placed.spec.placeholder for placed in self.of(app))
+        parked = any(swap.app is app for swap in self.swaps.values())
+        held = self.total_of(app, placeholders=True)
+        whole = app.spec.is_gang and equals_or_empty(held, app.spec.placeholder_ask)
+        aware = stateaware and "application.stateaware.disable" not in app.spec.tags
+        right = {
+            "Running": self._may_start_on(app) and (not aware or app.state != "Accepted"),
+            "Starting": aware and (real or whole),
+            "Completing": not (waits or real or parked),
+            "Completed": not (waits or self.of(app)) and self.now >= app.entered + self.settings.completing_timeout_ns,
+            "Resuming": self._gang_is_over(app) and not app.spec.is_hard,
+            "Failing": self._gang_is_over(app) or app.spec.timeout_ms > 0,
+            "Failed": not self.of(app),
+        }  # fmt: skip
+        self.must("state", right.get(state, True), f"{name}, which is not so")
+        if stateaware:
+            self.moved[app.leaf] = self.revision
+
+    def _may_start_on(self, app: App) -> bool:
+        """Whether an application may go to Running: one that is Starting takes a second step."""
+        reals = sum(not p.spec.placeholder for p in self.of(app))
+        if app.state == "Starting":
+            over = self.now >= app.entered + self.settings.starting_timeout_ns
+            return over or app.reals > (0 if app.spec.is_gang else 1)
+        held = self.total_of(app, placeholders=True)
+        whole = app.spec.is_gang and equals_or_empty(held, app.spec.placeholder_ask)
+        return app.state != "Accepted" or reals > 0 or whole
+
+    def _linking(self, fact: f.ApplicationLinked) -> None:
+        app = self.apps[fact.application_id]
+        if fact.group:
+            self.must(
+                "group", fact.group == self._group_of(app), f"{app.id} counts in {fact.group}"
+            )
+
+    def _group_of(self, app: App) -> str:
+        for queue in app.leaf.up():
+            names = [name for limit in queue.spec.limits for name in limit.groups]
+            for name in names:
+                if name in app.spec.groups:
+                    return name
+            if "*" in names:
+                return "*"
+        return ""
+
+    # -- at rest
+
+    def rest(self) -> None:
+        """Nothing is on its way: whatever waits must have a reason."""
+        self.begin()
+        self._memo.clear()
+        wrong = [what for what, times in self.untold.items() if times]
+        self.must("told", not wrong, f"told too often or not at all: {wrong}")
+        for ask in self.waiting():
+            if ask.app.state in LIVING:
+                self._must_wait(ask)
+        for app in self.apps.values():
+            self._state_is_right(app)
+        for kept in self.kept:
+            self.must(
+                "reservation", kept.ask.left > 0, f"{kept.node} is kept for {_name(kept.ask)}"
+            )
+
+    def _must_wait(self, ask: Ask) -> None:
+        name = _name(ask)
+        self.should("waits", not self.is_placeable(ask), f"{name} waits and could be placed")
+        self.should("waits", not self.must_admit(ask), f"the gang of {name} waits and has room")
+        usable = self.usable(ask)
+        if usable and self.may_swap(ask):
+            here = [p for p in usable if ask.spec.required_node in ("", p.node)]
+            swap = any(fits_in(ask.size, p.size) for p in here)
+            self.should("waits", not swap, f"{name} waits and could be swapped")
+            none = not any(fits_in(ask.size, p.size) for p in usable)
+            self.should("waits", not none, f"{name} fits into no placeholder, and these stay")
+        required = self.nodes.get(ask.spec.required_node)
+        if required is not None and fits_in(ask.size, required.capacity) and not self.gate(ask):
+            here = [kept for kept in self.kept if kept.node == required.id and not kept.required]
+            kept = bool(self.keeps_of(ask)) or bool(here)
+            self.should("waits", kept, f"{name} waits and its node is not kept for it")
+        self._must_not_preempt(ask)
+        self._must_not_keep(ask)
+
+    def _must_not_preempt(self, ask: Ask) -> None:
+        if ask.spec.required_node:
+            kept = self.keeps_of(ask)
+            tried = [
+                p for p in self.placed.values() if p.node == ask.spec.required_node and p.leaving
+            ]
+            if kept and not tried and ask.spec.allow_preempt_other and not self.gate(ask):
+                node = self.nodes[ask.spec.required_node]
+                others = [k for k in self.kept if k.node == node.id and k.ask is not ask]
+                could = not others and self.victims_on(ask, node) is not None
+                self.should("waits", not could, f"{_name(ask)} waits and others may go for it")
+            return
+        could, waited = self.could_preempt(ask), self.waited_for_preemption(ask)
+        if not could:
+            ask.could_since = None
+            due = ask.created + self.preemption_delay(ask)
+            ask.vain_at = self.now if waited else due
+        elif ask.could_since is None:
+            ask.could_since = self.now
+        if could and waited and ask.could_since is not None:
+            vain = ask.vain_at is not None and ask.vain_at <= self.now
+            due = ask.could_since + AGAIN if vain else ask.could_since
+            text = f"{_name(ask)} waits and others may go for it"
+            self.should("waits", self.now <= due and vain, text)
+
+    def wants_node_kept(self, ask: Ask) -> bool:
+        """Whether nothing but the nodes stands against an ask of age, and one could be kept."""
+        old = self.now - ask.created > self.settings.reservation_delay_ns
+        if not old or ask.spec.required_node or self.keeps_of(ask) or self.gate(ask):
+            return False
+        return bool(self.could_keep(ask))
+
+    def _must_not_keep(self, ask: Ask) -> None:
+        ordinary = [kept for kept in self.kept if not kept.required and not kept.claims]
+        waits = len(ordinary) >= self._kept_max() or not self.wants_node_kept(ask)
+        self.should("waits", waits, f"{_name(ask)} waits and no node is kept")
+
+    def _state_is_right(self, app: App) -> None:
+        bare = not any(placed.spec.placeholder for placed in self.of(app))
+        waits = any(ask.app is app and ask.spec.placeholder for ask in self.waiting())
+        idle = app.admitted and app.state == "Accepted" and bare and waits
+        idle = idle and any(self.unplaced(app).values())
+        late = idle and app.bare_since + self.gang_timeout(app) <= self.now
+        self.must("gang", not late, f"{app.id} has room that it cannot use")
+        waits = any(ask.app is app for ask in self.waiting())
+        mine = self.of(app)
+        real = any(not placed.spec.placeholder for placed in mine)
+        parked = any(swap.app is app for swap in self.swaps.values())
+        done = app.entered + self.settings.completing_timeout_ns
+        stale = [p for p in mine if p.spec.placeholder and not p.leaving]
+        right = {
+            "New": not (waits or mine),
+            "Accepted": (waits or bool(mine) or parked or app.timed_out) and not real,
+            "Running": waits or bool(mine) or parked,
+            "Starting": (waits or bool(mine) or parked)
+            and self.now <= app.entered + self.settings.starting_timeout_ns,
+            "Completing": not (waits or real or parked) and (self.now <= done or (bool(mine) and not stale)),
+            "Resuming": any(placed.spec.placeholder for placed in mine),
+            "Failing": bool(mine),
+        }  # fmt: skip
+        self.must("state", right.get(app.state, False), f"{app.id} rests in {app.state}")
+        if stale and self._gang_is_over(app):
+            self.must("timeout", False, f"{stale[0].spec.key} stays beyond its time")
+        for item in mine:
+            late = not item.leaving and 0 < item.spec.timeout_ms * MS < self.now - item.since
+            self.must("timeout", not late, f"{item.spec.key} runs beyond its time")
+
+
+def _to_tell(fact: f.Fact) -> list[tuple[str, ...]]:
+    match fact:
+        case f.AllocationCommitted() | f.AllocationRecovered():
+            return [("new", fact.uuid)]
+        case f.SwapCompleted():
+            echo = [("released", fact.placeholder, "STOPPED_BY_RM")]
+            return [("new", fact.uuid), *(echo if fact.type.name == "STOPPED_BY_RM" else [])]
+        case f.ReleaseRequested():
+            return [("released", fact.uuid, fact.type.name)]
+        case f.AllocationReleased() if fact.type.name in (
+            "STOPPED_BY_RM",
+            "UNKNOWN_TERMINATION_TYPE",
+        ):
+            return [("released", fact.uuid, "STOPPED_BY_RM")]
+        case f.ApplicationStateChanged():
+            return [("state", fact.application_id, fact.state.value)]
+    return []
+
+
+def _name(ask: Ask) -> str:
+    return f"{ask.app.id}/{ask.spec.key}"
+
+
+def _bids(placed: Placed) -> tuple[Any, ...]:
+    """Rank for a quota: plain work before originators before what opted out, then by priority."""
+    return (not placed.spec.allow_preempt_self, placed.spec.originator, placed.spec.priority)
+
+
+CHECKS: dict[type, Callable[[Judge, Any], None]] = {
+    f.AllocationCommitted: Judge._placing,
+    f.GangAdmitted: Judge._admitted,
+    f.GangLapsed: Judge._lapsing,
+    f.AskParked: Judge._swapping,
+    f.PlaceholderCancelled: Judge._cancelled,
+    f.ReservationMade: Judge._kept_for,
+    f.ReservationDropped: lambda it, fact: it.let_go.update({fact.node_id: it.revision}),
+    f.ReleaseRequested: Judge._releasing,
+    f.PreemptionDecided: Judge._preempts,
+    f.ApplicationStateChanged: Judge._moving,
+    f.ApplicationLinked: Judge._linking,
+}

@@ -1,0 +1,503 @@
+"""The rules of scheduling, said once more: a slow and plain scheduler that decides nothing.
+
+No index, nothing remembered from one fact to the next, and nothing of the planner. It answers
+questions about the cluster as it stands: who comes first, what stands against an ask, which node is
+its first choice, who may go for it.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from yunikorn_actors.domain.resource import (
+    Resource,
+    add,
+    fits_in,
+    fits_in_max_undef,
+    match_any,
+    sub,
+    sub_only_existing,
+)
+
+from .cluster import App, Ask, Cluster, Kept, Node, Placed, Queue
+
+LIVING = ("Accepted", "Starting", "Running", "Completing")
+NOTHING_WAITS = -(2**31)
+
+
+class Model(Cluster):
+    counts_held = True
+    """Whether what its gang holds back lends its priority to an application."""
+
+    # -- the order: queues, applications, asks
+
+    def before(self, one: Ask, two: Ask) -> bool:
+        """Whether the first comes strictly before the second; ties are open.
+
+        Whether what its gang holds back lends its priority to an application is open as well.
+        """
+        held = self.memo("held", lambda: any(map(self.is_held_back, self.waiting())))
+        return all(
+            self._before(one, two) for self.counts_held in ((True, False) if held else (True,))
+        )
+
+    def is_held_back(self, ask: Ask) -> bool:
+        return self.blocked(ask) or (ask.spec.placeholder and self.is_held(ask.app))
+
+    def urgent(self) -> list[Ask]:
+        """Return the asks that lend their priority."""
+        if self.counts_held:
+            return self.waiting()
+        return self.memo("urgent", lambda: [a for a in self.waiting() if not self.is_held_back(a)])
+
+    def _before(self, one: Ask, two: Ask) -> bool:
+        if one.app is two.app:
+            return _rank_of_ask(one) < _rank_of_ask(two)
+        for x, y in zip(one.app.leaf.up()[::-1], two.app.leaf.up()[::-1], strict=False):
+            if x is not y:
+                a, b = self.rank_of_queue(x), self.rank_of_queue(y)
+                return a < b if a != b else _exceeds(self.pending(x), self.pending(y))
+        return self.rank_of_app(one.app) < self.rank_of_app(two.app)
+
+    def rank_of_queue(self, queue: Queue) -> tuple[Any, ...]:
+        assert queue.parent is not None
+        return self.memo(
+            ("rank", queue.path, self.counts_held), lambda: self._rank_of_queue(queue, queue.parent)
+        )
+
+    def _rank_of_queue(self, queue: Queue, parent: Any) -> tuple[Any, ...]:
+        rank = queue.spec.position if parent.says.queue_sort_policy == "fifo" else self.share(queue)
+        urgency = -self.priority(queue)
+        return (urgency, rank) if parent.says.application_sort_priority else (rank, urgency)
+
+    def share(self, queue: Queue) -> float:
+        due = dict(self.capacity)
+        for level in reversed(queue.up()):
+            due = due | (level.spec.max or {}) if due else {}
+        due |= queue.spec.guaranteed or {}
+        used = self.used(queue).items()
+        parts = [
+            n / due[kind] if due[kind] > 0 else 1.0 for kind, n in used if n > 0 and kind in due
+        ]
+        return max(parts, default=0.0)
+
+    def priority(self, queue: Queue) -> int:
+        """What a queue shows to its siblings."""
+        here = [a for a in self.urgent() if queue in a.app.leaf.up()]
+        if not here:
+            return NOTHING_WAITS
+        return max(_shown(a.spec.priority, a.app.leaf, queue.parent) for a in here)
+
+    def rank_of_app(self, app: App) -> tuple[Any, ...]:
+        return self.memo(("app", app, self.counts_held), lambda: self._rank_of_app(app))
+
+    def _rank_of_app(self, app: App) -> tuple[Any, ...]:
+        says = app.leaf.says
+        mine = [ask.spec.priority for ask in self.urgent() if ask.app is app]
+        urgency = -max(mine, default=NOTHING_WAITS)
+        rank: tuple[Any, ...] = (app.age,)
+        arrival = app.serial
+        if says.application_sort_policy == "fair":
+            due = app.leaf.spec.guaranteed or {}
+            used = self.total_of(app, placeholders=False).items()
+            rank = tuple(sorted((n / (due.get(kind) or 1) for kind, n in used if n), reverse=True))
+            arrival = 0
+        ranks = (urgency, rank) if says.application_sort_priority else (rank, urgency)
+        return (*ranks, arrival)
+
+    def total_of(self, app: App, *, placeholders: bool) -> Resource:
+        result: Resource = {}
+        for placed in self.of(app):
+            if placed.spec.placeholder is placeholders:
+                result = add(result, placed.size)
+        return result
+
+    # -- gates
+
+    def may_run(self, app: App) -> bool:
+        return self.memo(("may run", app), lambda: self._may_run(app))
+
+    def _may_run(self, app: App) -> bool:
+        """Running ones always; an accepted one when there is a place for it everywhere."""
+        if app.state != "Accepted":
+            return app.state in LIVING
+        if app.leaf.says.application_sort_policy == "stateaware" and not self._is_next(app):
+            return False
+        if not self._is_counted(app):
+            for limit, apps in self.limits(app):
+                if 0 < limit.max_applications <= sum(map(self._is_counted, apps)):
+                    return False
+        for queue in app.leaf.up():
+            running = sum(self._has_place(other) for other in self.below(queue) if other is not app)
+            if 0 < queue.spec.max_applications <= running and not self._has_place(app):
+                return False
+        return True
+
+    def _is_next(self, app: App, *, surely: bool = False) -> bool:
+        """Whether a stateaware leaf may let the application start.
+
+        Whether an older one bars it whose gang is held is open: a held gang bars nobody.
+        """
+        for other in self.below(app.leaf):
+            older = other.state == "Accepted" and (other.age, other.serial) < (app.age, app.serial)
+            if other is not app and other.state == "Starting":
+                return False
+            asks = [ask for ask in self.waiting() if ask.app is other]
+            if older and asks and (surely or not all(map(self.is_held_back, asks))):
+                return False
+        return True
+
+    def _is_counted(self, app: App) -> bool:
+        return app.counts or self._keeps(app)
+
+    def _keeps(self, app: App) -> bool:
+        return any(kept.ask.app is app for kept in (*self.kept, *self.ending))
+
+    def _has_place(self, app: App) -> bool:
+        if app.state in ("Starting", "Running"):
+            return True
+        holds = bool(self.of(app)) or self._keeps(app)
+        return app.state in ("Accepted", "Resuming") and holds
+
+    def is_held(self, app: App) -> bool:
+        """Whether its placeholders wait for the admission of the gang."""
+        rest = self.unplaced(app)
+        return app.leaf.says.gang_admission == "hold" and not app.admitted and any(rest.values())
+
+    def unplaced(self, app: App) -> Resource:
+        rest = sub(app.spec.placeholder_ask, app.placed)
+        return {kind: max(0, n) for kind, n in rest.items()}
+
+    def blocked(self, ask: Ask) -> bool:
+        """Whether the rules of gangs keep a real ask from being placed plainly."""
+        if ask.spec.placeholder:
+            return False
+        if any(a.spec.placeholder for a in self.waiting() if a.app is ask.app):
+            return True
+        group = ask.spec.task_group
+        return any(p.spec.placeholder and p.spec.task_group == group for p in self.of(ask.app))
+
+    def bounds(self, ask: Ask, *, cluster: bool) -> Iterator[tuple[Resource, Resource]]:
+        """Yield each maximum, and what counts as used of it for this ask."""
+        for queue in ask.app.leaf.up():
+            if queue.parent is None:
+                if cluster:
+                    yield self.capacity, self.used(queue)
+            elif queue.spec.max is not None:
+                yield queue.spec.max, add(self.used(queue), self.claimed(queue, ask))
+        for limit, apps in self.limits(ask.app):
+            if limit.max_resources:
+                used: Resource = {}
+                for app in apps:
+                    for placed in self.of(app):
+                        used = add(used, placed.size)
+                yield limit.max_resources, used
+
+    def has_headroom(self, ask: Ask) -> bool:
+        cluster = not ask.spec.required_node
+        return all(
+            fits_in_max_undef(ask.size, sub_only_existing(most, used))
+            for most, used in self.bounds(ask, cluster=cluster)
+        )
+
+    def gate(self, ask: Ask) -> str:
+        """Say what stands against placing an ask, whatever the nodes are."""
+        if not self.may_run(ask.app):
+            return "its application may not run"
+        if ask.spec.placeholder and self.is_held(ask.app):
+            return "its gang is held"
+        if self.blocked(ask):
+            return "it waits for placeholders"
+        return "" if self.has_headroom(ask) else "a quota is used up"
+
+    # -- nodes
+
+    def keeps_of(self, ask: Ask) -> list[Kept]:
+        return [kept for kept in (*self.kept, *self.ending) if kept.ask is ask]
+
+    def admits(self, node: Node, ask: Ask) -> bool:
+        """Whether an ask may be placed on a node, if it has room."""
+        if ask.spec.required_node:
+            return ask.spec.required_node == node.id
+        mine = any(kept.node == node.id for kept in self.keeps_of(ask))
+        others = any(kept.node == node.id and kept.ask is not ask for kept in self.kept)
+        return node.ready and not node.drained and (mine or not others)
+
+    def score(self, node: Node) -> float:
+        free, share = self.free(node), 0.0
+        weights = {k: w for k, w in self.node_sort.weights.items() if w and k in node.capacity}
+        for kind, weight in weights.items():
+            share += weight * (1.0 - free.get(kind, 0) / node.capacity[kind])
+        share = share / sum(weights.values()) if weights else 0.0
+        return 1.0 - share if self.node_sort.policy == "binpacking" else share
+
+    def is_better(self, one: Node, two: Node) -> bool:
+        """Whether a node comes first, beyond what the last bit of a number may say."""
+        a, b = self.score(one), self.score(two)
+        return a < b - 1e-9 or (a == b and one.id < two.id)
+
+    def fitting(self, ask: Ask) -> list[Node]:
+        """Return the nodes that could take the ask now, the first choice first."""
+
+        def find() -> list[Node]:
+            nodes = [n for n in self.nodes.values() if fits_in(ask.size, self.free(n))]
+            nodes = [n for n in nodes if self.admits(n, ask)]
+            return sorted(nodes, key=lambda node: (self.score(node), node.id))
+
+        return self.memo(("fitting", ask), find)
+
+    def is_placeable(self, ask: Ask) -> bool:
+        return bool(self.fitting(ask)) and not self.gate(ask) and self.surely_runs(ask.app)
+
+    def surely_runs(self, app: App) -> bool:
+        aware = app.leaf.says.application_sort_policy == "stateaware" and app.state == "Accepted"
+        return self.may_run(app) and (not aware or self._is_next(app, surely=True))
+
+    def has_turn(self, ask: Ask) -> bool:
+        """Whether something must be decided for this ask, if nobody is before it."""
+        return self.memo(("turn", ask), lambda: self.is_placeable(ask) or self.must_admit(ask))
+
+    # -- gangs
+
+    def must_admit(self, ask: Ask) -> bool:
+        """Whether a gang is admitted at its turn, though admitted ones may take a place as well."""
+        app = ask.app
+        if not (ask.spec.placeholder and self.is_held(app) and self.surely_runs(app)):
+            return False
+        if app.lapsed is not None and any(self._goes_before(o, app) for o in self.waiting()):
+            return False
+        others = [o for o in self.apps.values() if o.admitted and not self._has_place(o)]
+        for queue in app.leaf.up():
+            coming = [other for other in others if queue in other.leaf.up()]
+            running = sum(map(self._has_place, self.below(queue)))
+            if coming and 0 < queue.spec.max_applications <= running + len(coming):
+                return False
+        for limit, apps in self.limits(app):
+            coming = [other for other in others if other in apps]
+            counted = sum(map(self._is_counted, apps))
+            if coming and 0 < limit.max_applications <= counted + len(coming):
+                return False
+        return self.has_room_for_all(app, claims=True)
+
+    def _goes_before(self, other: Ask, app: App) -> bool:
+        """Whether another gang that fits is held, behind which one that lapsed waits."""
+        o = other.app
+        if o is app or not other.spec.placeholder or not self.is_held(o) or not self.may_run(o):
+            return False
+        first = o.lapsed is None or o.lapsed <= (app.lapsed or 0)
+        return first and self.has_room_for_all(o, claims=False)
+
+    def has_room_for_all(self, app: App, *, claims: bool) -> bool:
+        """Whether each maximum on the way has room for what was never placed of a gang."""
+        need = {kind: n for kind, n in self.unplaced(app).items() if n}
+        for queue in app.leaf.up()[:-1]:
+            used = add(self.used(queue), self.claimed(queue))
+            used = add(used, self.promised(self.below(queue), app))
+            if not fits_in_max_undef(need, sub_only_existing(queue.spec.max, used)):
+                return False
+        for limit, apps in self.limits(app):
+            used = self.promised(apps, app) if claims else {}
+            for other in apps:
+                for placed in self.of(other):
+                    used = add(used, placed.size)
+            if not fits_in_max_undef(need, sub_only_existing(limit.max_resources or None, used)):
+                return False
+        return True
+
+    def promised(self, apps: list[App], but: App) -> Resource:
+        """What admitted gangs have not placed yet."""
+        result: Resource = {}
+        for app in apps:
+            waits = any(a.spec.placeholder for a in self.waiting() if a.app is app)
+            if app is not but and app.admitted and (app.state == "Accepted" or waits):
+                result = add(result, self.unplaced(app))
+        return result
+
+    def usable(self, ask: Ask) -> list[Placed]:
+        """Return the placeholders of the ask's group that were not asked back."""
+        if ask.spec.placeholder or not ask.spec.task_group:
+            return []
+        return [
+            p
+            for p in self.of(ask.app)
+            if p.spec.placeholder and not p.leaving and p.spec.task_group == ask.spec.task_group
+        ]
+
+    def may_swap(self, ask: Ask) -> bool:
+        waits = any(a.spec.placeholder for a in self.waiting() if a.app is ask.app)
+        return self.may_run(ask.app) and not waits and not ask.spec.placeholder
+
+    # -- preemption
+
+    def meeting(self, one: Queue, two: Queue) -> Queue:
+        return next(queue for queue in one.up() if queue in two.up())
+
+    def is_below_fence(self, ask: Ask, victim: Placed) -> bool:
+        """Whether the ask's way up to where both paths meet passes no fence."""
+        meet = self.meeting(ask.app.leaf, victim.app.leaf)
+        for queue in ask.app.leaf.up():
+            if queue is meet:
+                return True
+            most = sub_only_existing(
+                queue.spec.max, add(self.used(queue), self.claimed(queue, ask))
+            )
+            full = queue.spec.max is not None and not fits_in_max_undef(ask.size, most)
+            if queue.says.preemption_policy == "fence" or full:
+                return False
+        return False
+
+    def may_go(self, ask: Ask, victim: Placed) -> bool:
+        """Whether the rules let one allocation go for an ask, guarantees apart."""
+        mine, theirs = ask.app.leaf, victim.app.leaf
+        if victim.leaving or victim.spec.required_node or not match_any(victim.size, ask.size):
+            return False
+        if ask.spec.required_node:
+            here = victim.node == ask.spec.required_node
+            return here and victim.spec.priority <= ask.spec.priority
+        if mine is theirs or theirs.says.preemption_policy == "disabled":
+            return False
+        meet = self.meeting(mine, theirs)
+        urgent = _shown(ask.spec.priority, mine, meet) >= _shown(victim.spec.priority, theirs, meet)
+        source = self.source(ask)
+        own = any(q.spec.guaranteed for q in theirs.up()[: theirs.up().index(meet)])
+        inside = source is not mine and source in theirs.up() and not own
+        return urgent and self.is_below_fence(ask, victim) and not inside
+
+    def source(self, ask: Ask) -> Queue | None:
+        """Return the queue whose guarantee entitles the ask: its leaf, or the next above it."""
+        found = (q for q in ask.app.leaf.up() if q.spec.guaranteed)
+        return next(found, None)
+
+    def is_entitled(self, ask: Ask, victims: tuple[Placed, ...] | list[Placed] = ()) -> bool:
+        """Whether a guarantee has room for the ask, once these are gone."""
+        queue = self.source(ask)
+        if queue is None or not match_any(queue.spec.guaranteed, ask.size):
+            return False
+        used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue, ask))
+        for victim in victims:
+            used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
+        return fits_in_max_undef(ask.size, sub_only_existing(queue.spec.guaranteed, used))
+
+    def keeps_guarantee(self, ask: Ask, victims: list[Placed]) -> bool:
+        """Whether every queue that gives is above its guarantee before and not below it after."""
+        for victim in victims:
+            meet = self.meeting(ask.app.leaf, victim.app.leaf)
+            for queue in victim.app.leaf.up():
+                if queue is meet:
+                    break
+                gone: Resource = {}
+                for other in victims:
+                    if queue in other.app.leaf.up():
+                        gone = add(gone, other.size)
+                before = sub(self.used(queue), self.leaving(queue))
+                due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if gone.get(k)}
+                wanted = [kind for kind in due if ask.size.get(kind)] or list(due)
+                if due and not any(before.get(kind, 0) > due[kind] for kind in wanted):
+                    return False
+                after = sub(before, gone)
+                if any(before.get(kind, 0) >= n > after.get(kind, 0) for kind, n in due.items()):
+                    return False
+        return True
+
+    def makes_room(self, ask: Ask, node: Node, victims: list[Placed]) -> bool:
+        """Whether the ask fits when these and all that was asked back are gone."""
+        leaving = [p for p in self.placed.values() if p.leaving and not self._hands_over(p)]
+        free = self.free(node)
+        for placed in {p.uuid: p for p in (*victims, *leaving)}.values():
+            free = add(free, placed.size if placed.node == node.id else {})
+        for kept in self.kept:
+            spoken = kept.node == node.id and kept.ask is not ask
+            free = sub(free, kept.size if spoken and kept.speaks else {})
+        if not fits_in(ask.size, free):
+            return False
+        if ask.spec.required_node:
+            return True
+        for queue in ask.app.leaf.up():
+            used = sub(self.used(queue), self.leaving(queue))
+            used = used if queue.parent is None else add(used, self.claimed(queue, ask))
+            for victim in victims:
+                used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
+            most = self.capacity if queue.parent is None else queue.spec.max
+            if not fits_in_max_undef(ask.size, sub_only_existing(most, used)):
+                return False
+        return True
+
+    def _hands_over(self, placed: Placed) -> bool:
+        """Whether a real ask takes the place over, so that it does not come free."""
+        swap = self.swaps.get(placed.uuid)
+        return swap is not None and not swap.crosses
+
+    def victims_on(self, ask: Ask, node: Node) -> list[Placed] | None:
+        """Collect victims on one node, newest first; None where this simple way leads to none."""
+        chosen: list[Placed] = []
+        here = [p for p in self.placed.values() if p.node == node.id and self.may_go(ask, p)]
+        for victim in sorted(here, key=willing):
+            if chosen and self.makes_room(ask, node, chosen):
+                break
+            if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, victim]):
+                chosen.append(victim)
+        return chosen if chosen and self.makes_room(ask, node, chosen) else None
+
+    def may_preempt(self, ask: Ask) -> bool:
+        """Whether an ask may have others go now; quotas above may come free with them."""
+        claims = sum(kept.claims for kept in self.keeps_of(ask))
+        if not ask.spec.allow_preempt_other or claims >= ask.left or self.blocked(ask):
+            return False
+        held = ask.spec.placeholder and self.is_held(ask.app)
+        limits_fit = all(
+            fits_in_max_undef(
+                ask.size, sub_only_existing(limit.max_resources or None, self._by(apps))
+            )
+            for limit, apps in self.limits(ask.app)
+        )
+        return self.may_run(ask.app) and not held and limits_fit
+
+    def _by(self, apps: list[App]) -> Resource:
+        used: Resource = {}
+        for app in apps:
+            for placed in self.of(app):
+                used = add(used, placed.size)
+        return used
+
+    def preemption_delay(self, ask: Ask) -> int:
+        return ask.app.leaf.says.preemption_delay_ns or self.settings.preemption_delay_ns
+
+    def waited_for_preemption(self, ask: Ask) -> bool:
+        return self.now >= ask.created + self.preemption_delay(ask)
+
+    def could_preempt(self, ask: Ask) -> bool:
+        """Whether somebody can surely go for an ask: one node, its willing work, newest first."""
+        if not self.may_preempt(ask) or self.fitting(ask) or not self.surely_runs(ask.app):
+            return False
+        if ask.spec.required_node:
+            nodes = [n for n in self.nodes.values() if n.id == ask.spec.required_node]
+        elif self.config.preemption_enabled and self.is_entitled(ask) and ask.left == 1:
+            nodes = [n for n in self.nodes.values() if n.ready and not n.drained]
+            nodes = [n for n in nodes if all(k.claims for k in self.kept if k.node == n.id)]
+        else:
+            return False
+        return any(
+            fits_in(ask.size, n.capacity) and self.victims_on(ask, n) is not None for n in nodes
+        )
+
+
+def _rank_of_ask(ask: Ask) -> tuple[int, ...]:
+    return (-ask.spec.priority, ask.created, ask.sequence)
+
+
+def _exceeds(left: Resource, right: Resource) -> bool:
+    rest = sub(left, right).values()
+    return any(rest) and all(n >= 0 for n in rest)
+
+
+def _shown(priority: int, leaf: Queue, top: Queue | None) -> int:
+    """Carry a priority up to a queue: each on the way adds its offset, or fences."""
+    for queue in leaf.up():
+        if queue is top:
+            break
+        offset = queue.says.priority_offset
+        priority = offset if queue.says.priority_fence else priority + offset
+    return priority
+
+
+def willing(placed: Placed) -> tuple[Any, ...]:
+    return (not placed.spec.allow_preempt_self, placed.spec.originator, -placed.created)

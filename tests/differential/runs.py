@@ -1,0 +1,139 @@
+"""Running scripts under the judge, and making a failing one small."""
+
+import copy
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
+from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
+from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.simulator import Simulator
+
+from .judge import Judge
+from .scripts import Script
+
+
+class Follower:
+    """Hands the facts to the judge, in their order, and tells it when the core is at rest."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self._news = 0
+        """The last revision that no proposal made."""
+        self._since_rest = False
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT:
+            self._follow(simulator, delivery)
+        if is_callback(delivery.mailbox):
+            self.judge.hear(delivery.message)
+        if not simulator._channels and self._since_rest:
+            self._since_rest = False
+            self.judge.now = simulator.now_ns
+            self.judge.rest()
+
+    def _follow(self, simulator: Simulator, delivery: Delivery) -> None:
+        judge, message = self.judge, delivery.message
+        judge.now = simulator.now_ns
+        self._since_rest = True
+        is_plan = isinstance(message, ProposeAllocations | ReportWaiting)
+        as_of = message.as_of if isinstance(message, ProposeAllocations) else None
+        judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
+        for appended in _appended(simulator, Cause(delivery.mailbox, delivery.step)):
+            judge.revision = appended.first_revision - 1
+            for fact in appended.facts:
+                judge.follow(fact)
+            if not is_plan:
+                self._news = appended.first_revision + len(appended.facts) - 1
+
+
+def _appended(simulator: Simulator, cause: Cause) -> list[FactsAppended]:
+    """Return what Context recorded while it handled the message that is the cause."""
+    return [
+        envelope.message
+        for (_, to), queue in simulator._channels.items()
+        if to == EVENT_PUBLISHER
+        for _, envelope in queue
+        if envelope.cause == cause and isinstance(envelope.message, FactsAppended)
+    ]
+
+
+class Verdict(NamedTuple):
+    difference: str
+    """Empty where there is none."""
+    checks: Counter[str]
+    undecided: Counter[str]
+
+
+def judged(script: Script, topology: TopologyName, seed: int = 0) -> Verdict:
+    """Run a script once; the seed chooses how its messages interleave.
+
+    With some seeds few decisions are made in one plan, so that what is left over of one shows.
+    """
+    scenario = parse_scenario(json.dumps(script), "script.yaml")
+    if seed % 6 == 1:
+        few = replace(scenario.settings, cycle_max=1 + seed % 3, inflight_max=1 + seed % 2)
+        scenario = replace(scenario, settings=few)
+    judge = Judge(scenario.settings)
+    judge.is_fused = topology == "fused"
+    options = RunOptions(
+        seeds=(seed,), topology=topology,
+        checkers=lambda: (*default_checkers(), Follower(judge)),
+    )  # fmt: skip
+    outcome = run_scenario(scenario, options)
+    difference = "; ".join(map(str, (failure.actual for failure in outcome.failures)))
+    return Verdict(difference, judge.checks, judge.undecided)
+
+
+def kind_of(difference: str) -> str:
+    """Say what is alike in differences: the words without names, numbers and where it was."""
+    words = re.sub(r"; repeat:.*|\[.*?\]", "", difference)
+    return re.sub(r"[\w./-]*\d[\w./-]*|root[.\w]*", "_", words)[:100]
+
+
+def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
+    """Leave out what the difference does not need: steps, larger parts first, then single words."""
+    steps = list(script["steps"])
+    size = max(1, len(steps) // 2)
+    while size:
+        at = 0
+        while at < len(steps):
+            fewer = steps[:at] + steps[at + size :]
+            if fewer and _still(fails, {**script, "steps": fewer}):
+                steps = fewer
+            else:
+                at += size
+        size //= 2
+    small = copy.deepcopy({**script, "steps": steps})
+    for holder, key in list(_words(small)):
+        if key in holder:
+            kept = holder.pop(key)
+            if not _still(fails, small):
+                holder[key] = kept
+    return small
+
+
+def _still(fails: Callable[[Script], bool], script: Script) -> bool:
+    try:
+        return fails(script)
+    except ScenarioError:
+        return False
+
+
+def _words(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield every entry of every mapping below, outer ones first."""
+    if isinstance(value, dict):
+        for key in sorted(value):
+            yield value, key
+            yield from _words(value.get(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _words(item)

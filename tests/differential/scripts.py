@@ -1,0 +1,379 @@
+"""Scripts drawn at random, in the words of scenario files.
+
+A script is a mapping with the keys of a scenario file, so it can be saved, read and run like any
+other. Sizes are small and few, so that quotas, nodes and gangs meet.
+"""
+
+import json
+from contextlib import suppress
+from functools import cache
+from random import Random
+from typing import Any, TypeVar
+
+import yaml
+
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.errors import ConfigError
+
+T = TypeVar("T")
+
+
+class _Dumper(yaml.CSafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - as the library calls it
+        return True
+
+
+Script = dict[str, Any]
+TREES = 100
+USERS = ("ann", "bob", "cid")
+GROUPS = (["dev"], ["ops", "dev"], ["none"])
+SIZES = (
+    {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 2000, "memory": 5},
+    {"vcore": 1000, "memory": 10}, {"memory": 8}, {"vcore": 4000}, {"vcore": 1000, "gpu": 1},
+)  # fmt: skip
+NODES = (
+    {"vcore": 4000, "memory": 30}, {"vcore": 4000, "memory": 20}, {"vcore": 6000, "memory": 20},
+    {"vcore": 8000, "memory": 40, "gpu": 2}, {"vcore": 3000},
+)  # fmt: skip
+NODE_ORDERS: tuple[dict[str, Any], ...] = (
+    {"type": "binpacking"},
+    {"type": "fair", "resourceweights": {"vcore": 1.0}},
+    {"type": "binpacking", "resourceweights": {"memory": 2.0, "gpu": 0.5, "vcore": 0.0}},
+)
+
+
+class Draw:
+    """Choices; of Python's generator `random()` alone is the same in every version."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)  # noqa: S311 - a repeatable draw, no secret
+
+    def of(self, items: "tuple[T, ...] | list[T]") -> T:
+        return items[int(self._random.random() * len(items))]
+
+    def whole(self, low: int, high: int) -> int:
+        return low + int(self._random.random() * (high - low + 1))
+
+    def once_in(self, times: int) -> bool:
+        return self._random.random() * times < 1
+
+
+class Queues:
+    """Draws configurations of one tree of queues."""
+
+    def __init__(self, theme: str, number: int) -> None:
+        self.draw = Draw(number)
+        self.theme = theme
+        self.leaves: list[tuple[str, str]] = []
+        """Paths with sort policies, of the last configuration."""
+        draw, names = self.draw, "abc"[: self.draw.whole(1, 3)]
+        self.shape = {
+            name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(3) else None
+            for name in names
+        }
+
+    def config(self) -> dict[str, Any]:
+        """Draw the properties of the tree until they are a valid configuration."""
+        while True:
+            self.leaves = []
+            root = self._queue("root", self.shape, "")
+            partition: dict[str, Any] = {"name": "default", "queues": [root]}
+            if self.draw.once_in(2):
+                partition["nodesortpolicy"] = dict(self.draw.of(NODE_ORDERS))
+            if self.draw.once_in(8):
+                partition["preemption"] = {"enabled": False}
+            elif self.draw.once_in(3):
+                partition["preemption"] = {"quotapreemptionenabled": True}
+            config = {"partitions": [partition]}
+            with suppress(ConfigError):
+                parse_config(json.dumps(config))
+                return config
+
+    def _queue(self, name: str, children: Any, above: str) -> dict[str, Any]:
+        draw, path = self.draw, f"{above}.{name}" if above else name
+        queue: dict[str, Any] = {"name": name}
+        properties: dict[str, str] = {}
+        if not above:
+            queue["submitacl"] = "*"
+        else:
+            queue |= self._bounds()
+        if children:
+            if draw.once_in(3):
+                properties["queue.sort.policy"] = "fifo"
+            queue["queues"] = [self._queue(sub, below, path) for sub, below in children.items()]
+        else:
+            policy = draw.of(("fifo", "fifo", "fair", "fair", "stateaware"))
+            if self.theme == "gangs" and policy == "fair":
+                policy = "fifo"
+            properties["application.sort.policy"] = policy
+            self.leaves.append((path, policy))
+            if draw.once_in(8):
+                properties["gang.admission"] = "immediate"
+            if self.theme == "preempt" or draw.once_in(3):
+                properties["preemption.delay"] = draw.of(("1s", "5s", "20s"))
+        properties |= self._properties()
+        if properties:
+            queue["properties"] = properties
+        if draw.once_in(5):
+            queue["limits"] = self._limits()
+        return queue
+
+    def _bounds(self) -> dict[str, Any]:
+        draw, bounds = self.draw, {}
+        resources: dict[str, Any] = {}
+        if draw.once_in(2 if self.theme == "preempt" else 3):
+            resources["guaranteed"] = {"vcore": draw.of((2, 4, 6))}
+            if draw.once_in(4):
+                resources["guaranteed"]["memory"] = "10"
+        if draw.once_in(3):
+            resources["max"] = {"vcore": draw.of((3, 4, 6, 8))}
+        if resources:
+            bounds["resources"] = resources
+        if draw.once_in(6):
+            bounds["maxapplications"] = draw.of((1, 2, 3))
+        return bounds
+
+    def _properties(self) -> dict[str, str]:
+        draw, properties = self.draw, {}
+        rare = 4 if self.theme == "preempt" else 8
+        if draw.once_in(6):
+            properties["application.sort.priority"] = "disabled"
+        if draw.once_in(8):
+            properties["priority.policy"] = "fence"
+        if draw.once_in(6):
+            properties["priority.offset"] = draw.of(("1", "2", "-1"))
+        if draw.once_in(rare * 2):
+            properties["preemption.policy"] = draw.of(("fence", "disabled"))
+        if draw.once_in(rare):
+            properties["quota.preemption.delay"] = "10s"
+        return properties
+
+    def _limits(self) -> list[dict[str, Any]]:
+        draw, limits = self.draw, []
+        for whom in (
+            {"users": [draw.of(USERS)]},
+            {"groups": [draw.of(("dev", "ops"))]},
+            {"users": ["*"]},
+        ):
+            if draw.once_in(2):
+                limit: dict[str, Any] = {"limit": "drawn", **whom}
+                kind = draw.whole(0, 2)
+                if kind != 1:
+                    limit["maxresources"] = {"vcore": draw.of((2, 3, 5))}
+                if kind != 0:
+                    limit["maxapplications"] = draw.of((1, 2))
+                limits.append(limit)
+        return limits
+
+
+@cache
+def drawn_queues(
+    theme: str, number: int
+) -> tuple[tuple[dict[str, Any], ...], list[tuple[str, str]]]:
+    """Return a configuration, some that may replace it, and the leaves with their policies."""
+    queues = Queues(theme, number)
+    first = queues.config()
+    leaves = list(queues.leaves)
+    return (first, queues.config(), queues.config()), leaves
+
+
+class Writer:
+    """Writes one script; what is named lives or lived, so that steps meet."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = Draw(seed)
+        self.steps: list[dict[str, Any]] = []
+        self.theme = self.draw.of(("order", "gangs", "preempt"))
+        self.apps: dict[str, bool] = {}
+        """With whether each is a gang."""
+        self.keys: list[tuple[str, str]] = []
+        self.nodes: list[str] = []
+        self.configs, self.leaves = drawn_queues(self.theme, self.draw.whole(1, TREES))
+        self.manual = self.draw.once_in(2)
+
+    # -- steps
+
+    def say(self, step: str, fields: Any) -> None:
+        self.steps.append({step: fields})
+
+    def node(self) -> None:
+        name = f"n{len(self.nodes) + 1}"
+        self.nodes.append(name)
+        fields: dict[str, Any] = {"id": name, "capacity": self.draw.of(NODES)}
+        if self.draw.once_in(8):
+            fields["occupied"] = {"vcore": 1000}
+        self.say("create_node", fields)
+
+    def app(self) -> None:
+        draw, name = self.draw, f"app-{len(self.apps) + 1}"
+        leaf, policy = draw.of(self.leaves)
+        fields: dict[str, Any] = {
+            "id": name, "queue": leaf, "user": draw.of(USERS), "groups": draw.of(GROUPS),
+        }  # fmt: skip
+        gang = policy != "fair" and draw.once_in(2 if self.theme == "gangs" else 5)
+        self.apps[name] = gang
+        if gang:
+            self._gang(fields)
+            return
+        if draw.once_in(12):
+            fields["timeout"] = "40s"
+        self.say("add_app", fields)
+
+    def _gang(self, fields: dict[str, Any]) -> None:
+        draw, count, size = self.draw, self.draw.whole(1, 4), self.draw.of(SIZES)
+        name = fields["id"]
+        fields["placeholder_ask"] = {kind: n * count for kind, n in size.items()}
+        fields["style"] = draw.of(("Soft", "Soft", "Hard"))
+        if draw.once_in(3):
+            fields["timeout"] = draw.of(("10s", "30s", "70s"))
+        self.say("add_app", fields)
+        if draw.once_in(6):
+            return
+        asks: list[dict[str, Any]] = [
+            {
+                "key": f"{name}-ph",
+                "count": count,
+                "resource": size,
+                "task_group": "tg",
+                "placeholder": True,
+            }
+        ]
+        if draw.once_in(3):
+            asks.append({"key": f"{name}-driver", "resource": draw.of(SIZES)})
+        if draw.once_in(2):
+            mine = size if draw.once_in(2) else draw.of(SIZES)
+            asks.append(
+                {"key": f"{name}-real", "count": count, "resource": mine, "task_group": "tg"}
+            )
+        for ask in asks:
+            if priority := draw.of((0, 0, 0, 1)):
+                ask["priority"] = priority
+            self._say_ask(name, ask)
+
+    def _say_ask(self, app: str, ask: dict[str, Any]) -> None:
+        count = ask.get("count")
+        names = [ask["key"]] if count is None else [f"{ask['key']}-{i}" for i in range(count)]
+        self.keys += [(app, key) for key in names]
+        self.say("ask", {"app": app, **ask})
+
+    def ask(self) -> None:
+        draw, app = self.draw, self.draw.of(list(self.apps))
+        ask: dict[str, Any] = {"key": f"k{len(self.keys)}", "resource": draw.of(SIZES)}
+        if draw.once_in(2):
+            ask["count"] = draw.whole(1, 5)
+        elif draw.once_in(6):
+            ask["max_allocations"] = draw.whole(2, 3)
+        if draw.once_in(3):
+            ask["priority"] = draw.of((1, 2, -1))
+        if self.apps[app] and draw.once_in(3):
+            ask["task_group"] = "tg"
+        if draw.once_in(12) and self.nodes:
+            ask["required_node"] = draw.of(self.nodes)
+        if draw.once_in(5):
+            ask["preemption"] = draw.of(({"allow_self": False}, {"allow_other": False}))
+        if draw.once_in(10):
+            ask["originator"] = True
+        if draw.once_in(15):
+            ask["timeout"] = "20s"
+        if draw.once_in(10):
+            ask["tags"] = {"creationTime": draw.of(("1767225500", "1767225590"))}
+        self._say_ask(app, ask)
+
+    def release(self) -> None:
+        if self.keys:
+            app, key = self.draw.of(self.keys)
+            self.say(
+                "release", {"app": app, "key": key} if not self.draw.once_in(8) else {"app": app}
+            )
+
+    def cancel(self) -> None:
+        if self.keys:
+            app, key = self.draw.of(self.keys)
+            self.say("release_ask", {"app": app, "key": key})
+
+    def remove(self) -> None:
+        app = self.draw.of(list(self.apps))
+        self.say("remove_app", app)
+        self.apps.pop(app)
+        self.apps[f"gone-{len(self.steps)}"] = False
+        self.keys = [item for item in self.keys if item[0] != app]
+
+    def about_node(self) -> None:
+        draw = self.draw
+        if self.nodes:
+            what = draw.of(
+                ("drain_node", "undrain_node", "undrain_node", "remove_node", "update_node")
+            )
+            node = draw.of(self.nodes)
+            if what == "update_node":
+                self.say(what, {"id": node, "capacity": draw.of(NODES)})
+            else:
+                self.say(what, node)
+
+    def wait(self) -> None:
+        self.say(
+            "advance",
+            self.draw.of(("1s", "3s", "3s", "6s", "16s", "21s", "35s", "61s", "16m", "61m")),
+        )
+
+    def confirm(self) -> None:
+        if self.manual:
+            self.say("confirm", "all")
+
+    def reload(self) -> None:
+        self.say("config", self.draw.of(self.configs))
+
+    def bind(self) -> None:
+        if self.nodes:
+            key = f"b{len(self.keys)}"
+            app = self.draw.of(list(self.apps))
+            self.keys.append((app, key))
+            self.say(
+                "bind",
+                {
+                    "app": app,
+                    "key": key,
+                    "node": self.draw.of(self.nodes),
+                    "resource": self.draw.of(SIZES),
+                },
+            )
+
+    def together(self) -> None:
+        """Several at once, so that decisions and news cross."""
+        steps, self.steps = self.steps, []
+        for _ in range(self.draw.whole(2, 4)):
+            self.draw.of(
+                (self.ask, self.ask, self.release, self.confirm, self.about_node, self.node)
+            )()
+        if self.steps:
+            steps.append({"together": self.steps})
+        self.steps = steps
+
+    def script(self, name: str) -> Script:
+        for _ in range(self.draw.whole(1, 3)):
+            self.node()
+        for _ in range(self.draw.whole(2, 4)):
+            self.app()
+        often = (self.ask,) * 6 + (self.release, self.wait, self.wait, self.app, self.confirm)
+        seldom = (
+            self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind, self.together,
+            self.confirm, self.app,
+        )  # fmt: skip
+        for _ in range(self.draw.whole(8, 22)):
+            self.draw.of(seldom if self.draw.once_in(3) else often)()
+        script: Script = {"name": name, "queues": self.configs[0]}
+        if self.manual:
+            script["rm"] = {"confirm": "manual"}
+        return {**script, "steps": self.steps}
+
+
+def drawn_script(seed: int) -> Script:
+    return Writer(seed).script(f"script {seed}")
+
+
+def written(script: Script) -> str:
+    """Write a script as a scenario file."""
+    text: str = yaml.dump(
+        script, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120
+    )
+    return text
