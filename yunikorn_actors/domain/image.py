@@ -187,7 +187,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
     for allocation in app.allocations.values():
         write(books_of(app, allocation), allocation.resource)
         write(leaving_books(app, allocation), allocation.resource)
-    state.allocation_count += len(app.allocations)
+    state.owners.update(dict.fromkeys(app.allocations, app.id))
 
 
 def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
