@@ -340,7 +340,12 @@ class Fair:
     ) -> None:
         """Nothing goes in vain: what is on its way, and not spoken for, makes no room for it."""
         going: dict[str, Sizes] = {}
+        leaf = state.queues[fact.beneficiary.queue]
         for item in victims_of(state, fact):
+            giver = state.applications[item.spec.application_id].queue
+            if any(queue in giver.lineage for queue in entitlement(leaf)):
+                # It goes for the guarantee that both live on, whatever room there is.
+                return
             charge(going.setdefault(item.node_id, {}), item.resource)
         for id_, room in rooms.items():
             held = state.nodes[id_].reservations.values()
