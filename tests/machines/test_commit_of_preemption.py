@@ -224,7 +224,7 @@ class Driver:
             written.state.name,
             rm_id="rm-1",
             epoch=1,
-            plans=False,
+            commit=None,
             reports=False,
             has_predicates=False,
             has_preemption_predicates=False,

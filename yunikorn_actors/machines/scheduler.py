@@ -13,16 +13,13 @@ from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.machines.asking import Asking
-from yunikorn_actors.machines.explaining import explanation
-from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send, SetTimer
+from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
+from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, Message, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
-from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.reserver import NEVER_NS
 
 
 class Scheduler:
@@ -41,31 +38,24 @@ class Scheduler:
         self._address = scheduler_address(partition, epoch, life)
         self._partition = partition
         self._epoch = epoch
-        self._settings = settings
         self.replica = PartitionState(partition)
-        self.planner = Planner(
+        self.loop = PlanningLoop(
             self.replica,
-            life,
+            self._commit,
+            address=self._address,
+            timer="planning",
+            epoch=epoch,
+            life=life,
+            rm_id=rm_id,
             reports=reports,
-            reservation_delay_ns=settings.reservation_delay_ns,
-            preemption_delay_ns=settings.preemption_delay_ns,
+            has_predicates=has_predicates,
+            has_preemption_predicates=has_preemption_predicates,
+            settings=settings,
         )
-        self._asking: Asking | None = None
-        if has_predicates or has_preemption_predicates:
-            self._asking = Asking(
-                self.planner,
-                rm_id=rm_id,
-                partition=partition,
-                epoch=epoch,
-                reply_to=self._address,
-                has_predicates=has_predicates,
-                has_preemption_predicates=has_preemption_predicates,
-            )
+        self.planner = self.loop.planner
         self.rejections: dict[str, int] = {}
-        self._cycle_is_coming = False
         self._now_ns = 0
         """The time of the message being handled."""
-        self._due_ns = NEVER_NS
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         self._now_ns = now_ns
@@ -75,7 +65,7 @@ class Scheduler:
         return {
             "replica": snapshot(self.replica),
             "in_flight": self.planner.unsettled,
-            "asking": None if self._asking is None else self._asking.canonical_state(),
+            "asking": self.loop.canonical_asking(),
             "rejections": dict(sorted(self.rejections.items())),
         }
 
@@ -91,7 +81,7 @@ class Scheduler:
             )
         restore(self.replica, message.image)
         self.planner.adopt()
-        return [*self._next_report(), *self._next_cycle()]
+        return [*self._next_report(), *self.loop.next_cycle()]
 
     def _on_facts_appended(self, message: s.FactsAppended) -> list[Effect]:
         replica, planner = self.replica, self.planner
@@ -103,68 +93,41 @@ class Scheduler:
         for fact in message.facts:
             replica.apply(fact)
             planner.observe(fact)
-        return [*self._next_report(), *self._next_cycle()]
+        return [*self._next_report(), *self.loop.next_cycle()]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was settled twice")
         self.planner.reject(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
-        return self._next_cycle()
+        return self.loop.next_cycle()
 
     def _on_run_cycle(self, _: s.RunCycle) -> list[Effect]:
-        self._cycle_is_coming = False
-        room = self._settings.inflight_max - self.planner.in_flight_count
-        proposals = self.planner.plan(min(self._settings.cycle_max, room), self._now_ns)
-        questions: list[Effect] = []
-        if self._asking is not None:
-            proposals, questions = self._asking.put(proposals)
-        return [
-            *self._propose(proposals),
-            *questions,
-            *self._next_report(),
-            *self._next_cycle(),
-            *self._next_timer(),
-        ]
+        return self.loop.run_cycle(self._now_ns)
 
-    def _propose(self, proposals: list[Proposal]) -> list[Effect]:
+    def _on_checked(self, message: p.Checked) -> list[Effect]:
+        return self.loop.on_checked(message, self._now_ns)
+
+    def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
+        return self.loop.on_denials_lifted()
+
+    def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
+        return self.loop.on_planning_due()
+
+    def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
+        return [Send(to=CONTEXT, message=self.loop.explain(message))]
+
+    def _commit(self, proposals: list[Proposal], _now_ns: int) -> list[Effect]:
+        """Propose; the answers come as facts, or as refusals."""
         if not proposals:
-            return []
+            return self._next_report()
         message = s.ProposeAllocations(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
             proposals=tuple(proposals),
         )
-        return [Send(to=CONTEXT, message=message)]
-
-    def _on_checked(self, message: p.Checked) -> list[Effect]:
-        assert self._asking is not None
-        proposal = self._asking.answered(message, self._now_ns)
-        if proposal is not None:
-            return self._propose([proposal])
-        return [*self._next_report(), *self._next_cycle(), *self._next_timer()]
-
-    def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
-        self.planner.denials.lift_all()
-        return self._next_cycle()
-
-    def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
-        answer = explanation(self.planner, self._epoch, message)
-        return [Send(to=CONTEXT, message=answer)]
-
-    def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
-        self.planner.reserving_is_stale = True
-        return self._next_cycle()
-
-    def _next_timer(self) -> list[Effect]:
-        """Come back when something comes of age; a timer that comes too early does no harm."""
-        due_ns = self.planner.due_ns
-        if due_ns in {NEVER_NS, self._due_ns}:
-            return []
-        self._due_ns = due_ns
-        due = s.PlanningDue(partition=self._partition, epoch=self._epoch)
-        return [SetTimer(name="planning", due_ns=due_ns, message=due)]
+        return [Send(to=CONTEXT, message=message), *self._next_report()]
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
@@ -180,14 +143,6 @@ class Scheduler:
             crowds=crowds,
         )
         return [Send(to=CONTEXT, message=report)]
-
-    def _next_cycle(self) -> list[Effect]:
-        full = self.planner.in_flight_count >= self._settings.inflight_max
-        if self._cycle_is_coming or full or not self.planner.has_work:
-            return []
-        self._cycle_is_coming = True
-        cycle = s.RunCycle(partition=self._partition, epoch=self._epoch)
-        return [Send(to=self._address, message=cycle)]
 
 
 SchedulerInbox = (

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain.ids import scheduler_of
-from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.applications import (
     add_application,
@@ -63,9 +62,9 @@ class Context:
                 for name, partition in sorted(self.partitions.items())
             },
             "asking": {
-                name: partition.asking.canonical_state()
+                name: partition.loop.canonical_asking()
                 for name, partition in sorted(self.partitions.items())
-                if partition.asking is not None
+                if partition.loop is not None and partition.loop.asking is not None
             },
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,
@@ -269,52 +268,21 @@ class Context:
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself: what needs nobody's word cannot be refused."""
-        partition = self._estate.current(message.partition, message.epoch)
-        if partition is None or partition.planner is None:
-            return []
-        partition.cycle_is_coming = False
-        settings = self._estate.settings
-        room = settings.inflight_max - len(partition.planner.in_flight)
-        proposals = partition.planner.plan(min(settings.cycle_max, room), now_ns)
-        questions: list[Effect] = []
-        if partition.asking is not None:
-            proposals, questions = partition.asking.put(proposals)
-        return [*self._commit_own(partition, proposals, now_ns), *questions]
-
-    def _commit_own(
-        self, partition: Partition, proposals: list[Proposal], now_ns: int
-    ) -> list[Effect]:
-        """Commit what the partition's own planner decided, or found out."""
-        planner = partition.planner
-        assert planner is not None
-        work = self._estate.work(partition.rm_id, now_ns)
-        for proposal in proposals:
-            refusal = commit(work, partition, proposal)
-            if refusal is not None:
-                planner.reject(proposal.proposal_id)
-        return [*self._estate.finish(work, partition), *self._estate.next_timer(partition)]
+        loop = self._estate.loop_of(message)
+        return [] if loop is None else loop.run_cycle(now_ns)
 
     def _on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
-        if partition is None or partition.asking is None:
-            return []
-        proposal = partition.asking.answered(message, now_ns)
-        return self._commit_own(partition, [] if proposal is None else [proposal], now_ns)
+        loop = self._estate.loop_of(message)
+        return [] if loop is None else loop.on_checked(message, now_ns)
 
     def _on_denials_lifted(self, message: p.DenialsLifted, _: int) -> list[Effect]:
-        effects: list[Effect] = []
-        for partition in self.partitions.values():
-            if partition.planner is not None and partition.rm_id == message.rm_id:
-                partition.planner.denials.lift_all()
-                effects.extend(self._estate.next_cycle(partition))
-        return effects
+        own = (it for it in self.partitions.values() if it.rm_id == message.rm_id)
+        loops = (partition.loop for partition in own if partition.loop is not None)
+        return [effect for loop in loops for effect in loop.on_denials_lifted()]
 
     def _on_planning_due(self, message: s.PlanningDue, _: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
-        if partition is None or partition.planner is None:
-            return []
-        partition.planner.reserving_is_stale = True
-        return self._estate.next_cycle(partition)
+        loop = self._estate.loop_of(message)
+        return [] if loop is None else loop.on_planning_due()
 
     def _on_machine_failed(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
         return self._estate.replace(message, now_ns)

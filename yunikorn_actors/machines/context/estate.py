@@ -8,8 +8,10 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
 from yunikorn_actors.machines.context.asks import report_waiting
+from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
@@ -18,22 +20,21 @@ from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.work import Partition, Uuids, Work
-from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
     Send,
-    SetTimer,
     StartMachine,
     StopCore,
     StopMachine,
 )
+from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER
+from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured
-from yunikorn_actors.planning.reserver import NEVER_NS
 
 PARTITION_REMOVED = "PartitionRemoved"
 
@@ -78,8 +79,8 @@ class Estate:
                 report_crowds(work, partition, s.crowds_of(findings.take_crowds()))
         effects = work.effects()
         for partition in touched:
-            if self.partitions.get(partition.name) is partition:
-                effects.extend(self.next_cycle(partition))
+            if partition.loop is not None and self.partitions.get(partition.name) is partition:
+                effects.extend(partition.loop.next_cycle())
         return effects
 
     def confirm_warning_ns(self, partition: Partition) -> int:
@@ -107,25 +108,22 @@ class Estate:
             return None
         return partition
 
-    def next_timer(self, partition: Partition) -> list[Effect]:
-        """Come back when something that waits for time alone comes of age."""
-        planner = partition.planner
-        if planner is None or planner.due_ns in {NEVER_NS, partition.planning_due_ns}:
-            return []
-        partition.planning_due_ns = planner.due_ns
-        due = s.PlanningDue(partition=partition.name, epoch=partition.epoch)
-        name = f"planning/{partition.name}#{partition.epoch}"
-        return [SetTimer(name=name, due_ns=partition.planning_due_ns, message=due)]
+    def loop_of(self, message: s.RunCycle | s.PlanningDue | p.Checked) -> PlanningLoop | None:
+        """Return who plans for the partition of a message, if it lives and Context plans for it."""
+        partition = self.current(message.partition, message.epoch)
+        return None if partition is None else partition.loop
 
-    def next_cycle(self, partition: Partition) -> list[Effect]:
-        planner = partition.planner
-        if planner is None or partition.cycle_is_coming or not planner.has_work:
-            return []
-        if len(planner.in_flight) >= self.settings.inflight_max:
-            return []
-        partition.cycle_is_coming = True
-        cycle = s.RunCycle(partition=partition.name, epoch=partition.epoch)
-        return [Send(to=CONTEXT, message=cycle)]
+    def _commit_own(
+        self, partition: Partition, proposals: list[Proposal], now_ns: int
+    ) -> list[Effect]:
+        """Commit what the partition's own planner decided, on the truth it was decided on."""
+        assert partition.planner is not None
+        work = self.work(partition.rm_id, now_ns)
+        for proposal in proposals:
+            refusal = commit(work, partition, proposal)
+            if refusal is not None:
+                partition.planner.reject(proposal.proposal_id)
+        return self.finish(work, partition)
 
     def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
@@ -137,9 +135,8 @@ class Estate:
         id_ = message.application_id
         for name, partition in self.partitions.items():
             if message.partition in {"", name} and (not id_ or id_ in partition.state.applications):
-                if partition.planner is not None:
-                    answer = explanation(partition.planner, partition.epoch, message)
-                    return [Send(to=message.reply_to, message=answer)]
+                if partition.loop is not None:
+                    return [Send(to=message.reply_to, message=partition.loop.explain(message))]
                 assert partition.scheduler is not None
                 partition.explaining[message.reply_to] = message
                 return [Send(to=partition.scheduler, message=message)]
@@ -243,7 +240,7 @@ class Estate:
             full_name,
             rm_id=manager.rm_id,
             epoch=self._epoch,
-            plans=self._topology == "fused",
+            commit=self._commit_own if self._topology == "fused" else None,
             reports=manager.hears_states,
             has_predicates=manager.has_predicates,
             has_preemption_predicates=manager.has_preemption_predicates,

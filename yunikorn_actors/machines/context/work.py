@@ -6,13 +6,17 @@ the interface promises: rejected, released, new, then the states of applications
 work item by item and the resource manager still gets at most one message of each kind.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import (
@@ -36,7 +40,7 @@ class Partition:
         *,
         rm_id: str,
         epoch: int,
-        plans: bool,
+        commit: Callable[["Partition", list[Proposal], int], list[Effect]] | None,
         reports: bool,
         has_predicates: bool,
         has_preemption_predicates: bool,
@@ -47,34 +51,30 @@ class Partition:
         self.epoch = epoch
         self.life = 0
         """How many Schedulers it has had before this one."""
-        self.scheduler = None if plans else scheduler_address(name, epoch)
+        self.scheduler = None if commit is not None else scheduler_address(name, epoch)
         """Address of the Scheduler; None where Context plans by itself."""
         self.state = PartitionState(name)
+        self.loop: PlanningLoop | None = None
         self.planner: Planner | None = None
-        self.asking: Asking | None = None
-        if plans:
-            self.planner = Planner(
+        if commit is not None:
+            self.loop = PlanningLoop(
                 self.state,
+                partial(commit, self),
+                address=CONTEXT,
+                timer=f"planning/{name}#{epoch}",
+                epoch=epoch,
+                life=0,
+                rm_id=rm_id,
                 reports=reports,
-                reservation_delay_ns=settings.reservation_delay_ns,
-                preemption_delay_ns=settings.preemption_delay_ns,
+                has_predicates=has_predicates,
+                has_preemption_predicates=has_preemption_predicates,
+                settings=settings,
             )
-            if has_predicates or has_preemption_predicates:
-                self.asking = Asking(
-                    self.planner,
-                    rm_id=rm_id,
-                    partition=name,
-                    epoch=epoch,
-                    reply_to=CONTEXT,
-                    has_predicates=has_predicates,
-                    has_preemption_predicates=has_preemption_predicates,
-                )
-        self.planning_due_ns = 0
+            self.planner = self.loop.planner
         self.reports = reports
         """Whether its resource manager hears of container states."""
         self.explaining: dict[str, ExplainRequested] = {}
         """What its Scheduler was asked, by who waits for the answer."""
-        self.cycle_is_coming = False
         self.awaits_confirmation = False
         """A timer is armed for the releases that are not confirmed."""
         self.cleaning: dict[str, int] = {}

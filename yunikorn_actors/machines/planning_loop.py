@@ -1,0 +1,130 @@
+"""The planning loop: when a cycle runs, how much may be in flight, and when to come back.
+
+A Scheduler runs it on its replica, and in the fused topology Context runs it on the truth itself.
+They differ in one thing alone, which is given as `commit`: a Scheduler sends its decisions to
+Context, where others may have been faster; Context settles them on the spot.
+
+Whoever runs it settles what it committed with facts or `Planner.reject`, and calls `next_cycle`
+after anything that may let something else be decided. A cycle that runs for nothing does no harm;
+one that is missing lets asks wait for ever.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.asking import Asking
+from yunikorn_actors.machines.explaining import explanation
+from yunikorn_actors.machines.machine import Effect, Send, SetTimer
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import predicates as p
+from yunikorn_actors.messages import scheduling as s
+from yunikorn_actors.messages.queries import ExplainRequested, Explanation
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.reserver import NEVER_NS
+
+Commit = Callable[[list[Proposal], int], list[Effect]]
+"""Settle these decisions, or send them to be settled, now; also tell what the planner found out."""
+
+
+class PlanningLoop:
+    def __init__(
+        self,
+        state: PartitionState,
+        commit: Commit,
+        *,
+        address: str,
+        timer: str,
+        epoch: int,
+        life: int,
+        rm_id: str,
+        reports: bool,
+        has_predicates: bool,
+        has_preemption_predicates: bool,
+        settings: Settings,
+    ) -> None:
+        """Plan for one life of a partition; cycles and answers come to `address`."""
+        self.planner = Planner(
+            state,
+            life,
+            reports=reports,
+            reservation_delay_ns=settings.reservation_delay_ns,
+            preemption_delay_ns=settings.preemption_delay_ns,
+        )
+        self.asking: Asking | None = None
+        if has_predicates or has_preemption_predicates:
+            self.asking = Asking(
+                self.planner,
+                rm_id=rm_id,
+                partition=state.name,
+                epoch=epoch,
+                reply_to=address,
+                has_predicates=has_predicates,
+                has_preemption_predicates=has_preemption_predicates,
+            )
+        self._commit = commit
+        self._address = address
+        self._timer = timer
+        self._partition = state.name
+        self._epoch = epoch
+        self._settings = settings
+        self._cycle_is_coming = False
+        self._due_ns = NEVER_NS
+        """When the timer fires that is armed."""
+
+    def canonical_asking(self) -> dict[str, Any] | None:
+        return None if self.asking is None else self.asking.canonical_state()
+
+    # -- what makes it plan
+
+    def run_cycle(self, now_ns: int) -> list[Effect]:
+        """Decide as much as may be in flight; some of it waits for the resource manager's word."""
+        self._cycle_is_coming = False
+        room = self._settings.inflight_max - self.planner.in_flight_count
+        proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
+        questions: list[Effect] = []
+        if self.asking is not None:
+            proposals, questions = self.asking.put(proposals)
+        return [*self._commit(proposals, now_ns), *questions, *self._come_back()]
+
+    def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
+        """Go on with the proposal after a yes; a no has told the planner where else to look."""
+        assert self.asking is not None
+        proposal = self.asking.answered(message, now_ns)
+        decided = [] if proposal is None else [proposal]
+        return [*self._commit(decided, now_ns), *self._come_back()]
+
+    def on_denials_lifted(self) -> list[Effect]:
+        self.planner.denials.lift_all()
+        return self.next_cycle()
+
+    def on_planning_due(self) -> list[Effect]:
+        self.planner.reserving_is_stale = True
+        return self.next_cycle()
+
+    def explain(self, message: ExplainRequested) -> Explanation:
+        return explanation(self.planner, self._epoch, message)
+
+    # -- what comes next
+
+    def next_cycle(self) -> list[Effect]:
+        """Plan again if that may decide anything; at most one cycle is on its way."""
+        is_full = self.planner.in_flight_count >= self._settings.inflight_max
+        if self._cycle_is_coming or is_full or not self.planner.has_work:
+            return []
+        self._cycle_is_coming = True
+        cycle = s.RunCycle(partition=self._partition, epoch=self._epoch)
+        return [Send(to=self._address, message=cycle)]
+
+    def _come_back(self) -> list[Effect]:
+        return [*self.next_cycle(), *self._next_timer()]
+
+    def _next_timer(self) -> list[Effect]:
+        """Come back when something comes of age; a timer that comes too early does no harm."""
+        due_ns = self.planner.due_ns
+        if due_ns in {NEVER_NS, self._due_ns}:
+            return []
+        self._due_ns = due_ns
+        due = s.PlanningDue(partition=self._partition, epoch=self._epoch)
+        return [SetTimer(name=self._timer, due_ns=due_ns, message=due)]
