@@ -181,7 +181,8 @@ def _allocation(item: Allocation) -> dict[str, Any]:
     }
 
 
-def _history(history: UsageHistory) -> dict[str, Any]:
+def _history(exact: UsageHistory) -> dict[str, Any]:
+    history = exact.saturated()
     parts = {
         "used": history.used,
         "placeholder": history.placeholder,

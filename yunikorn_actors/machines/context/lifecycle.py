@@ -98,7 +98,7 @@ def sum_up(work: Work, partition: Partition, app: Application) -> None:
         state=app.state,
         submitted_ns=app.submitted_ns,
         started_ns=app.started_ns,
-        history=app.history,
+        history=app.history.saturated(),
         at_ns=work.now_ns,
     )
     work.record(partition, fact)
