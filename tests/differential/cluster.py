@@ -355,7 +355,9 @@ class Cluster:
     def _released(self, fact: f.AllocationReleased | f.SwapCompleted, uuid: str = "") -> None:
         gone = self.placed.pop(uuid or fact.uuid)
         if not any(p.spec.placeholder for p in self.placed.values() if p.app is gone.app):
-            gone.app.gang_since, gone.app.bare_since = None, fact.at_ns
+            gone.app.gang_since = None
+            if gone.spec.placeholder:
+                gone.app.bare_since = fact.at_ns
 
     def _swapped(self, fact: f.SwapCompleted) -> None:
         swap = self.swaps.pop(fact.placeholder)

@@ -229,7 +229,8 @@ class Judge(Model):
             for other in self.waiting():
                 first = other.app.state in LIVING and self.before(other, ask)
                 first = first and self.wants_node_kept(other) and not self.fitting(other)
-                unsure = other.app.leaf in self.moved
+                open_to = {name for _, name in self.could_keep(other)}
+                unsure = other.app.leaf in self.moved or open_to <= self.let_go.keys()
                 self.should(
                     "order", not first, f"{name}, but {_name(other)} comes first", unsure=unsure
                 )
