@@ -185,15 +185,16 @@ class Planner(View):
         return False
 
     def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:
-        """Admit the gang, and try its first placeholder at once: no ask comes in between."""
+        """Admit the gang, and try all of its placeholders at once: no ask comes in between.
+
+        So what it was admitted to is still there for each of them, however many a plan may hold.
+        """
         self.end_turn(app)
         admission = self.gangs.admit(self, app)
         if admission is not None:
             proposals.append(admission)
-            lanes = [app.leaf.lanes[shape, app.owner] for shape in app.piles]
-            heads = [app.piles[lane.shape][0] for lane in lanes if lane.is_open]
-            if heads:
-                self._try(app.leaf, min(heads)[1], proposals)
+            while (ask := app.first_placeholder()) is not None:
+                self._try(app.leaf, ask, proposals)
         self.tree.rekey(app.leaf)
         return admission is not None
 

@@ -173,6 +173,15 @@ class AppView:
     def age(self) -> tuple[int, int]:
         return (self.app.submitted_ns, self.app.serial)
 
+    def first_placeholder(self) -> AskView | None:
+        """Return the first placeholder that may be tried; real asks wait until there is none."""
+        if self.entry is None:
+            return None
+        lanes = self.leaf.lanes
+        heads = [pile[0] for shape, pile in self.piles.items() if lanes[shape, self.owner].is_open]
+        ask = min(heads)[1] if heads else None
+        return ask if ask is not None and ask.is_placeholder else None
+
     def held_key(self) -> tuple[object, ...]:
         """Where it stands among those held back: the oldest starts first in a stateaware leaf."""
         return self.age if self.leaf.is_stateaware else key_of(self)
