@@ -89,7 +89,7 @@ class Asking:
             return None
         reason = _objection(held, message)
         if reason:
-            self._planner.deny(held.proposal, reason, now_ns, _use_of(held.question))
+            self._planner.deny(held.proposal, reason, now_ns, _use_of(held))
             return None
         if isinstance(message, p.PreemptionPredicatesChecked):
             return self._with_further(held, message.response.index)
@@ -122,7 +122,10 @@ class Asking:
         return ask is None or bool(ask.shape.required_node)
 
     def _held_preemption(self, proposal: Preempt) -> _Held | None:
-        """Where nobody goes on the node itself, it has room, and the question is a plain one."""
+        """Where nobody goes on the node itself, it has room, and the question is a plain one.
+
+        So is it where the resource manager has no say in who goes: the node is only kept for now.
+        """
         key = proposal.beneficiary.key
         if not proposal.victims and proposal.beneficiary.rule is not PreemptionRule.GUARANTEE:
             return None
@@ -132,8 +135,8 @@ class Asking:
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
             return _Held(proposal, question, offer.further)
-        if not offer.keys and self._has_predicates:
-            return _Held(proposal, self._question(proposal, key, allocate=True))
+        if self._has_predicates:
+            return _Held(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None
 
     def _question(
@@ -171,10 +174,11 @@ def _takes_room(proposal: Placing) -> bool:
     return isinstance(proposal, Allocate)
 
 
-def _use_of(question: p.Question) -> Use:
-    if isinstance(question, p.CheckPreemptionPredicates):
-        return Use.PREEMPTING
-    return Use.PLACING if question.args.allocate else Use.KEEPING
+def _use_of(held: _Held) -> Use:
+    question = held.question
+    if isinstance(question, p.CheckPredicates) and question.args.allocate:
+        return Use.PLACING
+    return Use.PREEMPTING if isinstance(held.proposal, Preempt) else Use.KEEPING
 
 
 def _objection(held: _Held, message: p.Checked) -> str:
