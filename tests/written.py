@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import (
     ApplicationSpec,
     ApplicationState,
 )
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.invariants import violations
@@ -47,7 +48,7 @@ class Written:
         """Write facts that belong together, as one handler would."""
         for fact in facts:
             self.now_ns += 1
-            self.state.apply(fact)
+            apply(self.state, fact)
             self.planner.observe(fact)
         assert [] == violations(self.state)
         assert [] == contradictions(self.planner)

@@ -10,7 +10,8 @@ from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import STATE_LOG_MAX, ApplicationSpec, ApplicationState
-from yunikorn_actors.domain.partition import _APPLY, PartitionState
+from yunikorn_actors.domain.changes import _APPLY
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.snapshot import snapshot

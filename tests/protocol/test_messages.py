@@ -16,8 +16,8 @@ import pytest
 from msgspec import Struct
 from msgspec import inspect as types
 
+from yunikorn_actors.domain import changes
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain import partition
 from yunikorn_actors.machines import context, event_publisher, rm_proxy, scheduler
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.messages.base import Message
@@ -250,7 +250,7 @@ TABLES: dict[str, tuple[Any, Mapping[type, Any]]] = {
     "context": (context.ContextInbox, context.HANDLERS),
     "scheduler": (scheduler.SchedulerInbox, scheduler.HANDLERS),
     "event_publisher": (event_publisher.EventPublisherInbox, event_publisher.HANDLERS),
-    "partition": (f.Fact, partition._APPLY),
+    "partition": (f.Fact, changes._APPLY),
 }
 
 

@@ -16,9 +16,10 @@ from moves import Move, scripts
 from msgspec import Struct, msgpack
 from playing import Player
 from searching import Run
-from support import Lab, with_everything
+from support import Lab, facts_of, with_everything
 
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.image import image_of, restore
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.node import Node
@@ -223,25 +224,29 @@ def test_what_is_restored_goes_on_alike(topology: TopologyName) -> None:
     draw = Random(7)  # noqa: S311 - a repeatable workload, no secret
     facts = _facts_of(lab, draw)
     for fact in facts:
-        again.apply(fact)
+        apply(again, fact)
     assert snapshot(lab.state) == snapshot(again)
     assert len(facts) > 10, "vacuous: hardly anything happened"
 
 
+class Noted:
+    """What Context recorded since."""
+
+    def __init__(self) -> None:
+        self.facts: list[Any] = []
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        self.facts.extend(facts_of(simulator, delivery))
+
+
 def _facts_of(lab: Lab, draw: Random) -> list[Any]:
-    facts: list[Any] = []
-    apply = lab.state.apply
-
-    def note(fact: Any) -> None:
-        facts.append(fact)
-        apply(fact)
-
-    lab.state.apply = note  # type: ignore[method-assign]
+    noted = Noted()
+    lab.simulator._checkers = (*lab.simulator._checkers, noted)
     for number in range(10):
         lab.ask(f"k{number}", vcore=1 + int(draw.random() * 2))
         lab.release(draw.choice(("a", "b", *(f"k{other}" for other in range(number)))))
         lab.settle()
-    return facts
+    return noted.facts
 
 
 def test_an_amount_beyond_what_a_message_holds_is_no_obstacle() -> None:

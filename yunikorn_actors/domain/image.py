@@ -22,8 +22,9 @@ from yunikorn_actors.domain.application import (
     Timer,
 )
 from yunikorn_actors.domain.books import books_of, count_holding, relink, waiting, write
+from yunikorn_actors.domain.changes import apply
+from yunikorn_actors.domain.changes.gangs import take_in
 from yunikorn_actors.domain.config import PartitionConfig
-from yunikorn_actors.domain.gang_changes import take_in
 from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -145,14 +146,14 @@ def _restore_cluster(state: PartitionState, image: Image) -> None:
     if image["config"] is not None:
         state.config = convert(image["config"], PartitionConfig)
     for path, spec, queue_state, _ in image["queues"]:
-        state.apply(f.QueueAdded(path=path, spec=convert(spec, QueueSpec), at_ns=0))
+        apply(state, f.QueueAdded(path=path, spec=convert(spec, QueueSpec), at_ns=0))
         state.queues[path].state = QueueState(queue_state)
     for node in image["nodes"]:
         sizes = {name: node[name] for name in ("node_id", "capacity", "occupied", "attributes")}
         added = f.NodeAdded(**sizes, drained=node["drained"], ready=node["ready"], at_ns=0)
-        state.apply(added)
+        apply(state, added)
     for foreign in image["foreign"]:
-        state.apply(f.ForeignAllocationPut(**foreign, at_ns=0))
+        apply(state, f.ForeignAllocationPut(**foreign, at_ns=0))
 
 
 def _restore_places(state: PartitionState, image: Image) -> None:
@@ -168,8 +169,8 @@ def _restore_places(state: PartitionState, image: Image) -> None:
 
 def _restore_application(state: PartitionState, image: Image) -> None:
     spec = convert(image["spec"], ApplicationSpec)
-    state.apply(
-        f.ApplicationAdded(spec=spec, queue=image["queue"], serial=image["serial"], at_ns=0)
+    apply(
+        state, f.ApplicationAdded(spec=spec, queue=image["queue"], serial=image["serial"], at_ns=0)
     )
     app = state.applications[spec.application_id]
     if image["group"]:

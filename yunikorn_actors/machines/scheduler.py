@@ -9,6 +9,7 @@ short: at rest there is no message at all.
 from collections.abc import Callable
 from typing import Any
 
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
@@ -91,7 +92,7 @@ class Scheduler:
                 f"facts from revision {message.first_revision} on"
             )
         for fact in message.facts:
-            replica.apply(fact)
+            apply(replica, fact)
             planner.observe(fact)
         return [*self._next_report(), *self.loop.next_cycle()]
 

@@ -8,7 +8,7 @@ and for anything worse every actor of the process, those of the embedder include
 import queue
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import pykka
 
@@ -16,12 +16,40 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.machine import Effect, Machine, Replaceable, Send, report_of
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
+from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
-
-if TYPE_CHECKING:
-    from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
+
+
+class Here(threading.local):
+    """What the running thread is to the core."""
+
+    shell: "Shell | None" = None
+
+
+class System(Protocol):
+    """What an actor wants of the core that it is a part of."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def recorder(self) -> Recorder | None: ...
+
+    @property
+    def here(self) -> Here: ...
+
+    def carry_out(self, shell: "Shell", effect: Effect) -> None: ...
+
+    def decline(self, envelope: Envelope) -> None: ...
+
+    def fail(self, shell: "Shell", envelope: Envelope, error: BaseException) -> None: ...
+
+    def survive(self, shell: "Shell", envelope: Envelope, error: Exception) -> None: ...
+
+    def stopped_from_outside(self, shell: "Shell") -> None: ...
 
 
 class CallbackHolder:
@@ -67,7 +95,7 @@ class Mailbox:
 class Shell(pykka.ThreadingActor):
     def __init__(
         self,
-        system: "SchedulerCore",
+        system: System,
         address: str,
         holder: "Machine | CallbackHolder",
         step: int = 0,

@@ -7,16 +7,12 @@ ended has nothing left in its mailbox, so its books are closed and it can be for
 
 import threading
 import time
-from typing import TYPE_CHECKING
 
 import pykka
 
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import Envelope, is_callback_of
-from yunikorn_actors.runtime.shell import CallbackHolder, Shell
-
-if TYPE_CHECKING:
-    from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.shell import CallbackHolder, Shell, System
 
 
 class Shells:
@@ -28,9 +24,7 @@ class Shells:
         self._handled_by_forgotten = 0
         self._silent = False
 
-    def start(
-        self, system: "SchedulerCore", address: str, holder: Machine | CallbackHolder
-    ) -> bool:
+    def start(self, system: System, address: str, holder: Machine | CallbackHolder) -> bool:
         """Start an actor in the place of whoever is there; False when no more may be started."""
         with self._lock:
             if self._silent:

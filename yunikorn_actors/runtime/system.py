@@ -52,7 +52,7 @@ from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies
-from yunikorn_actors.runtime.shell import CallbackHolder, Shell
+from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
@@ -64,12 +64,6 @@ CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
 TRACE_TIMEOUT_S = 1.0
 """A disk has that long at least, whatever a callback has used up of the time to stop."""
-
-
-class _Here(threading.local):
-    """What the running thread is to the core."""
-
-    shell: Shell | None = None
 
 
 class SchedulerCore(Gateway):
@@ -90,7 +84,7 @@ class SchedulerCore(Gateway):
         self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
         """What machines were replaced for: the first of too many is why the core stops."""
         self.recorder: Recorder | None = None
-        self.here = _Here()
+        self.here = Here()
         self._topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),

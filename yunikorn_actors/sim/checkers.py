@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.decisions import wrongs
 from yunikorn_actors.domain.facts import ReservationDropped
 from yunikorn_actors.domain.invariants import violations
@@ -181,7 +182,7 @@ class DecisionChecker:
         """Those whose reservation has served, or moves: they have had their place by it."""
         for fact in message.facts:
             faults.extend(wrongs(replica, fact, had_place))
-            replica.apply(fact)
+            apply(replica, fact)
             if isinstance(fact, ReservationDropped):
                 had_place[fact.application_id] = None
         return faults

@@ -2,7 +2,7 @@
 
 Context writes them down, numbers them and applies them; every replica applies the same facts in the
 same order and is equal. A fact can be understood by itself, so that a reader without a replica (the
-event publisher, a person) needs no other; sums are the business of `PartitionState.apply`. Times
+event publisher, a person) needs no other; sums are the business of `changes.apply`. Times
 are given, never read.
 """
 

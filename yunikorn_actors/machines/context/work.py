@@ -11,6 +11,7 @@ from functools import partial
 
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
@@ -149,7 +150,7 @@ class Work:
 
     def record(self, partition: Partition, fact: Fact) -> None:
         """State a fact: it is true from here on."""
-        partition.state.apply(fact)
+        apply(partition.state, fact)
         if partition.planner is not None:
             partition.planner.observe(fact)
         entry = self._facts.get(partition.name)

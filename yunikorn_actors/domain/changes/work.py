@@ -1,23 +1,19 @@
 """How facts about asks, allocations and reservations change a partition."""
 
-from typing import TYPE_CHECKING
-
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.domain.books import books_of, count_holding, strike, waiting, write
-from yunikorn_actors.domain.gang_changes import forget_complete_gang, let_out, resize_incoming
+from yunikorn_actors.domain.changes.gangs import forget_complete_gang, let_out, resize_incoming
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
 from yunikorn_actors.domain.resource import charge, discharge
 from yunikorn_actors.domain.swap import TaskGroup
 
-if TYPE_CHECKING:
-    from yunikorn_actors.domain.partition import PartitionState
 
-
-def ask_added(state: "PartitionState", fact: f.AskAdded) -> None:
+def ask_added(state: PartitionState, fact: f.AskAdded) -> None:
     spec = fact.spec
     app = state.applications[spec.application_id]
     app.submitted_ns = min(app.submitted_ns, fact.created_ns)
@@ -47,7 +43,7 @@ def _wait(app: Application, spec: AskSpec, repeats: int) -> None:
         app.waiting_placeholders += repeats
 
 
-def ask_replaced(state: "PartitionState", fact: f.AskReplaced) -> None:
+def ask_replaced(state: PartitionState, fact: f.AskReplaced) -> None:
     app = state.applications[fact.spec.application_id]
     ask = app.asks[fact.spec.key]
     _wait(app, ask.spec, -ask.remaining)
@@ -59,7 +55,7 @@ def ask_replaced(state: "PartitionState", fact: f.AskReplaced) -> None:
     _count(app, ask.spec, ask.remaining)
 
 
-def ask_removed(state: "PartitionState", fact: f.AskRemoved) -> None:
+def ask_removed(state: PartitionState, fact: f.AskRemoved) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     _wait(app, ask.spec, -ask.remaining)
@@ -74,19 +70,19 @@ def ask_removed(state: "PartitionState", fact: f.AskRemoved) -> None:
         del app.asks[fact.key]
 
 
-def ask_reported(state: "PartitionState", fact: f.AskReported) -> None:
+def ask_reported(state: PartitionState, fact: f.AskReported) -> None:
     state.applications[fact.application_id].asks[fact.key].told = fact.state
 
 
-def ask_shortage_changed(state: "PartitionState", fact: f.AskShortageChanged) -> None:
+def ask_shortage_changed(state: PartitionState, fact: f.AskShortageChanged) -> None:
     state.applications[fact.application_id].asks[fact.key].shortage = fact.shortage
 
 
-def ask_refused(state: "PartitionState", fact: f.AskRefused) -> None:
+def ask_refused(state: PartitionState, fact: f.AskRefused) -> None:
     state.applications[fact.application_id].asks[fact.key].refused_ns = fact.at_ns
 
 
-def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -> None:
+def allocation_committed(state: PartitionState, fact: f.AllocationCommitted) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     ask.remaining -= 1
@@ -100,7 +96,7 @@ def allocation_committed(state: "PartitionState", fact: f.AllocationCommitted) -
     put_on(state, app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
 
 
-def allocation_recovered(state: "PartitionState", fact: f.AllocationRecovered) -> None:
+def allocation_recovered(state: PartitionState, fact: f.AllocationRecovered) -> None:
     spec = fact.spec
     app = state.applications[spec.application_id]
     app.submitted_ns = min(app.submitted_ns, fact.created_ns)
@@ -114,7 +110,7 @@ def allocation_recovered(state: "PartitionState", fact: f.AllocationRecovered) -
 
 
 def put_on(
-    state: "PartitionState",
+    state: PartitionState,
     app: Application,
     ask: Ask,
     spec: AskSpec,
@@ -156,7 +152,7 @@ def put_on(
         count_holding(app)
 
 
-def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
+def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     ask.reserved = (*ask.reserved, fact.node_id)
@@ -180,7 +176,7 @@ def reservation_made(state: "PartitionState", fact: f.ReservationMade) -> None:
     claim(app, node, reservation)
 
 
-def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> None:
+def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     place = ask.reserved.index(fact.node_id)
@@ -200,7 +196,7 @@ def reservation_dropped(state: "PartitionState", fact: f.ReservationDropped) -> 
     count_holding(app)
 
 
-def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> None:
+def allocation_resized(state: PartitionState, fact: f.AllocationResized) -> None:
     app = state.applications[fact.application_id]
     allocation = app.allocations[fact.uuid]
     node = state.nodes[allocation.node_id]
@@ -216,7 +212,7 @@ def allocation_resized(state: "PartitionState", fact: f.AllocationResized) -> No
     discharge(node.available, fact.resource)
 
 
-def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None:
+def release_requested(state: PartitionState, fact: f.ReleaseRequested) -> None:
     app = state.applications[fact.application_id]
     allocation = app.allocations[fact.uuid]
     allocation.releasing = fact.type
@@ -225,12 +221,12 @@ def release_requested(state: "PartitionState", fact: f.ReleaseRequested) -> None
     write(leaving_books(app, allocation), allocation.resource)
 
 
-def confirmation_missed(state: "PartitionState", fact: f.ConfirmationMissed) -> None:
+def confirmation_missed(state: PartitionState, fact: f.ConfirmationMissed) -> None:
     state.applications[fact.application_id].allocations[fact.uuid].is_overdue = True
     del state.unconfirmed[fact.uuid]
 
 
-def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> None:
+def allocation_released(state: PartitionState, fact: f.AllocationReleased) -> None:
     app = state.applications[fact.application_id]
     allocation = take_off(state, app, fact.uuid, fact.at_ns)
     if allocation.spec.placeholder:
@@ -239,7 +235,7 @@ def allocation_released(state: "PartitionState", fact: f.AllocationReleased) -> 
         count_holding(app)
 
 
-def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -> Allocation:
+def take_off(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:
     """Take an allocation out of all books; the ask goes with the last of it."""
     allocation = app.allocations.pop(uuid)
     app.history.charge(allocation, at_ns)
@@ -258,7 +254,7 @@ def take_off(state: "PartitionState", app: Application, uuid: str, at_ns: int) -
     return allocation
 
 
-def swap_completed(state: "PartitionState", fact: f.SwapCompleted) -> None:
+def swap_completed(state: PartitionState, fact: f.SwapCompleted) -> None:
     """One step for application, queue, node and user: nothing is ever in between (R-004)."""
     app = state.applications[fact.application_id]
     swap = app.swaps.pop(fact.placeholder)

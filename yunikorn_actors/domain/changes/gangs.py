@@ -1,28 +1,24 @@
 """How facts about gangs and swaps change a partition."""
 
-from typing import TYPE_CHECKING
-
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.books import strike, write
 from yunikorn_actors.domain.gang import is_incomplete
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.swap import Incoming, Swap
 
-if TYPE_CHECKING:
-    from yunikorn_actors.domain.partition import PartitionState
 
-
-def gang_admitted(state: "PartitionState", fact: f.GangAdmitted) -> None:
+def gang_admitted(state: PartitionState, fact: f.GangAdmitted) -> None:
     app = state.applications[fact.application_id]
     app.is_admitted = True
     app.lapsed_ns = 0
     state.admitted[app.serial] = app.id
 
 
-def gang_lapsed(state: "PartitionState", fact: f.GangLapsed) -> None:
+def gang_lapsed(state: PartitionState, fact: f.GangLapsed) -> None:
     """It is as before its admission, but that others go first."""
     app = state.applications[fact.application_id]
     forget_gang(state, app)
@@ -30,17 +26,17 @@ def gang_lapsed(state: "PartitionState", fact: f.GangLapsed) -> None:
     app.lapsed_ns = fact.at_ns
 
 
-def forget_gang(state: "PartitionState", app: Application) -> None:
+def forget_gang(state: PartitionState, app: Application) -> None:
     """Nothing more of it is to come: it has no commitment."""
     state.admitted.pop(app.serial, None)
 
 
-def forget_complete_gang(state: "PartitionState", app: Application) -> None:
+def forget_complete_gang(state: PartitionState, app: Application) -> None:
     if app.serial in state.admitted and not is_incomplete(app):
         forget_gang(state, app)
 
 
-def dissolve_gang(state: "PartitionState", app: Application) -> None:
+def dissolve_gang(state: PartitionState, app: Application) -> None:
     """The gang has failed to come together; placeholders that come later are another gang."""
     forget_gang(state, app)
     app.is_admitted = False
@@ -48,7 +44,7 @@ def dissolve_gang(state: "PartitionState", app: Application) -> None:
     app.placed = {}
 
 
-def ask_parked(state: "PartitionState", fact: f.AskParked) -> None:
+def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     ask.remaining -= 1
@@ -62,7 +58,7 @@ def ask_parked(state: "PartitionState", fact: f.AskParked) -> None:
         take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
 
 
-def ask_unparked(state: "PartitionState", fact: f.AskUnparked) -> None:
+def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     app = state.applications[fact.application_id]
     swap = app.swaps.pop(fact.placeholder)
     ask = app.asks[swap.key]
@@ -74,11 +70,11 @@ def ask_unparked(state: "PartitionState", fact: f.AskUnparked) -> None:
         let_out(state.nodes[swap.node_id], fact.placeholder)
 
 
-def placeholder_cancelled(_: "PartitionState", __: f.PlaceholderCancelled) -> None:
+def placeholder_cancelled(_: PartitionState, __: f.PlaceholderCancelled) -> None:
     """It is told and nothing more: the release that follows changes the books."""
 
 
-def resize_incoming(state: "PartitionState", app: Application, spec: AskSpec) -> None:
+def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> None:
     """What a parked ask holds on another node follows its size."""
     for swap in app.swaps.values():
         if swap.key == spec.key and swap.crosses:

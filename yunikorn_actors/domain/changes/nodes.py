@@ -1,17 +1,13 @@
 """How facts about nodes change a partition."""
 
-from typing import TYPE_CHECKING
-
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import ForeignAllocation
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 
-if TYPE_CHECKING:
-    from yunikorn_actors.domain.partition import PartitionState
 
-
-def node_added(state: "PartitionState", fact: f.NodeAdded) -> None:
+def node_added(state: PartitionState, fact: f.NodeAdded) -> None:
     node = Node(
         fact.node_id,
         capacity=fact.capacity,
@@ -25,18 +21,18 @@ def node_added(state: "PartitionState", fact: f.NodeAdded) -> None:
     charge(state.capacity, node.capacity)
 
 
-def node_resized(state: "PartitionState", fact: f.NodeResized) -> None:
+def node_resized(state: PartitionState, fact: f.NodeResized) -> None:
     node = state.nodes[fact.node_id]
     _drop_capacity(state, node.capacity)
     node.set_sizes(fact.capacity, fact.occupied)
     charge(state.capacity, node.capacity)
 
 
-def node_attributes_replaced(state: "PartitionState", fact: f.NodeAttributesReplaced) -> None:
+def node_attributes_replaced(state: PartitionState, fact: f.NodeAttributesReplaced) -> None:
     state.nodes[fact.node_id].describe(fact.attributes)
 
 
-def node_schedule_changed(state: "PartitionState", fact: f.NodeScheduleChanged) -> None:
+def node_schedule_changed(state: PartitionState, fact: f.NodeScheduleChanged) -> None:
     node = state.nodes[fact.node_id]
     state.schedulable_count -= node.is_schedulable
     node.drained = fact.drained
@@ -44,7 +40,7 @@ def node_schedule_changed(state: "PartitionState", fact: f.NodeScheduleChanged) 
     state.schedulable_count += node.is_schedulable
 
 
-def node_removed(state: "PartitionState", fact: f.NodeRemoved) -> None:
+def node_removed(state: PartitionState, fact: f.NodeRemoved) -> None:
     node = state.nodes.pop(fact.node_id)
     state.schedulable_count -= node.is_schedulable
     for key in node.foreign:
@@ -52,7 +48,7 @@ def node_removed(state: "PartitionState", fact: f.NodeRemoved) -> None:
     _drop_capacity(state, node.capacity)
 
 
-def _drop_capacity(state: "PartitionState", capacity: Resource) -> None:
+def _drop_capacity(state: PartitionState, capacity: Resource) -> None:
     """A type that no node offers any more is unknown again, which is not a max of zero."""
     discharge(state.capacity, capacity)
     for kind in capacity:
@@ -60,15 +56,15 @@ def _drop_capacity(state: "PartitionState", capacity: Resource) -> None:
             del state.capacity[kind]
 
 
-def cluster_resized(_: "PartitionState", __: f.ClusterResized) -> None:
+def cluster_resized(_: PartitionState, __: f.ClusterResized) -> None:
     """The sum has followed from the nodes already; this says it to those who keep no sums."""
 
 
-def node_action_refused(state: "PartitionState", _: f.NodeActionRefused) -> None:
+def node_action_refused(state: PartitionState, _: f.NodeActionRefused) -> None:
     state.refused_node_actions += 1
 
 
-def foreign_put(state: "PartitionState", fact: f.ForeignAllocationPut) -> None:
+def foreign_put(state: PartitionState, fact: f.ForeignAllocationPut) -> None:
     _drop_foreign(state, fact.key)
     foreign = ForeignAllocation(key=fact.key, node_id=fact.node_id, resource=fact.resource)
     state.foreign[fact.key] = foreign
@@ -77,11 +73,11 @@ def foreign_put(state: "PartitionState", fact: f.ForeignAllocationPut) -> None:
     node.set_sizes(node.capacity, node.occupied_reported)
 
 
-def foreign_removed(state: "PartitionState", fact: f.ForeignAllocationRemoved) -> None:
+def foreign_removed(state: PartitionState, fact: f.ForeignAllocationRemoved) -> None:
     _drop_foreign(state, fact.key)
 
 
-def _drop_foreign(state: "PartitionState", key: str) -> None:
+def _drop_foreign(state: PartitionState, key: str) -> None:
     known = state.foreign.pop(key, None)
     if known is not None:
         node = state.nodes[known.node_id]

@@ -1,0 +1,123 @@
+"""How facts about applications and their timers change a partition."""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import (
+    COUNTS_AS_RUNNING,
+    FINISHED,
+    GANG_IS_OVER,
+    LEAVES_USER_COUNT,
+    TRANSITIONS,
+    Application,
+    ApplicationEvent,
+    ApplicationState,
+    FinishedApplication,
+    StateLog,
+    Timer,
+)
+from yunikorn_actors.domain.books import attach, count_holding, detach, forget_holding, relink
+from yunikorn_actors.domain.changes.gangs import dissolve_gang, forget_gang
+from yunikorn_actors.domain.partition import PartitionState
+
+REJECTED = TRANSITIONS[ApplicationState.NEW, ApplicationEvent.REJECT]
+
+
+def application_added(state: PartitionState, fact: f.ApplicationAdded) -> None:
+    queue = state.queues[fact.queue]
+    usages = attach(state.users, fact.spec.user, queue)
+    app = Application(fact.spec, serial=fact.serial, queue=queue, usages=usages, now_ns=fact.at_ns)
+    state.applications[app.id] = app
+    queue.applications[app.serial] = app.id
+
+
+def application_rejected(state: PartitionState, fact: f.ApplicationRejected) -> None:
+    state.rejected[fact.serial] = None
+    state.finished[fact.serial] = FinishedApplication(
+        spec=fact.spec,
+        serial=fact.serial,
+        queue="",
+        state=REJECTED,
+        message=fact.reason,
+        state_log=StateLog([(fact.at_ns, REJECTED)]),
+        submitted_ns=fact.at_ns,
+    )
+
+
+def application_state_changed(state: PartitionState, fact: f.ApplicationStateChanged) -> None:
+    app = state.applications.get(fact.application_id)
+    if app is None or app.serial != fact.serial:
+        finished = state.finished[fact.serial]
+        finished.state = fact.state
+        finished.state_log.note(fact.at_ns, fact.state)
+        return
+    counted, counts = app.state in COUNTS_AS_RUNNING, fact.state in COUNTS_AS_RUNNING
+    if counted is not counts:
+        for level in app.queue.lineage:
+            level.running_apps += 1 if counts else -1
+    if counts and not app.started_ns:
+        app.started_ns = fact.at_ns
+    app.state = fact.state
+    if fact.state in GANG_IS_OVER:
+        dissolve_gang(state, app)
+    app.state_log.note(fact.at_ns, fact.state)
+    if fact.state in LEAVES_USER_COUNT:
+        for usage in (*app.usages, *app.group_usages):
+            usage.running.pop(app.serial, None)
+    count_holding(app)
+    if fact.state in FINISHED:
+        _detach(state, app)
+        state.finished[app.serial] = FinishedApplication(
+            spec=app.spec,
+            serial=app.serial,
+            queue=app.queue.path,
+            state=fact.state,
+            message=fact.message,
+            state_log=app.state_log,
+            submitted_ns=app.submitted_ns,
+            started_ns=app.started_ns,
+            history=app.history,
+        )
+
+
+def application_removed(state: PartitionState, fact: f.ApplicationRemoved) -> None:
+    app = state.applications[fact.application_id]
+    if app.state in COUNTS_AS_RUNNING:
+        for level in app.queue.lineage:
+            level.running_apps -= 1
+    _detach(state, app)
+
+
+def application_forgotten(state: PartitionState, fact: f.ApplicationForgotten) -> None:
+    del state.finished[fact.serial]
+    state.rejected.pop(fact.serial, None)
+
+
+def application_summarized(state: PartitionState, _: f.ApplicationSummarized) -> None:
+    """It is told and nothing more: what it says has been kept as it came about."""
+
+
+def _detach(state: PartitionState, app: Application) -> None:
+    """The application leaves the active ones, its queue, and the books of its user."""
+    forget_holding(app)
+    forget_gang(state, app)
+    del state.applications[app.id]
+    del app.queue.applications[app.serial]
+    detach(state.users, app.spec.user, app)
+    if app.group:
+        detach(state.groups, app.group, app)
+
+
+def application_linked(state: PartitionState, fact: f.ApplicationLinked) -> None:
+    relink(state.groups, state.applications[fact.application_id], fact.group)
+
+
+def application_crowded(state: PartitionState, fact: f.ApplicationCrowded) -> None:
+    state.applications[fact.application_id].crowd = fact.crowd
+
+
+def timer_armed(state: PartitionState, fact: f.TimerArmed) -> None:
+    timer = Timer(generation=fact.generation, due_ns=fact.due_ns)
+    state.applications[fact.application_id].timers[fact.kind] = timer
+
+
+def timer_cancelled(state: PartitionState, fact: f.TimerCancelled) -> None:
+    state.applications[fact.application_id].timers.pop(fact.kind, None)

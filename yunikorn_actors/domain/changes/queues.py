@@ -1,0 +1,41 @@
+"""How facts about the partition itself and its queues change it."""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.queue import Queue
+
+
+def configured(state: PartitionState, fact: f.PartitionConfigured) -> None:
+    state.config = fact.config
+
+
+def scheduling_held(state: PartitionState, fact: f.SchedulingHeld) -> None:
+    state.held, state.behind = fact.held, fact.behind
+
+
+def machine_replaced(state: PartitionState, fact: f.MachineReplaced) -> None:
+    """Nothing is different: it is told, no more."""
+
+
+def queue_added(state: PartitionState, fact: f.QueueAdded) -> None:
+    parent_path, _, name = fact.path.rpartition(".")
+    parent = state.queues[parent_path] if parent_path else None
+    queue = Queue(name, fact.spec, parent)
+    state.queues[fact.path] = queue
+    if parent is not None:
+        parent.children[name] = queue
+
+
+def queue_reconfigured(state: PartitionState, fact: f.QueueReconfigured) -> None:
+    state.queues[fact.path].configure(fact.spec)
+
+
+def queue_state_changed(state: PartitionState, fact: f.QueueStateChanged) -> None:
+    state.queues[fact.path].state = fact.state
+
+
+def queue_removed(state: PartitionState, fact: f.QueueRemoved) -> None:
+    queue = state.queues.pop(fact.path)
+    state.quotas.pop(fact.path, None)
+    if queue.parent is not None:
+        del queue.parent.children[queue.name]
