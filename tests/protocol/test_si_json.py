@@ -1,5 +1,6 @@
 """Messages on the wire: every field by its wire name, nothing lost, nothing misread."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -76,6 +77,25 @@ def test_the_table_has_every_message() -> None:
         if isinstance(it, type) and issubclass(it, si.SiMessage) and it is not si.SiMessage
     }
     assert messages == set(KINDS)
+
+
+def kinds_within(declared: inspect.Type) -> set[type]:
+    match declared.type if isinstance(declared, inspect.Metadata) else declared:
+        case inspect.StructType(cls=kind, fields=fields):
+            return {kind}.union(*(kinds_within(field.type) for field in fields))
+        case inspect.UnionType(types=(part, inspect.NoneType())):
+            return kinds_within(part)
+        case inspect.VarTupleType(item_type=part) | inspect.DictType(value_type=part):
+            return kinds_within(part)
+    return set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_leads_back_to_itself_so_the_collector_may_pass_them_over(kind: type[Any]) -> None:
+    form = inspect.type_info(kind)
+    assert isinstance(form, inspect.StructType)
+    assert kind not in set().union(*(kinds_within(field.type) for field in form.fields))
+    assert not gc.is_tracked(kind(**{name: {} for name in kind.__struct_fields__}))
 
 
 @pytest.mark.parametrize("kind", KINDS)

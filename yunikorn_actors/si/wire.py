@@ -6,6 +6,10 @@ and the check of a request at the call derives all of its own from them.
 
 A field that equals its default is left out of the JSON, as in proto3. Absent then reads as the
 default again, so nothing is lost.
+
+No message can lead back to itself: its fields hold scalars, messages made before it, and tuples and
+maps of these. So the collector of garbage need not look at them (`gc=False`), which matters when a
+resource manager reports a hundred thousand allocations at once.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -45,6 +49,7 @@ class SiMessage(
     kw_only=True,
     omit_defaults=True,
     forbid_unknown_fields=True,
+    gc=False,
     rename=wire_name,
 ):
     """Base of every message; what is spelt here holds for all of them, except kw_only."""
