@@ -3,17 +3,16 @@
 from collections.abc import Callable
 
 import pytest
+from committing import Driver
+from msgspec.structs import replace
 from written import Written
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.config import LimitConfig, parse_config
-from yunikorn_actors.domain.invariants import violations
-from yunikorn_actors.domain.proposals import Allocate, Preempt, Proposal, Refusal, VictimRef
-from yunikorn_actors.machines.context.commit import commit
+from yunikorn_actors.domain.proposals import Preempt, Refusal, VictimRef
 from yunikorn_actors.machines.context.preemption import check_preempt
-from yunikorn_actors.machines.context.work import Partition, Uuids, Work
 from yunikorn_actors.machines.settings import SECOND, Settings
 
 RICH, POOR = "root.rich", "root.poor"
@@ -131,10 +130,41 @@ def _forbid(written: Written) -> None:
         written.replace(key, TAKER, vcore=2, allow_preempt_other=False, required_node=node_id)
 
 
+def _ask_again(written: Written) -> None:
+    """Under the same key, and the same is true of it but for who it is."""
+    requires = "d" in written.application(TAKER).asks
+    if requires:
+        _give_up(written)
+        written.withdraw("d", TAKER)
+        want_the_node(written)
+    else:
+        written.withdraw("p", TAKER)
+        written.ask("p", TAKER, vcore=2, allow_preempt_other=True)
+
+
+def _remove_taker(written: Written) -> None:
+    if "d" in written.application(TAKER).asks:
+        _give_up(written)
+    written.remove(TAKER)
+
+
+def _place(written: Written) -> None:
+    _give_up(written)
+    written.resize_node("n1", vcore=6)
+    written.allocate("d", "n1", TAKER)
+
+
+def _keep_for_a_daemon(written: Written) -> None:
+    written.ask("d2", "giver", vcore=1, required_node="n1")
+    written.reserve("d2", "n1", "giver")
+
+
 FOR_AN_ASK: list[tuple[str, Refusal, Change]] = [
     ("victim gone", Refusal.VICTIM_GONE, lambda w: w.release(uuid_of(w, "v3"), "giver")),
     ("victim asked back", Refusal.VICTIM_GONE, lambda w: w.ask_back(uuid_of(w, "v3"), "giver")),
     ("its application removed", Refusal.VICTIM_GONE, lambda w: w.remove("giver")),
+    ("application removed", Refusal.ASK_GONE, _remove_taker),
+    ("asked again under its key", Refusal.ASK_GONE, _ask_again),
     ("failing", Refusal.APP_STATE, _fail),
     ("its gang is pending", Refusal.GANG_HELD, _wait_for_placeholders),
     ("limit of the leaf", Refusal.APP_LIMIT, _run_another),
@@ -151,6 +181,7 @@ FOR_AN_ASK: list[tuple[str, Refusal, Change]] = [
 ]
 FOR_A_GUARANTEE: list[tuple[str, Refusal, Change]] = [
     ("ask cancelled", Refusal.ASK_GONE, lambda w: w.withdraw("p", TAKER)),
+    ("node of a daemon", Refusal.NODE_RESERVED, _keep_for_a_daemon),
     ("drained node", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", drained=True)),
     ("switched off", Refusal.PREEMPTION_REFUSED, lambda w: configure(w, "enabled: false")),
     ("nothing guaranteed", Refusal.PREEMPTION_REFUSED, lambda w: guarantee(w, POOR, 0)),
@@ -171,6 +202,7 @@ FOR_A_GUARANTEE: list[tuple[str, Refusal, Change]] = [
 ]
 FOR_A_NODE: list[tuple[str, Refusal, Change]] = [
     ("reservation gone", Refusal.RESERVATION_GONE, _give_up),
+    ("placed meanwhile", Refusal.ASK_GONE, _place),
 ]
 
 
@@ -214,73 +246,58 @@ def test_one_reason_to_refuse_a_required_node(
 # -- wrong on purpose: proposals that no planner would make, all the way through commit
 
 
-class Driver:
-    """Proposes whatever it is told to, and has it committed."""
-
-    def __init__(self, written: Written) -> None:
-        self.written = written
-        self._settings = Settings(preemption_delay_ns=DELAY_NS)
-        self._partition = Partition(
-            written.state.name,
-            rm_id="rm-1",
-            epoch=1,
-            commit=None,
-            reports=False,
-            has_predicates=False,
-            has_preemption_predicates=False,
-            settings=self._settings,
-        )
-        self._partition.state = written.state
-
+class Preempting(Driver):
     def ask(self, *keys: str, vcore: int = 1, repeats: int = 1) -> None:
         for key in keys:
             self.written.ask(key, TAKER, vcore=vcore, repeats=repeats, allow_preempt_other=True)
 
     def preempt(
-        self, key: str, *victims: str, node: str = "n1", taker: str = TAKER, giver: str = "giver"
+        self,
+        key: str,
+        *victims: str,
+        node: str = "n1",
+        taker: str = TAKER,
+        giver: str = "giver",
+        rule: PreemptionRule = PreemptionRule.GUARANTEE,
     ) -> Refusal | None:
+        """Have these go for an ask of the taker."""
         app = self.written.application(taker)
-        refs = tuple(
-            VictimRef(application_id=giver, uuid=uuid_of(self.written, name, giver))
-            for name in victims
+        beneficiary = Beneficiary(rule=rule, queue=app.queue.path, application_id=taker, key=key)
+        made = Preempt(
+            proposal_id=1,
+            beneficiary=beneficiary,
+            victims=self._refs(giver, victims),
+            sequence=app.asks[key].sequence,
+            node_id=node,
         )
-        return self._commit(
-            Preempt(
-                proposal_id=1,
-                beneficiary=Beneficiary(
-                    rule=PreemptionRule.GUARANTEE,
-                    queue=app.queue.path,
-                    application_id=taker,
-                    key=key,
-                ),
-                victims=refs,
-                sequence=app.asks[key].sequence,
-                node_id=node,
-            )
+        return self.commit(made)
+
+    def require(self, *victims: str, key: str = "d", giver: str = "giver") -> Refusal | None:
+        """Have these go for an ask that requires its node."""
+        return self.preempt(key, *victims, giver=giver, rule=PreemptionRule.REQUIRED_NODE)
+
+    def enforce(self, path: str, *victims: str, giver: str = "giver") -> Refusal | None:
+        """Have these go because their queue is above its maximum."""
+        beneficiary = Beneficiary(rule=PreemptionRule.QUOTA, queue=path)
+        return self.commit(
+            Preempt(proposal_id=1, beneficiary=beneficiary, victims=self._refs(giver, victims))
         )
 
-    def allocate(self, key: str, node: str) -> Refusal | None:
-        sequence = self.written.application(TAKER).asks[key].sequence
-        return self._commit(
-            Allocate(proposal_id=1, application_id=TAKER, key=key, sequence=sequence, node_id=node)
+    def _refs(self, giver: str, keys: tuple[str, ...]) -> tuple[VictimRef, ...]:
+        return tuple(
+            VictimRef(application_id=giver, uuid=uuid_of(self.written, key, giver)) for key in keys
         )
-
-    def _commit(self, proposal: Proposal) -> Refusal | None:
-        now_ns = self.written.now_ns + 2 * DELAY_NS
-        work = Work("rm-1", now_ns, self._settings, Uuids("core"))
-        refusal = commit(work, self._partition, proposal)
-        assert [] == violations(self.written.state)
-        return refusal
 
 
 @pytest.fixture
-def driver(written: Written) -> Driver:
-    return Driver(written)
+def driver(written: Written) -> Preempting:
+    settings = Settings(preemption_delay_ns=DELAY_NS)
+    return Preempting(written, later_ns=2 * DELAY_NS, settings=settings)
 
 
 @pytest.mark.parametrize(("guaranteed", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
 def test_what_was_promised_counts_for_the_guarantee_of_the_taker(
-    driver: Driver, guaranteed: int, expected: Refusal | None
+    driver: Preempting, guaranteed: int, expected: Refusal | None
 ) -> None:
     guarantee(driver.written, POOR, guaranteed)
     driver.ask("q")
@@ -290,7 +307,7 @@ def test_what_was_promised_counts_for_the_guarantee_of_the_taker(
 
 @pytest.mark.parametrize(("going", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
 def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
-    driver: Driver, going: int, expected: Refusal | None
+    driver: Preempting, going: int, expected: Refusal | None
 ) -> None:
     """It lives on its parent's, which is used up: so much has to go there that it is kept."""
     written = driver.written
@@ -313,7 +330,7 @@ def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
 def test_what_was_promised_counts_for_a_quota_when_others_are_to_go(
-    driver: Driver, most: int, expected: Refusal | None
+    driver: Preempting, most: int, expected: Refusal | None
 ) -> None:
     driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": most})
     driver.ask("q")
@@ -323,26 +340,26 @@ def test_what_was_promised_counts_for_a_quota_when_others_are_to_go(
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.QUEUE_LIMIT)])
 def test_what_was_promised_counts_for_a_quota_when_another_is_placed(
-    driver: Driver, most: int, expected: Refusal | None
+    driver: Preempting, most: int, expected: Refusal | None
 ) -> None:
     driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": most})
     driver.written.node("n2", vcore=4)
     driver.ask("o")
     assert driver.preempt("p", "v3") is None
-    assert expected is driver.allocate("o", "n2")
+    assert expected is driver.allocate("o", "n2", TAKER)
 
 
-def test_its_own_promise_stands_in_nobodys_way(driver: Driver) -> None:
+def test_its_own_promise_stands_in_nobodys_way(driver: Preempting) -> None:
     driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, max={"vcore": 2})
     driver.written.node("n2", vcore=4)
     assert driver.preempt("p", "v3") is None
-    assert driver.allocate("p", "n2") is None
+    assert driver.allocate("p", "n2", TAKER) is None
     assert {} == driver.written.state.nodes["n1"].reservations
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.USER_LIMIT)])
 def test_what_was_promised_counts_for_the_limit_of_the_user(
-    driver: Driver, most: int, expected: Refusal | None
+    driver: Preempting, most: int, expected: Refusal | None
 ) -> None:
     limit = LimitConfig(users=("bob",), max_resources={"vcore": most})
     driver.written.reconfigure(POOR, guaranteed={"vcore": 4}, limits=(limit,))
@@ -351,7 +368,7 @@ def test_what_was_promised_counts_for_the_limit_of_the_user(
     assert expected is driver.preempt("q", "v2")
 
 
-def test_room_is_promised_once(driver: Driver) -> None:
+def test_room_is_promised_once(driver: Preempting) -> None:
     """One is free and two go: `p` has two of that, `q` the third, and `r` has to have its own."""
     driver.written.node("n2", vcore=4)
     driver.ask("q", "r")
@@ -363,16 +380,16 @@ def test_room_is_promised_once(driver: Driver) -> None:
     assert {"vcore": 4} == driver.written.state.nodes["n1"].promised
 
 
-def test_a_promise_that_nothing_stands_behind(driver: Driver) -> None:
+def test_a_promise_that_nothing_stands_behind(driver: Preempting) -> None:
     """Where an ask has only to be placed, nobody keeps the node for it by this way."""
     driver.written.node("n2", vcore=4)
     assert driver.preempt("p", node="n2") is Refusal.PREEMPTION_REFUSED
-    assert driver.allocate("p", "n2") is None
+    assert driver.allocate("p", "n2", TAKER) is None
 
 
 @pytest.mark.parametrize(("keep", "expected"), [(False, None), (True, Refusal.NODE_RESERVED)])
 def test_nobody_who_waits_is_displaced_without_need(
-    driver: Driver, *, keep: bool, expected: Refusal | None
+    driver: Preempting, *, keep: bool, expected: Refusal | None
 ) -> None:
     written = driver.written
     written.ask_back(uuid_of(written, "v3"), "giver")
@@ -382,17 +399,229 @@ def test_nobody_who_waits_is_displaced_without_need(
     assert expected is driver.preempt("p")
 
 
-def test_each_repeat_has_one_promise(driver: Driver) -> None:
+def test_each_repeat_has_one_promise(driver: Preempting) -> None:
     driver.ask("twice", repeats=2)
     assert driver.preempt("twice", "v3", "v2") is None
     assert driver.preempt("twice") is None
     assert driver.preempt("twice") is Refusal.ASK_GONE
     assert 2 == driver.written.state.reservation_count
-    assert driver.allocate("twice", "n1") is None
+    assert driver.allocate("twice", "n1", TAKER) is None
     assert 1 == driver.written.state.reservation_count
 
 
-def test_promised_room_is_nobody_elses(driver: Driver) -> None:
+def test_promised_room_is_nobody_elses(driver: Preempting) -> None:
     driver.ask("o")
     assert driver.preempt("p", "v3") is None
-    assert driver.allocate("o", "n1") is Refusal.NODE_RESERVED
+    assert driver.allocate("o", "n1", TAKER) is Refusal.NODE_RESERVED
+
+
+# -- who asks, and where
+
+
+@pytest.mark.parametrize("key", ["p", "d"])
+def test_a_node_that_nobody_knows(written: Written, key: str) -> None:
+    if key == "d":
+        want_the_node(written)
+    assert Refusal.NODE_GONE is checked(written, replace(proposal_for(written, key), node_id="n9"))
+
+
+@pytest.mark.parametrize("key", ["p", "d"])
+def test_an_ask_belongs_to_one_queue(written: Written, key: str) -> None:
+    """Books are kept by whom victims go for, so the proposal has to say it right."""
+    if key == "d":
+        want_the_node(written)
+    made = proposal_for(written, key)
+    assert Refusal.ASK_GONE is checked(
+        written, replace(made, beneficiary=replace(made.beneficiary, queue=RICH))
+    )
+
+
+def test_nobody_goes_twice(driver: Preempting) -> None:
+    """The ask needs the room of two."""
+    driver.ask("large", vcore=3)
+    assert driver.preempt("large", "v3", "v3") is Refusal.VICTIM_GONE
+    assert driver.preempt("large", "v3", "v2") is None
+
+
+def test_an_ask_that_requires_a_node_lives_on_no_guarantee(driver: Preempting) -> None:
+    """It would have another node kept for it, where it may not run."""
+    written = driver.written
+    want_the_node(written)
+    written.node("n2", vcore=4)
+    assert driver.preempt("d", "v3") is Refusal.PREEMPTION_REFUSED
+    assert driver.require("v3") is None
+
+
+# -- by guarantee
+
+
+def test_who_is_guaranteed_nothing_has_no_use_of_what_is_left_over(driver: Preempting) -> None:
+    written = driver.written
+    written.queue("root.free")
+    written.add("free", queue="root.free")
+    written.ask("f", "free", vcore=1, allow_preempt_other=True)
+    driver.ask("q")
+    assert driver.preempt("p", "v3", "v2") is None
+    assert driver.preempt("f", taker="free") is Refusal.PREEMPTION_REFUSED
+    assert driver.preempt("q") is None
+
+
+def test_nobody_goes_in_the_queue_that_asks(driver: Preempting) -> None:
+    written = driver.written
+    written.resize_node("n1", vcore=5)
+    written.recover("own", "n1", TAKER, vcore=1)
+    assert driver.preempt("p", "own", giver=TAKER) is Refusal.PREEMPTION_REFUSED
+    assert driver.preempt("p", "v3") is None
+
+
+@pytest.mark.parametrize(("going", "expected"), [(2, None), (1, Refusal.QUEUE_LIMIT)])
+def test_a_quota_of_a_parent_has_room_when_the_victims_are_gone(
+    driver: Preempting, going: int, expected: Refusal | None
+) -> None:
+    """The node would do with fewer."""
+    written = driver.written
+    written.queue("root.p", leaf=False, max={"vcore": 4})
+    written.queue("root.p.a", guaranteed={"vcore": 3})
+    written.queue("root.p.b")
+    written.node("n2", vcore=5)
+    written.add("b", queue="root.p.b")
+    written.add("a", queue="root.p.a")
+    for number in range(4):
+        written.ask(f"b{number}", "b", vcore=1)
+        written.allocate(f"b{number}", "n2", "b")
+    written.ask("a", "a", vcore=2, allow_preempt_other=True)
+    assert expected is driver.preempt(
+        "a", *(f"b{number}" for number in range(going)), node="n2", taker="a", giver="b"
+    )
+
+
+@pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.USER_LIMIT)])
+def test_what_was_promised_counts_for_the_limit_of_the_group(
+    driver: Preempting, most: int, expected: Refusal | None
+) -> None:
+    """A limit of places alone, and one of a type that is not wanted, say nothing."""
+    written = driver.written
+    limits = (
+        LimitConfig(groups=("ops",), max_resources={"vcore": most, "memory": 1}),
+        LimitConfig(users=("bob",), max_applications=9),
+    )
+    written.reconfigure(POOR, guaranteed={"vcore": 4}, limits=limits)
+    written.link(TAKER, "ops")
+    driver.ask("q")
+    assert driver.preempt("p", "v3") is None
+    assert expected is driver.preempt("q", "v2")
+
+
+# -- for an ask that requires its node
+
+
+@pytest.fixture
+def requiring(driver: Preempting) -> Preempting:
+    want_the_node(driver.written)
+    return driver
+
+
+def test_nobody_else_goes_while_others_are_on_their_way_out(requiring: Preempting) -> None:
+    assert requiring.require("v3") is None
+    assert requiring.require("v2") is Refusal.PREEMPTION_REFUSED
+
+
+def test_an_ask_that_could_run_elsewhere_requires_no_node(driver: Preempting) -> None:
+    driver.written.reserve("p", "n1", TAKER)
+    assert driver.require("v3", key="p") is Refusal.PREEMPTION_REFUSED
+
+
+def test_nobody_goes_on_another_node(requiring: Preempting) -> None:
+    written = requiring.written
+    written.node("n2", vcore=4)
+    written.recover("w", "n2", "giver", vcore=4)
+    assert requiring.require("w") is Refusal.PREEMPTION_REFUSED
+
+
+def test_nobody_goes_who_is_more_important(requiring: Preempting) -> None:
+    written = requiring.written
+    written.resize_node("n1", vcore=5)
+    written.recover("w", "n1", "giver", vcore=2, priority=1)
+    assert requiring.require("w") is Refusal.PREEMPTION_REFUSED
+
+
+def test_that_nobody_may_go_is_found_only_where_there_is_no_room(requiring: Preempting) -> None:
+    assert requiring.require() is None
+    requiring.written.ask_back(uuid_of(requiring.written, "v3"), "giver")
+    assert requiring.require() is Refusal.PREEMPTION_REFUSED
+
+
+# -- to enforce a quota
+
+
+@pytest.fixture
+def above(driver: Preempting) -> Preempting:
+    """`rich` uses one more than it may, and its time is up."""
+    written = driver.written
+    configure(written, "quotapreemptionenabled: true")
+    written.reconfigure(RICH, max={"vcore": 2})
+    arm(written, RICH)
+    return driver
+
+
+def arm(written: Written, path: str, later_ns: int = 0) -> None:
+    due_ns = written.now_ns + later_ns
+    written.record(f.QuotaPreemptionArmed(path=path, due_ns=due_ns, at_ns=written.now_ns))
+
+
+def test_as_many_go_as_are_too_many(above: Preempting) -> None:
+    assert above.enforce(RICH, "v3", "v2") is Refusal.PREEMPTION_REFUSED
+    assert above.enforce(RICH, "v3") is None
+
+
+OF_A_QUOTA: list[tuple[str, Change]] = [
+    ("switched off", configure),
+    ("time not up", lambda w: arm(w, RICH, 3 * DELAY_NS)),
+    (
+        "no time set",
+        lambda w: w.record(f.QuotaPreemptionCleared(path=RICH, at_ns=w.now_ns)),
+    ),
+    (
+        "guaranteed",
+        lambda w: w.reconfigure(RICH, max={"vcore": 2}, guaranteed={"vcore": 3}),
+    ),
+    ("higher max", lambda w: w.reconfigure(RICH, max={"vcore": 3})),
+]
+
+
+@pytest.mark.parametrize("change", [c[1] for c in OF_A_QUOTA], ids=[c[0] for c in OF_A_QUOTA])
+def test_one_reason_not_to_enforce(above: Preempting, change: Change) -> None:
+    change(above.written)
+    assert above.enforce(RICH, "v3") is Refusal.PREEMPTION_REFUSED
+
+
+def test_a_queue_that_nobody_knows(above: Preempting) -> None:
+    assert above.enforce("root.gone", "v3") is Refusal.PREEMPTION_REFUSED
+
+
+def test_nobody_goes_for_the_quota_of_another_queue(above: Preempting) -> None:
+    above.written.recover("w", "n1", TAKER, vcore=1)
+    assert above.enforce(RICH, "w", giver=TAKER) is Refusal.PREEMPTION_REFUSED
+
+
+def test_nobody_goes_for_a_quota_who_can_run_on_one_node_alone(above: Preempting) -> None:
+    above.written.recover("w", "n1", "giver", vcore=1, required_node="n1")
+    assert above.enforce(RICH, "w") is Refusal.PREEMPTION_REFUSED
+
+
+def test_a_child_that_uses_its_guarantee_gives_nothing(driver: Preempting) -> None:
+    """Its parent is above its maximum by what the other child uses."""
+    written = driver.written
+    configure(written, "quotapreemptionenabled: true")
+    written.queue("root.p", leaf=False, max={"vcore": 3})
+    written.queue("root.p.a", guaranteed={"vcore": 2})
+    written.queue("root.p.b")
+    written.node("n2", vcore=4)
+    for app in ("a", "b"):
+        written.add(app, queue=f"root.p.{app}")
+        for number in range(2):
+            written.ask(f"{app}{number}", app, vcore=1)
+            written.allocate(f"{app}{number}", "n2", app)
+    arm(written, "root.p")
+    assert driver.enforce("root.p", "a0", giver="a") is Refusal.PREEMPTION_REFUSED
+    assert driver.enforce("root.p", "b0", giver="b") is None

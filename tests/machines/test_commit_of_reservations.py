@@ -6,15 +6,19 @@ The proposals are made by hand: a scheduler that proposes wrongly harms nothing.
 from collections.abc import Callable
 
 import pytest
+from committing import Driver
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Allocate, Refusal, Reserve
+from yunikorn_actors.domain.proposals import Allocate, Refusal, Reserve, Unreserve
+from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.machines.context.reservations import check_reserve
+from yunikorn_actors.machines.settings import SECOND, Settings
 
+DELAY_NS = 2 * SECOND
 STATEAWARE = {"application.sort.policy": "stateaware"}
 Change = Callable[[Written], object]
 
@@ -38,6 +42,10 @@ def written() -> Written:
 def proposal(written: Written, key: str = "a", node: str = "n1", app: str = APP) -> Reserve:
     ask = written.application(app).asks[key]
     return Reserve(proposal_id=1, application_id=app, key=key, sequence=ask.sequence, node_id=node)
+
+
+def checked(written: Written, made: Reserve) -> Refusal | None:
+    return check_reserve(written.state, made, written.now_ns + DELAY_NS + 1, DELAY_NS)
 
 
 def _asked_again(written: Written) -> None:
@@ -140,11 +148,11 @@ CASES: dict[str, tuple[Refusal, Change]] = {
 def test_one_reason_to_refuse(expected: Refusal, change: Change, written: Written) -> None:
     """A node that stands in for one that goes keeps the cluster as large."""
     made = proposal(written)
-    assert check_reserve(written.state, made) is None
+    assert checked(written, made) is None
     if expected in {Refusal.NODE_GONE, Refusal.NODE_FULL}:
         written.node("n4", vcore=10)
     change(written)
-    assert expected is check_reserve(written.state, made)
+    assert expected is checked(written, made)
 
 
 PASSED_BY_A_REQUIRED_NODE = ("full cluster", "drained node", "enough nodes are kept")
@@ -154,7 +162,7 @@ PASSED_BY_A_REQUIRED_NODE = ("full cluster", "drained node", "enough nodes are k
 def test_a_required_node_is_kept_all_the_same(case: str, written: Written) -> None:
     written.ask("d", vcore=8, required_node="n1")
     CASES[case][1](written)
-    assert check_reserve(written.state, proposal(written, "d")) is None
+    assert checked(written, proposal(written, "d")) is None
 
 
 @pytest.mark.parametrize(
@@ -164,20 +172,20 @@ def test_a_required_node_passes_no_quota(case: str, written: Written) -> None:
     expected, change = CASES[case]
     written.ask("d", vcore=8, required_node="n1")
     change(written)
-    assert expected is check_reserve(written.state, proposal(written, "d"))
+    assert expected is checked(written, proposal(written, "d"))
 
 
 def test_no_node_is_kept_twice_for_one_ask(written: Written) -> None:
     """Another repeat may have another node."""
     written.ask("twice", vcore=4, repeats=2)
     written.reserve("twice", "n1")
-    assert Refusal.ASK_GONE is check_reserve(written.state, proposal(written, "twice", "n1"))
-    assert check_reserve(written.state, proposal(written, "twice", "n2")) is None
+    assert Refusal.ASK_GONE is checked(written, proposal(written, "twice", "n1"))
+    assert checked(written, proposal(written, "twice", "n2")) is None
 
 
 def test_another_node_is_of_no_use(written: Written) -> None:
     written.ask("d", vcore=8, required_node="n1")
-    assert Refusal.NODE_FULL is check_reserve(written.state, proposal(written, "d", "n2"))
+    assert Refusal.NODE_FULL is checked(written, proposal(written, "d", "n2"))
 
 
 def test_an_allocation_does_not_get_the_place_of_a_reservation(written: Written) -> None:
@@ -198,9 +206,131 @@ def test_who_has_the_place_may_use_it(written: Written) -> None:
     written.reconfigure(LEAF, max_applications=2)
     written.reserve("a", "n1")
     written.ask("b", vcore=2)
-    assert check_reserve(written.state, proposal(written, "b", "n2")) is None
+    assert checked(written, proposal(written, "b", "n2")) is None
     ask = written.application().asks["b"]
     made = Allocate(proposal_id=1, application_id=APP, key="b", sequence=ask.sequence, node_id="n3")
     assert check(written.state, made) is None
     written.reconfigure(LEAF, max_applications=1)
     assert Refusal.APP_LIMIT is check(written.state, made)
+
+
+def test_only_an_ask_of_age_has_a_node_kept(written: Written) -> None:
+    """One that can run nowhere else has it at once."""
+    made = proposal(written)
+    of_age_ns = written.application().asks["a"].created_ns + DELAY_NS
+    found = [check_reserve(written.state, made, of_age_ns + more, DELAY_NS) for more in (0, 1)]
+    assert [Refusal.RESERVATION_LIMIT, None] == found
+    written.ask("d", vcore=8, required_node="n1")
+    assert check_reserve(written.state, proposal(written, "d"), written.now_ns, DELAY_NS) is None
+
+
+# -- a node that is given up
+
+
+class Keeping(Driver):
+    def give_up(self, node: str = "n1", key: str = "a", app: str = APP) -> Refusal | None:
+        return self.commit(self.given_up(node, key, app))
+
+    def given_up(self, node: str = "n1", key: str = "a", app: str = APP) -> Unreserve:
+        sequence = self.written.application(app).asks[key].sequence
+        return Unreserve(
+            proposal_id=1, application_id=app, key=key, sequence=sequence, node_id=node
+        )
+
+
+@pytest.fixture
+def old(written: Written) -> Keeping:
+    """A node has been kept for an hour, and its ask has no headroom."""
+    written.reserve("a", "n1")
+    written.reconfigure(LEAF, max={"vcore": 27})
+    return Keeping(written, later_ns=WAIT_NS, settings=Settings())
+
+
+def _give_up_and_keep(written: Written) -> None:
+    written.drop("a", "n1")
+    written.reconfigure(LEAF)
+    written.reserve("a", "n2")
+    written.reconfigure(LEAF, max={"vcore": 27})
+
+
+def _drop_and_ask_again(written: Written) -> None:
+    written.drop("a", "n1")
+    _asked_again(written)
+    written.reserve("a", "n1")
+
+
+def _drop_and_remove(written: Written) -> None:
+    written.drop("a", "n1")
+    written.remove(APP)
+
+
+def _drop_and_withdraw(written: Written) -> None:
+    written.drop("a", "n1")
+    written.withdraw("a")
+
+
+OF_GIVING_UP: dict[str, tuple[Refusal, Change]] = {
+    "paused resource manager": (Refusal.RM_PAUSED, _hold),
+    "removed application": (Refusal.RESERVATION_GONE, _drop_and_remove),
+    "withdrawn ask": (Refusal.RESERVATION_GONE, _drop_and_withdraw),
+    "asked again under its key": (Refusal.RESERVATION_GONE, _drop_and_ask_again),
+    "dropped": (Refusal.RESERVATION_GONE, lambda w: w.drop("a", "n1")),
+    "another node is kept": (Refusal.RESERVATION_GONE, _give_up_and_keep),
+    "headroom has come back": (Refusal.RESERVATION_GONE, lambda w: w.reconfigure(LEAF)),
+}
+
+
+@pytest.mark.parametrize("case", OF_GIVING_UP)
+def test_one_reason_to_keep_a_node(case: str, old: Keeping) -> None:
+    expected, change = OF_GIVING_UP[case]
+    made = old.given_up()
+    change(old.written)
+    assert expected is old.commit(made)
+
+
+def test_what_was_kept_anew_stays_kept(old: Keeping) -> None:
+    """The proposal was about the reservation before this one."""
+    old.written.drop("a", "n1")
+    old.written.reserve("a", "n1")
+    kept = old.written.state.nodes["n1"].reservations[APP, "a"]
+    old.later_ns = kept.made_ns + WAIT_NS - 1 - old.written.now_ns
+    assert old.give_up() is Refusal.RESERVATION_GONE
+
+
+OF_NO_USE: dict[str, Change] = {
+    "no headroom": lambda w: w.reconfigure(LEAF, max={"vcore": 27}),
+    "full cluster": lambda w: w.recover("r", "n3", "fills", vcore=3),
+    "lower limit of the user": _limit_user,
+    "limit of the leaf": _run_another,
+    "another one starts": _start_another,
+    "place of the user taken": lambda w: w.reconfigure(
+        LEAF, limits=(LimitConfig(users=("bob",), max_applications=1),)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_NO_USE)
+def test_what_is_of_no_use_is_given_up_after_an_hour(case: str, written: Written) -> None:
+    written.reserve("a", "n1")
+    driver = Keeping(written, later_ns=WAIT_NS, settings=Settings())
+    assert driver.give_up() is Refusal.RESERVATION_GONE
+    if case == "place of the user taken":
+        written.add("second")
+        written.recover("r", "n3", "second", vcore=1)
+    OF_NO_USE[case](written)
+    kept = written.state.nodes["n1"].reservations[APP, "a"]
+    driver.later_ns = kept.made_ns + WAIT_NS - 1 - written.now_ns
+    assert driver.give_up() is Refusal.RESERVATION_GONE
+    driver.later_ns += 1
+    assert driver.give_up() is None
+    assert {} == written.state.nodes["n1"].reservations
+
+
+def test_a_full_cluster_is_nothing_to_a_required_node(written: Written) -> None:
+    written.ask("d", vcore=8, required_node="n1")
+    written.reserve("d", "n1")
+    written.recover("r", "n3", "fills", vcore=3)
+    driver = Keeping(written, later_ns=WAIT_NS, settings=Settings())
+    assert driver.give_up(key="d") is Refusal.RESERVATION_GONE
+    written.reconfigure(LEAF, max={"vcore": 27})
+    assert driver.give_up(key="d") is None

@@ -5,8 +5,8 @@ from written import APP, LEAF, Written
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.proposals import Reserve, Unreserve
-from yunikorn_actors.planning.reserver import WAIT_NS
+from yunikorn_actors.domain.proposals import Allocate, Reserve, Unreserve
+from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.planning.why import explain
 
 AGE_NS = 1_000
@@ -190,3 +190,33 @@ def test_room_on_the_kept_node_and_then_the_place(limit: dict[str, object]) -> N
     written.move("second", ApplicationState.COMPLETING)
     assert written.planner.has_work
     assert [(APP, "large", "n1")] == written.decide()
+
+
+# -- giving up what only decisions on their way stand against
+
+
+def outrun() -> tuple[Written, Allocate]:
+    """A small ask on its way leaves too little of the quota for one that has an old reservation."""
+    written = with_nodes({"max": {"vcore": 9}})
+    written.reserve("large", "n1")
+    written.ask("small", "second", vcore=2)
+    (small,) = written.planner.plan(99, written.now_ns + WAIT_NS)
+    assert isinstance(small, Allocate)
+    assert [] == given_up(written), "Context knows of nothing that stands against it"
+    assert not written.planner.has_work, "it would propose again and again"
+    return written, small
+
+
+def test_a_node_is_given_up_when_what_was_on_its_way_has_come() -> None:
+    written, small = outrun()
+    written.commit(small)
+    assert written.planner.has_work
+    assert ["large"] == given_up(written)
+
+
+def test_a_node_stays_kept_when_what_was_on_its_way_is_refused() -> None:
+    written, small = outrun()
+    written.withdraw("small", "second")
+    written.planner.reject(small.proposal_id)
+    assert [] == given_up(written)
+    assert not written.planner.has_work

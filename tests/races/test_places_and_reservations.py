@@ -8,8 +8,8 @@ from support import APP, RM, Lab, report
 from watching import Kept
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.settings import SECOND
-from yunikorn_actors.planning.reserver import WAIT_NS
 
 SEEDS = 120
 OLD = {si.TAG_CREATION_TIME: "1"}

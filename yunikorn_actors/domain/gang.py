@@ -19,13 +19,13 @@ from yunikorn_actors.domain.resource import Resource, charge, component_wise_min
 
 def suits(spec: AskSpec, placeholder: Allocation) -> bool:
     """Whether an ask may take over this placeholder's room."""
+    return is_of_group(spec, placeholder) and fits_in(spec.resource, placeholder.resource)
+
+
+def is_of_group(spec: AskSpec, placeholder: Allocation) -> bool:
+    """Whether an ask is a member of the task group that this is a placeholder of."""
     held = placeholder.spec
-    return (
-        not spec.placeholder
-        and held.placeholder
-        and spec.task_group == held.task_group
-        and fits_in(spec.resource, placeholder.resource)
-    )
+    return not spec.placeholder and held.placeholder and spec.task_group == held.task_group
 
 
 def is_held_back(app: Application, spec: AskSpec) -> bool:

@@ -9,6 +9,8 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.partition import PartitionState
 
 RESERVED_NODES_MIN = 2
+WAIT_NS = 3_600_000_000_000
+"""A reservation of an ask that something else than room on nodes holds back ends after this."""
 
 
 def reservations_max(state: PartitionState) -> int:

@@ -46,6 +46,8 @@ class Amounts:
         """How many decisions on their way make use of a reservation, by ask and node."""
         self.reserving_is_stale = False
         """Something changed that can matter to a reservation, made or wanted."""
+        self.giving_up_waits = False
+        """A reservation may have to be given up when what is on its way is settled."""
         self.preempting_is_stale = False
         """Something changed that can matter to who may take from whom."""
         self.was_freed = False

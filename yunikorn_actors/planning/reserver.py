@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask, Reservation
+from yunikorn_actors.domain.eligibility import check_use
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
-from yunikorn_actors.domain.reserving import reservations_max, used_up
+from yunikorn_actors.domain.reserving import WAIT_NS, reservations_max, used_up
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.best_nodes import BestNodes
 from yunikorn_actors.planning.flights import Place
@@ -29,9 +30,6 @@ from yunikorn_actors.planning.view import View
 from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.waiting import place_of, rank_of, waiting_below
 
-HOUR_NS = 3_600_000_000_000
-WAIT_NS = HOUR_NS
-"""A reservation of an ask that something else than room on nodes holds back ends after this."""
 NEVER_NS = 2**63 - 1
 
 
@@ -227,16 +225,24 @@ class Reserver:
     # -- reservations that are given up
 
     def give_up(self, now_ns: int) -> list[Unreserve]:
-        """Give nodes free whose asks have had no headroom, or no leave to start, for too long."""
+        """Give nodes free whose asks have had no headroom, or no leave to start, for too long.
+
+        Where only what is on its way stands against an ask, that has to be settled first: Context
+        does not know of it and would refuse, again and again while a question is out.
+        """
+        view = self._view
+        view.giving_up_waits = False
         proposals: list[Unreserve] = []
-        for node_id in self._view.reserved_nodes:
-            for item in self._view.nodes.views[node_id].node.reservations.values():
+        for node_id in view.reserved_nodes:
+            for item in view.nodes.views[node_id].node.reservations.values():
                 due_ns = item.made_ns + WAIT_NS
-                ask = self._view.ask_of(item.application_id, item.key)
+                ask = view.ask_of(item.application_id, item.key)
                 if ask is None or (self.gate_of(ask, item) or ask.app.held_at()) is None:
                     continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
+                elif check_use(view.state, ask.app.app, ask.ask, item) is None:
+                    view.giving_up_waits = True
                 elif not ask.keeping:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals

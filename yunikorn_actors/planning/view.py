@@ -29,6 +29,8 @@ class View(GangView):
         handler = _OBSERVE.get(type(fact))
         if handler is not None:
             handler(self, fact)
+        if self.giving_up_waits:
+            self.reserving_is_stale = True
 
     def adopt(self) -> None:
         """See a state that did not come fact by fact; everything is looked at as if it were new."""

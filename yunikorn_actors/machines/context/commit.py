@@ -13,6 +13,12 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
     Crowd,
 )
+from yunikorn_actors.domain.eligibility import (
+    check_application,
+    check_limits,
+    check_node,
+    check_quotas,
+)
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
@@ -24,12 +30,6 @@ from yunikorn_actors.domain.proposals import (
     Replace,
     Reserve,
     Unreserve,
-)
-from yunikorn_actors.machines.context.eligibility import (
-    check_application,
-    check_limits,
-    check_node,
-    check_quotas,
 )
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (

@@ -9,11 +9,13 @@ link off first, so that a later confirmation finds a placeholder like any other.
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, WaitingState
 from yunikorn_actors.domain.application import SCHEDULABLE, Application, ApplicationSpec
+from yunikorn_actors.domain.eligibility import check_limits, check_node, check_start
 from yunikorn_actors.domain.gang import (
     Committed,
     commit_room,
     commitment_of,
     is_held,
+    is_of_group,
     refuses_gangs,
     refusing_limit,
     refusing_queue,
@@ -27,7 +29,6 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
 from yunikorn_actors.domain.swap import Swap
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.context.eligibility import check_node
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -117,6 +118,9 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
         return Refusal.APP_STATE
     if not is_held(app):
         return Refusal.GANG_HELD
+    refusal = check_start(state, app) or check_limits(state, app, {})
+    if refusal is not None:
+        return refusal
     committed: Committed = {}
     for id_ in state.admitted.values():
         other = state.applications[id_]
@@ -202,7 +206,9 @@ def cancel_placeholder(
     app = partition.state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations.get(proposal.placeholder)
-    if placeholder is None or not placeholder.may_be_released or suits(spec, placeholder):
+    if placeholder is None or not placeholder.may_be_released:
+        return Refusal.PLACEHOLDER_GONE
+    if not is_of_group(spec, placeholder) or suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
     work.record(
         partition,

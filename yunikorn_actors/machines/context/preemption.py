@@ -13,6 +13,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.eligibility import check_application, check_limits
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -20,7 +21,6 @@ from yunikorn_actors.domain.preempting import staying
 from yunikorn_actors.domain.proposals import Preempt, Refusal
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.context.eligibility import check_application, check_limits
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -60,15 +60,15 @@ def check_preempt(
 
 
 def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
-    """Return all of them, or None when one is gone or on its way out."""
-    found: list[Allocation] = []
+    """Return all of them, or None when one is gone or on its way out, or named twice."""
+    found: dict[str, Allocation] = {}
     for ref in proposal.victims:
         app = state.applications.get(ref.application_id)
         allocation = None if app is None else app.allocations.get(ref.uuid)
-        if allocation is None or not allocation.may_be_released:
+        if allocation is None or not allocation.may_be_released or ref.uuid in found:
             return None
-        found.append(allocation)
-    return tuple(found)
+        found[ref.uuid] = allocation
+    return tuple(found.values())
 
 
 def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask] | None:
@@ -77,7 +77,7 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
     ask = None if app is None else app.asks.get(beneficiary.key)
     if app is None or ask is None or ask.sequence != proposal.sequence or not ask.remaining:
         return None
-    return app, ask
+    return (app, ask) if beneficiary.queue == app.queue.path else None
 
 
 def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
@@ -108,7 +108,8 @@ def _check_guarantee(
     if delay_ns is None:
         delay_ns = settings.preemption_delay_ns
     enabled = state.config is not None and state.config.preemption_enabled
-    if not enabled or not spec.allow_preempt_other or now_ns < ask.created_ns + delay_ns:
+    allowed = spec.allow_preempt_other and not spec.required_node
+    if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
     refusal = _check_victims(state, Asking(state, Usage(), app.queue, spec), victims)
     return refusal or _check_room(node, spec, victims)

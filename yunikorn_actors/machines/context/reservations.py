@@ -11,18 +11,19 @@ allocation.
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, Reservation, WaitingState
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.eligibility import (
+    check_application,
+    check_limits,
+    check_quotas,
+    check_use,
+)
 from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import last_choice, reservations_max, used_up
+from yunikorn_actors.domain.reserving import WAIT_NS, last_choice, reservations_max, used_up
 from yunikorn_actors.domain.resource import Resource, fits_in
-from yunikorn_actors.machines.context.eligibility import (
-    check_application,
-    check_limits,
-    check_quotas,
-)
 from yunikorn_actors.machines.context.work import Partition, Work
 
 NO_HEADROOM = "no headroom for too long"
@@ -30,7 +31,9 @@ NO_START = "its application may not start for too long"
 _NO_START = frozenset({Refusal.APP_LIMIT, Refusal.STATEAWARE_BUSY})
 
 
-def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
+def check_reserve(
+    state: PartitionState, proposal: Reserve, now_ns: int, delay_ns: int
+) -> Refusal | None:
     """Say why the node cannot be kept for this ask."""
     if state.held:
         return Refusal.RM_PAUSED
@@ -52,6 +55,8 @@ def check_reserve(state: PartitionState, proposal: Reserve) -> Refusal | None:
         return Refusal.NODE_FULL
     if ask.spec.required_node:
         return None
+    if ask.created_ns + delay_ns >= now_ns:
+        return Refusal.RESERVATION_LIMIT
     return _check_ordinary(state, node)
 
 
@@ -76,7 +81,9 @@ def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:
 
 
 def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | None:
-    refusal = check_reserve(partition.state, proposal)
+    refusal = check_reserve(
+        partition.state, proposal, work.now_ns, work.settings.reservation_delay_ns
+    )
     if refusal is not None:
         return refusal
     app = partition.state.applications[proposal.application_id]
@@ -127,16 +134,31 @@ def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node:
     )
 
 
-def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
-    state = partition.state
+def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> Refusal | None:
+    """Say why the node stays kept: only what is old and of no use now is given up."""
+    if state.held:
+        return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
     if app is None or ask is None or ask.sequence != proposal.sequence:
         return Refusal.RESERVATION_GONE
     if proposal.node_id not in ask.reserved:
         return Refusal.RESERVATION_GONE
-    refusal = check_application(state, app, ask) or check_limits(state, app, ask.spec.resource)
-    reason = NO_START if refusal in _NO_START else NO_HEADROOM
+    kept = _kept_for(state, ask, proposal.node_id)
+    if now_ns < kept.made_ns + WAIT_NS or check_use(state, app, ask, kept) is None:
+        return Refusal.RESERVATION_GONE
+    return None
+
+
+def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
+    state = partition.state
+    refusal = check_unreserve(state, proposal, work.now_ns)
+    if refusal is not None:
+        return refusal
+    app = state.applications[proposal.application_id]
+    ask = app.asks[proposal.key]
+    useless = check_use(state, app, ask, _kept_for(state, ask, proposal.node_id))
+    reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
         settles = 0 if left else proposal.proposal_id
         _drop(work, partition, app, ask, proposal.node_id, reason, settles)
@@ -201,7 +223,11 @@ def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
     kept = used_up(state, ask, node_id)
     if kept is None:
         return None
-    return state.nodes[kept].reservations[ask.spec.application_id, ask.spec.key].claim
+    return _kept_for(state, ask, kept).claim
+
+
+def _kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:
+    return state.nodes[node_id].reservations[ask.spec.application_id, ask.spec.key]
 
 
 def settle_reservations(

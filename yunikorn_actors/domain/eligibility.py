@@ -1,10 +1,11 @@
 """Whether an ask may be served: its application, its user and group, and the node it would run on.
 
 An ask is held to this when it is placed or takes a placeholder's room; to all but the node also
-when a node is kept for it, or others are to go for it.
+when a node is kept for it, or others are to go for it. A gang that is admitted has to be one that
+may start.
 """
 
-from yunikorn_actors.domain.allocation import Ask, AskSpec
+from yunikorn_actors.domain.allocation import Ask, AskSpec, Reservation
 from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
@@ -26,12 +27,28 @@ def check_application(state: PartitionState, app: Application, ask: Ask) -> Refu
         return Refusal.APP_STATE
     if app.task_groups and is_held_back(app, ask.spec):
         return Refusal.GANG_HELD
+    return check_start(state, app)
+
+
+def check_start(state: PartitionState, app: Application) -> Refusal | None:
+    """Check whether the queues let the application be among those that run."""
     if app.state is ApplicationState.ACCEPTED:
         if not _may_start(app):
             return Refusal.APP_LIMIT
         if _is_another_starting(state, app):
             return Refusal.STATEAWARE_BUSY
     return None
+
+
+def check_use(
+    state: PartitionState, app: Application, ask: Ask, kept: Reservation
+) -> Refusal | None:
+    """Check whether a node that is kept is of any use: all but the room there."""
+    return (
+        check_application(state, app, ask)
+        or check_limits(state, app, ask.spec.resource)
+        or check_quotas(state, app, ask.spec, kept.claim)
+    )
 
 
 def check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:

@@ -1,0 +1,48 @@
+"""A driver that proposes wrongly on purpose: commit has to find out by itself."""
+
+from written import Written
+
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
+from yunikorn_actors.machines.context.commit import commit
+from yunikorn_actors.machines.context.work import Partition, Uuids, Work
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.planning.audit import contradictions
+
+
+class Driver:
+    """Proposes whatever it is told to, and has it committed, so much later than it was written."""
+
+    def __init__(self, written: Written, *, later_ns: int = 0, settings: Settings) -> None:
+        self.written = written
+        self.later_ns = later_ns
+        self._settings = settings
+        self._partition = Partition(
+            written.state.name,
+            rm_id="rm-1",
+            epoch=1,
+            commit=None,
+            reports=False,
+            has_predicates=False,
+            has_preemption_predicates=False,
+            settings=settings,
+        )
+        self._partition.state = written.state
+        self._partition.planner = written.planner
+
+    def commit(self, proposal: Proposal) -> Refusal | None:
+        """The books are right afterwards, and what is refused has changed nothing."""
+        state = self.written.state
+        before = state.revision
+        work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings, Uuids("core"))
+        refusal = commit(work, self._partition, proposal)
+        assert refusal is None or before == state.revision
+        assert [] == violations(state)
+        assert [] == contradictions(self.written.planner)
+        return refusal
+
+    def allocate(self, key: str, node: str, app: str) -> Refusal | None:
+        sequence = self.written.application(app).asks[key].sequence
+        return self.commit(
+            Allocate(proposal_id=1, application_id=app, key=key, sequence=sequence, node_id=node)
+        )
