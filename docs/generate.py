@@ -24,7 +24,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.domain import application as a
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
-from yunikorn_actors.machines import context, event_publisher, rm_proxy, scheduler
+from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 
 Transitions = Mapping[tuple[a.ApplicationState, a.ApplicationEvent], a.ApplicationState]
 
@@ -61,7 +61,7 @@ INBOXES: dict[str, Iterable[type]] = {
     "RmProxy": rm_proxy.HANDLERS,
     "Context": context.HANDLERS,
     "Scheduler": scheduler.HANDLERS,
-    "EventPublisher": event_publisher.HANDLERS,
+    "EventPublisher": events.HANDLERS,
 }
 CONTEXT = "machines/context"
 MAKERS = (
@@ -69,12 +69,10 @@ MAKERS = (
     ("messages/callbacks.py", "the callback"),
     (f"{CONTEXT}/", "Context"),
     ("machines/scheduler.py", "Scheduler"),
-    ("machines/event_publisher.py", "EventPublisher"),
-    ("machines/rm_proxy.py", "RmProxy"),
-    ("machines/questions.py", "RmProxy"),
+    ("machines/events/publisher.py", "EventPublisher"),
+    ("machines/rm_proxy/", "RmProxy"),
     ("machines/machine.py", "the driver"),
     ("machines/asking.py", "whoever plans"),
-    ("machines/translation.py", "RmProxy"),
 )
 MESSAGE_MODULES = (
     ("rm_events.py", "Between the gateway, RmProxy and Context"),

@@ -26,7 +26,7 @@ PLANTED = {
     "dice in the planner": ("planning/planner.py", "from random import random", PURE),
     "a thread in a machine": ("machines/event_publisher.py", "import threading", PURE),
     "a file in a message": ("messages/queries.py", "import os.path", PURE),
-    "logging in a machine": ("machines/rm_proxy.py", "from loguru import logger", PURE),
+    "logging in a machine": ("machines/rm_proxy/rm_proxy.py", "from loguru import logger", PURE),
     "the runtime in a machine": (
         "machines/settings.py",
         "from yunikorn_actors.runtime.clock import Clock",

@@ -12,9 +12,9 @@ from support import APP, CONFIG, RM, Lab, Recorder
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.queue import QueueSpec
-from yunikorn_actors.machines import event_publisher
-from yunikorn_actors.machines.event_publisher import EventPublisher, Ring
-from yunikorn_actors.machines.event_records import builders_of
+from yunikorn_actors.machines.events import publisher
+from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
+from yunikorn_actors.machines.events.table import builders_of
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 
@@ -84,7 +84,7 @@ def test_an_empty_ring() -> None:
 
 def test_every_number_stands_for_one_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the oldest that is kept is in the middle of a fact, and after a clean-up."""
-    monkeypatch.setattr(event_publisher, "COMPACTION", 7)
+    monkeypatch.setattr(publisher, "COMPACTION", 7)
     for capacity in (1, 2, 7, CAPACITY):
         kinds = [number * number % 7 < 3 for number in range(150)]
         ring, named = _ring(

@@ -5,8 +5,8 @@ from support import APP, CONFIG, RM, Lab, Recorder
 
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines.event_publisher import EventPublisher, Ring
-from yunikorn_actors.machines.event_records import builders_of
+from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
+from yunikorn_actors.machines.events.table import builders_of
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 

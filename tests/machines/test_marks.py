@@ -3,9 +3,9 @@
 from support import RM, Lab, ask
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.deliveries import Deliveries
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
 from yunikorn_actors.machines.rm_proxy import RmProxy
+from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import GATEWAY, Message

@@ -8,7 +8,7 @@ from picky import Picky
 from support import APP, Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.questions import Questions
+from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery

@@ -18,7 +18,7 @@ from msgspec import inspect as types
 
 from yunikorn_actors.domain import changes
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines import context, event_publisher, rm_proxy, scheduler
+from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
@@ -249,7 +249,7 @@ TABLES: dict[str, tuple[Any, Mapping[type, Any]]] = {
     "rm_proxy": (rm_proxy.RmProxyInbox, rm_proxy.HANDLERS),
     "context": (context.ContextInbox, context.HANDLERS),
     "scheduler": (scheduler.SchedulerInbox, scheduler.HANDLERS),
-    "event_publisher": (event_publisher.EventPublisherInbox, event_publisher.HANDLERS),
+    "event_publisher": (events.EventPublisherInbox, events.HANDLERS),
     "partition": (f.Fact, changes._APPLY),
 }
 

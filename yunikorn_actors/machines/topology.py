@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.event_publisher import EventPublisher
+from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.scheduler import Scheduler

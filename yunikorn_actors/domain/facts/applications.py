@@ -7,7 +7,7 @@ from yunikorn_actors.domain.application import (
     Crowd,
 )
 from yunikorn_actors.domain.facts.base import Base
-from yunikorn_actors.domain.history import UsageHistory
+from yunikorn_actors.domain.history import UsageHistory, tracked
 
 
 class ApplicationAdded(Base, frozen=True, kw_only=True):
@@ -83,6 +83,18 @@ class ApplicationSummarized(Base, frozen=True, kw_only=True):
     started_ns: int
     history: UsageHistory
     at_ns: int
+
+    def line(self) -> str:
+        """Sum the application up in one line, as operators know it from their logs."""
+        return (
+            f"YK_APP_SUMMARY: ApplicationID: {self.application_id}, "
+            f"SubmissionTime: {self.submitted_ns}, StartTime: {self.started_ns}, "
+            f"FinishTime: {self.at_ns}, User: {self.user}, Queue: {self.queue}, "
+            f"State: {self.state.value}, RmID: {self.rm_id}, "
+            f"ResourceUsage: {tracked(self.history.used)}, "
+            f"PreemptedResource: {tracked(self.history.preempted)}, "
+            f"PlaceholderResource: {tracked(self.history.placeholder)}"
+        )
 
 
 class ApplicationForgotten(Base, frozen=True, kw_only=True):

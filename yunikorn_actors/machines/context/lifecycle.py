@@ -21,7 +21,6 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
-from yunikorn_actors.machines.application_records import summary_of
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
 from yunikorn_actors.messages.scheduling import (
@@ -102,7 +101,7 @@ def sum_up(work: Work, partition: Partition, app: Application) -> None:
         at_ns=work.now_ns,
     )
     work.record(partition, fact)
-    work.lines.append(Log(text=summary_of(fact)))
+    work.lines.append(Log(text=fact.line()))
 
 
 def _limit_execution(work: Work, partition: Partition, app: Application) -> None:

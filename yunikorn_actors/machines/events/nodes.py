@@ -1,7 +1,7 @@
 """What the facts about nodes tell, and about whom they are kept for."""
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ActionFromRM, ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.resource import Resource, describe
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail

@@ -4,7 +4,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Shortage
 from yunikorn_actors.domain.resource import describe
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail

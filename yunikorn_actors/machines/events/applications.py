@@ -7,8 +7,7 @@ from functools import partial
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState, Crowd
-from yunikorn_actors.domain.history import tracked
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
@@ -73,22 +72,9 @@ def of_removal(fact: f.ApplicationRemoved) -> tuple[Builder, ...]:
     return (*gone, _app_parted) if fact.group else gone
 
 
-def summary_of(fact: f.ApplicationSummarized) -> str:
-    """Sum an application up in one line, as operators know it."""
-    return (
-        f"YK_APP_SUMMARY: ApplicationID: {fact.application_id}, "
-        f"SubmissionTime: {fact.submitted_ns}, StartTime: {fact.started_ns}, "
-        f"FinishTime: {fact.at_ns}, User: {fact.user}, Queue: {fact.queue}, "
-        f"State: {fact.state.value}, RmID: {fact.rm_id}, "
-        f"ResourceUsage: {tracked(fact.history.used)}, "
-        f"PreemptedResource: {tracked(fact.history.preempted)}, "
-        f"PlaceholderResource: {tracked(fact.history.placeholder)}"
-    )
-
-
 def app_summary(fact: f.ApplicationSummarized) -> EventRecord:
-    message = summary_of(fact)
-    return event_record(_APP, fact.application_id, fact, _NONE, _D.DETAILS_NONE, message=message)
+    what = fact.application_id
+    return event_record(_APP, what, fact, _NONE, _D.DETAILS_NONE, message=fact.line())
 
 
 def _app_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:

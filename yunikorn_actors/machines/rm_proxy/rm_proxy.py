@@ -11,12 +11,11 @@ from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.machines.deliveries import Deliveries, requests_handled
-from yunikorn_actors.machines.diagnoses import Diagnoses
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
-from yunikorn_actors.machines.questions import Questions
-from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.translation import (
+from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries, requests_handled
+from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
+from yunikorn_actors.machines.rm_proxy.questions import Questions
+from yunikorn_actors.machines.rm_proxy.translation import (
     allocation,
     ask_item,
     ask_release,
@@ -29,6 +28,7 @@ from yunikorn_actors.machines.translation import (
     withdrawal,
     withdrawn_release,
 )
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, Message

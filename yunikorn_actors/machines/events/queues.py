@@ -5,7 +5,7 @@ from functools import partial
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import QueueSpec
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail

@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.resource import describe
-from yunikorn_actors.machines.event_record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
-from yunikorn_actors.machines.event_record import Builder
-from yunikorn_actors.machines.event_records import builders_of
+from yunikorn_actors.machines.events.record import Builder
+from yunikorn_actors.machines.events.table import builders_of
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message

@@ -1,0 +1,13 @@
+"""EventPublisher: what operators are told about each change.
+
+`table` says which records a fact gives rise to, the modules beside it say what stands in each. The
+publisher keeps them in a ring, pushes them to resource managers and hands them to streams.
+"""
+
+from yunikorn_actors.machines.events.publisher import (
+    HANDLERS,
+    EventPublisher,
+    EventPublisherInbox,
+)
+
+__all__ = ["EventPublisher", "EventPublisherInbox", "HANDLERS"]
