@@ -145,14 +145,40 @@ class Workload:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("steps", [1, 5])
 @pytest.mark.parametrize("seed", range(40))
-def test_random_changes_of_a_few_nodes(policy: str, seed: int) -> None:
+def test_random_changes_of_a_few_nodes(policy: str, steps: int, seed: int) -> None:
     nodes = Nodes(policy, WEIGHTS)
     workload = Workload(nodes, seed, 9)
-    for _ in range(250):
-        workload.step()
+    for _ in range(250 // steps):
+        for _ in range(steps):
+            workload.step()
         nodes.check()
         nodes.check_fits()
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_each_node_moves_once_however_often_it_changed(
+    policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moves: list[str] = []
+
+    def move(index: NodeIndex, view: NodeView) -> None:
+        moves.append(view.id)
+        original(index, view)
+
+    original = NodeIndex._move
+    monkeypatch.setattr(NodeIndex, "_move", move)
+    nodes = Nodes(policy, WEIGHTS)
+    views = [nodes.add(f"n{number}", {"vcore": 10}) for number in range(5)]
+    for number, view in enumerate(views[:3]):
+        for _ in range(2 + number):
+            nodes.index.take(view, {"vcore": 1})
+    assert moves == []
+    nodes.check()
+    assert moves == ["n0", "n1", "n2"]
+    nodes.check()
+    assert moves == ["n0", "n1", "n2"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -161,7 +161,8 @@ class Amounts:
     def unsettle(self, view: NodeView) -> None:
         """What is on the node changed: whoever waits for it alone looks again."""
         self.preempting_is_stale = True
-        if any(held.required for held in view.node.reservations.values()):
+        reservations = view.node.reservations
+        if reservations and any(held.required for held in reservations.values()):
             self.unsettled_nodes[view.id] = None
 
     def keep_required(self, ask: AskView) -> None:

@@ -22,6 +22,7 @@ class BestNodes:
 
     def find(self, shape: Shape) -> NodeView | None:
         """Return the open node with the least left over; the first in order among equals."""
+        self._nodes.tidy()
         changed, ranked = self._nodes.changed, self._ranked
         if shape is not self._shape or len(changed) > 3 * isqrt(len(self._nodes.views)):
             self._rank_all(shape)

@@ -1,10 +1,13 @@
 """Nodes in the order in which they are tried.
 
-The order is kept, never made: a node whose free amounts change moves to its new place. Nodes stand
-in runs of about a hundred, and each run knows a ceiling: for every resource type at least as much
-as any of its nodes has free. A run whose ceiling is too low is passed over in one comparison.
-Ceilings only rise while nodes come and go; one is made exact when a scan of its run found nothing,
-which is the only moment at which a stale one costs anything.
+The order is kept, never made: a node whose free amounts change moves to its new place. It moves
+before the next search, once, however often they changed: what runs already is reported by the
+hundred thousand. Until then it stands where its old score has its place.
+
+Nodes stand in runs of about a hundred, and each run knows a ceiling: for every resource type at
+least as much as any of its nodes has free. A run whose ceiling is too low is passed over in one
+comparison. Ceilings only rise while nodes come and go; one is made exact when a scan of its run
+found nothing, which is the only moment at which a stale one costs anything.
 
 Where full nodes stand first (binpacking) there is a floor as well for the shapes that were asked
 for last: no node before it has room for that shape. Equal asks come in crowds, so most searches
@@ -72,6 +75,8 @@ class NodeIndex:
         self._last: list[Entry] = []
         self._ceilings: list[Resource] = []
         self._floors: dict[Shape, Entry] = {}
+        self._stray: dict[NodeView, None] = {}
+        """Nodes whose free amounts changed since they found their place."""
         self.changed: dict[NodeView, None] = {}
         """Nodes whose amounts or place changed since somebody last made a list of all."""
 
@@ -82,6 +87,7 @@ class NodeIndex:
         ordered = [view for view in self.views.values() if view.entry is not None]
         self._runs, self._last, self._ceilings = [], [], []
         self._floors.clear()
+        self._stray.clear()
         for view in ordered:
             self.changed[view] = None
             self._measure(view)
@@ -115,17 +121,20 @@ class NodeIndex:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) - quantity
-        self.changed[view] = None
-        if view.entry is not None:
-            self._move(view)
+        self._stray[view] = self.changed[view] = None
 
     def give_back(self, view: NodeView, amount: Resource) -> None:
         free = view.free
         for kind, quantity in amount.items():
             free[kind] = free.get(kind, 0) + quantity
-        self.changed[view] = None
-        if view.entry is not None:
-            self._move(view)
+        self._stray[view] = self.changed[view] = None
+
+    def tidy(self) -> None:
+        """Let each node whose free amounts changed find its place; every search begins with it."""
+        for view in self._stray:
+            if view.entry is not None:
+                self._move(view)
+        self._stray.clear()
 
     def first_fit(self, shape: Shape, policy: str = "") -> NodeView | None:
         """Return the first node that has room, in the order of a policy of its own, if any."""
@@ -133,6 +142,7 @@ class NodeIndex:
         if shape.required_node:
             required = self.views.get(shape.required_node)
             return required if required is not None and required.serves(shape) else None
+        self.tidy()
         if shape.denial is not None or policy not in {"", self._policy}:
             return next(self._serving(shape, policy), None)
         floor = self._floors.get(shape)
@@ -161,6 +171,7 @@ class NodeIndex:
         if shape.required_node:
             required = self.first_fit(shape, policy)
             return required if required is not None and required.id != node_id else None
+        self.tidy()
         others = (view for view in self._serving(shape, policy) if view.id != node_id)
         return next(others, None)
 
@@ -221,6 +232,7 @@ class NodeIndex:
         floors[shape] = view.entry
 
     def in_order(self) -> list[NodeView]:
+        self.tidy()
         return [view for run in self._runs for _, _, view in run]
 
     def _measure(self, view: NodeView) -> None:
@@ -294,6 +306,7 @@ class NodeIndex:
         if entry is None:
             return
         view.entry = None
+        self._stray.pop(view, None)
         number = bisect_left(self._last, entry)
         self._cut(number, bisect_left(self._runs[number], entry))
 

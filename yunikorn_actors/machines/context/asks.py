@@ -70,7 +70,8 @@ def take_item(work: Work, partition: Partition, item: AskItem) -> None:
 
 def recover(work: Work, partition: Partition, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
-    item = replace(item, node_id=node_id)
+    if item.node_id != node_id:
+        item = replace(item, node_id=node_id)
     if _is_rejected(work, partition, item):
         return
     app = partition.state.applications[item.spec.application_id]
@@ -268,7 +269,7 @@ def _take_report(
 def _recover(
     work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
 ) -> None:
-    spec = replace(item.spec, max_allocations=1)
+    spec = item.spec
     if app.state in _WAKES:
         link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)

@@ -77,10 +77,10 @@ def reported_item(
         task_group=item.task_group_name,
         placeholder=is_placeholder,
         originator=item.originator and not is_placeholder,
-        required_node=tags.get(si.TAG_REQUIRED_NODE, ""),
+        required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
-        created_ns=_creation_ns(tags),
+        created_ns=_creation_ns(tags) if tags else None,
         tags=dict(tags),
         later_form=later_form,
     )
