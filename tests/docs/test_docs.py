@@ -23,6 +23,7 @@ from yunikorn_actors import Settings, errors
 from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
+from yunikorn_actors.planning import view
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
@@ -304,6 +305,26 @@ def test_every_command_has_its_place() -> None:
 
 def test_a_name_that_is_left_out_is_noticed() -> None:
     assert ["fly"] == missing(["fly", "advance"], "scenario-format.md")
+
+
+# -- the table of what a fact wakes
+
+
+def facts_in_first_column(text: str) -> list[str]:
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", text, re.MULTILINE)
+    return [name for row in rows for name in re.findall(r"\w+", row)]
+
+
+def test_the_table_of_what_a_fact_wakes_names_each_fact_once() -> None:
+    """The page says that a fact without a row wakes nothing, so no row may be missing."""
+    page = REPOSITORY / "docs/explanation/planning.md"
+    observed = sorted(fact.__name__ for fact in view._OBSERVE)
+    assert observed == sorted(facts_in_first_column(page.read_text("utf-8")))
+
+
+def test_facts_are_found_in_the_first_column_alone() -> None:
+    text = "| fact | wakes |\n| --- | --- |\n| `One`, `Two` | `Three` |\n| plain | x |\n"
+    assert ["One", "Two"] == facts_in_first_column(text)
 
 
 # -- the pages speak of the product alone
