@@ -72,7 +72,9 @@ MAKERS = (
     ("machines/events/publisher.py", "EventPublisher"),
     ("machines/rm_proxy/", "RmProxy"),
     ("machines/machine.py", "the driver"),
-    ("machines/asking.py", "whoever plans"),
+    ("machines/asking.py", "the planning loop"),
+    ("machines/planning_loop.py", "the planning loop"),
+    ("machines/explaining.py", "the planning loop"),
 )
 MESSAGE_MODULES = (
     ("rm_events.py", "Between the gateway, RmProxy and Context"),

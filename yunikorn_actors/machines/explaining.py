@@ -1,4 +1,4 @@
-"""Answers to the question why an ask waits, given by whoever plans."""
+"""Why an ask waits, answered by the planner of its partition."""
 
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.planner import Planner

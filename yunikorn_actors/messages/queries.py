@@ -28,7 +28,7 @@ class ExplainRequested(Message, frozen=True, kw_only=True):
 
 
 class Explanation(Message, frozen=True, kw_only=True):
-    """What waits and why, as it looks to whoever plans.
+    """What waits and why, as the planner of the partition sees it.
 
     A Scheduler gives it to Context: one that is stopped before it answers must not leave the caller
     without an answer.
