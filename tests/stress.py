@@ -664,13 +664,13 @@ def _many_turns() -> Iterator[None]:
 
 
 def stress(*, seconds: float, seed: int, topology: TopologyName) -> tuple[Run, Failure | None]:
-    """Run for so long, and one round at least; return the run and what was found."""
+    """Run for so long, and until something was placed; return the run and what was found."""
     run = Run(seed=seed, topology=topology)
     deadline = time.monotonic() + seconds
     with _many_turns():
         try:
             run.core.start()
-            while not run.counts["rounds"] or time.monotonic() < deadline:
+            while not run.counts["allocations"] or time.monotonic() < deadline:
                 run.round(run.counts["rounds"])
             run.check_memory()
         except Failure as failure:

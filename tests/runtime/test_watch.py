@@ -5,10 +5,11 @@ from io import StringIO
 
 import loguru
 import pytest
-from probes import register, wait_until
+from probes import PATIENCE_S, register, wait_until
 from support import CONFIG, RM, Recorder
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
+from yunikorn_actors.runtime.watch import HealthWatch
 
 HEALTHY, NOT_HEALTHY = "DEBUG yunikorn_actors.runtime.watch health check: healthy", "NOT healthy: "
 
@@ -85,3 +86,12 @@ def test_lines_below_the_level_are_dropped(everything: StringIO) -> None:
         update_with(core, log_level="loud")
     assert "extra configuration of rm-1: log.level: 'loud' is no value" in everything.getvalue()
     assert 2 == everything.getvalue().count("core started"), "a core that is over wishes nothing"
+
+
+def test_a_watch_that_is_stopped_before_it_waits_ends() -> None:
+    watch = HealthWatch(lambda: pytest.fail("nobody is to look"))
+    with watch._condition:
+        watch.every(3600)
+        watch.stop()
+    watch.join(PATIENCE_S)
+    assert not watch._thread.is_alive()

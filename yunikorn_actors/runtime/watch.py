@@ -5,6 +5,7 @@ Each look is a state dump, which Context makes between two messages; so nobody l
 
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from yunikorn_actors.domain.health import Health
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
@@ -43,11 +44,16 @@ class HealthWatch:
     def _run(self) -> None:
         while True:
             with self._condition:
-                changed = self._condition.wait(self._seconds)
+                seconds = self._seconds
+                changed = self._condition.wait_for(partial(self._is_news, seconds), seconds)
                 if self._stopping:
                     return
             if not changed and not self._tell():
                 return
+
+    def _is_news(self, seconds: float | None) -> bool:
+        """Whether there is no more to wait for; it may have come before the waiting began."""
+        return self._stopping or self._seconds != seconds
 
     def _tell(self) -> bool:
         """Say what was found; False where there is nothing to look at any more."""
