@@ -5,6 +5,7 @@ questions about the cluster as it stands: who comes first, what stands against a
 its first choice, who may go for it.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -225,6 +226,10 @@ class Model(Cluster):
     def score(self, node: Node) -> float:
         free, share = self.free(node), 0.0
         weights = {k: w for k, w in self.node_sort.weights.items() if w and k in node.capacity}
+        if self.node_sort.policy == "least-fragmentation":
+            used = {k: 1.0 - free.get(k, 0) / node.capacity[k] for k in sorted(weights)}
+            most = max(weights.values(), default=0.0)
+            return math.prod(max(0.0, 1.0 - weights[k] / most * u) for k, u in used.items())
         for kind, weight in weights.items():
             share += weight * (1.0 - free.get(kind, 0) / node.capacity[kind])
         share = share / sum(weights.values()) if weights else 0.0

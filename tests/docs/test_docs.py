@@ -23,6 +23,7 @@ from yunikorn_actors import Settings, errors
 from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.planning import view
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
@@ -289,10 +290,11 @@ def missing(names: Iterable[str], page: str) -> list[str]:
     [
         ("settings.md", Settings.__struct_fields__),
         ("settings.md", properties._READERS),
+        ("settings.md", NODE_ORDERS),
         ("errors.md", [name for name in errors.__all__ if name != "CoreError"]),
         ("scenario-format.md", step_readers._STEPS),
     ],
-    ids=["settings", "properties", "errors", "steps"],
+    ids=["settings", "properties", "node orders", "errors", "steps"],
 )
 def test_a_list_is_complete(page: str, names: Iterable[str]) -> None:
     assert [] == missing(names, page)

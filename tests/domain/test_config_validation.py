@@ -6,6 +6,7 @@ Worked examples: configuration.
 import pytest
 
 from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 
 
 def first_fault(text: str) -> tuple[int, str, str]:
@@ -66,6 +67,16 @@ def test_a_configuration_that_is_refused(text: str, line: int, path: str, words:
     found_line, found_path, what = first_fault(text)
     assert (line, path) == (found_line, found_path)
     assert words in what
+
+
+def test_every_node_order_is_named_where_one_is_refused() -> None:
+    text = "partitions:\n- queues: []\n  nodesortpolicy: {type: best}\n"
+    with pytest.raises(
+        ConfigError, match="use fair or binpacking or least-fragmentation, in lower"
+    ):
+        parse_config(text)
+    for name in NODE_ORDERS:
+        assert name == parse_config(text.replace("best", name)).partitions[0].node_sort.policy
 
 
 ACCEPTED = {

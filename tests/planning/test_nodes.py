@@ -1,16 +1,18 @@
 """The order of nodes is that of a sort, and the first fit that of a scan, whatever came before."""
 
+from itertools import permutations
 from random import Random
 
 import pytest
 
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.nodes import RUN_LENGTH, NodeIndex, NodeView
 from yunikorn_actors.planning.shape import Shape, shape_key
 
-POLICIES = ("fair", "binpacking")
+POLICIES = tuple(NODE_ORDERS)
 WEIGHTS = {"vcore": 1.0, "memory": 1.0}
 SIZES = ({"vcore": 8}, {"vcore": 16, "memory": 64}, {"memory": 32, "gpu": 2}, {"gpu": 4})
 WANTED = (
@@ -39,7 +41,7 @@ class Nodes:
         self.index = NodeIndex()
         self.policy = policy
         self.weights = weights
-        self.index.set_policy(policy, weights)
+        self.index.set_order(NODE_ORDERS[policy], weights)
         self.shapes = [_shape(**wanted) for wanted in WANTED]
 
     def add(self, name: str, capacity: Resource) -> NodeView:
@@ -48,7 +50,10 @@ class Nodes:
         self.index.refresh(view, dict(capacity))
         return view
 
-    def score(self, view: NodeView) -> float:
+    def score(self, view: NodeView, policy: str = "") -> float:
+        policy = policy or self.policy
+        if policy == "least-fragmentation":
+            return self.usable(view)
         capacity = view.node.capacity
         used = total = 0.0
         for kind in sorted(self.weights):
@@ -56,14 +61,23 @@ class Nodes:
                 used += self.weights[kind] * (1.0 - view.free.get(kind, 0) / capacity[kind])
                 total += self.weights[kind]
         share = used / total if total else 0.0
-        return share if self.policy == "fair" else 1.0 - share
+        return share if policy == "fair" else 1.0 - share
 
-    def sorted(self) -> list[str]:
+    def usable(self, view: NodeView) -> float:
+        capacity, product = view.node.capacity, 1.0
+        heaviest = max((w for k, w in self.weights.items() if k in capacity), default=0.0)
+        for kind in sorted(self.weights):
+            if self.weights[kind] and kind in capacity:
+                used = 1.0 - view.free.get(kind, 0) / capacity[kind]
+                product *= max(0.0, 1.0 - self.weights[kind] / heaviest * used)
+        return product
+
+    def sorted(self, policy: str = "") -> list[str]:
         open_ones = [v for v in self.index.views.values() if v.node.is_schedulable]
-        return [v.id for v in sorted(open_ones, key=lambda v: (self.score(v), v.id))]
+        return [v.id for v in sorted(open_ones, key=lambda v: (self.score(v, policy), v.id))]
 
-    def scan(self, shape: Shape) -> str | None:
-        fitting = (n for n in self.sorted() if _fits(self.index.views[n].free, shape))
+    def scan(self, shape: Shape, policy: str = "") -> str | None:
+        fitting = (n for n in self.sorted(policy) if _fits(self.index.views[n].free, shape))
         return next(fitting, None)
 
     def check(self) -> None:
@@ -80,6 +94,18 @@ class Nodes:
         for shape in self.shapes:
             found = self.index.first_fit(shape)
             assert self.scan(shape) == (None if found is None else found.id)
+
+    def check_own(self, policy: str) -> None:
+        """Whoever has an order of their own is given what a sort by that would give."""
+        for shape in self.shapes:
+            first = self.index.first_fit(shape, NODE_ORDERS[policy])
+            assert self.scan(shape, policy) == (None if first is None else first.id)
+            assert first is None or self.index.knows(first)
+            name = "" if first is None else first.id
+            second = self.index.first_other(shape, name, NODE_ORDERS[policy])
+            others = (n for n in self.sorted(policy) if n != name)
+            fitting = (n for n in others if _fits(self.index.views[n].free, shape))
+            assert next(fitting, None) == (None if second is None else second.id)
 
 
 def _fits(free: Resource, shape: Shape) -> bool:
@@ -117,6 +143,12 @@ class Workload:
         view = self.any()
         self.taken = [(taken, amount) for taken, amount in self.taken if taken is not view]
         self.nodes.index.discard(view)
+
+    def come_back(self) -> None:
+        view = self.any()
+        self.taken = [(taken, amount) for taken, amount in self.taken if taken is not view]
+        self.nodes.index.discard(view)
+        self.nodes.add(view.id, view.node.capacity)
 
     def take(self) -> None:
         view = self.any()
@@ -198,6 +230,25 @@ def test_random_changes_of_many_nodes(policy: str) -> None:
     nodes.check_fits()
 
 
+@pytest.mark.parametrize(("policy", "own"), list(permutations(POLICIES, 2)))
+@pytest.mark.parametrize("count", [3, 9, 330])
+def test_an_order_of_ones_own_follows_random_changes(policy: str, own: str, count: int) -> None:
+    """Searches come seldom, so that nodes leave and come back under their names in between."""
+    nodes = Nodes(policy, WEIGHTS)
+    workload = Workload(nodes, count, count)
+    for number in range(600):
+        workload.step()
+        if not number % 7:
+            workload.come_back()
+        if not number % 5:
+            nodes.check_own(own)
+        if number == 300:
+            nodes.weights = {"vcore": 2.0, "gpu": 0.5, "memory": 0.0}
+            nodes.index.set_order(NODE_ORDERS[policy], nodes.weights)
+    nodes.check()
+    nodes.check_fits()
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_filling_the_cluster_with_equal_asks(policy: str) -> None:
     """The path of every allocation: find a node, take from it, until there is no room."""
@@ -223,7 +274,7 @@ def test_another_policy_turns_the_order_round() -> None:
         nodes.index.take(view, {"vcore": number})
     nodes.check()
     nodes.policy = "binpacking"
-    nodes.index.set_policy("binpacking", WEIGHTS)
+    nodes.index.set_order(NODE_ORDERS["binpacking"], WEIGHTS)
     nodes.check()
     nodes.check_fits()
 

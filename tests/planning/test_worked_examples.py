@@ -4,6 +4,7 @@ import pytest
 from written import APP, Written
 
 from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.planning.views import NO_PRIORITY
 
 WAITING = {
@@ -115,5 +116,29 @@ def test_the_order_of_nodes(policy: str, weights: dict[str, float], order: list[
     written = Written()
     written.node("n1", {"vcore": 5}, vcore=10, memory=10)
     written.node("n2", {"memory": 4}, vcore=10, memory=10)
-    written.planner.nodes.set_policy(policy, weights)
+    written.planner.nodes.set_order(NODE_ORDERS[policy], weights)
+    assert order == [node.id for node in written.planner.nodes.in_order()]
+
+
+@pytest.mark.parametrize(
+    ("policy", "weights", "order"),
+    [
+        ("binpacking", {"vcore": 1.0, "memory": 1.0}, ["even", "odd", "out", "wide"]),
+        ("least-fragmentation", {"vcore": 1.0, "memory": 1.0}, ["out", "odd", "even", "wide"]),
+        ("least-fragmentation", {"vcore": 1.0, "memory": 0.5}, ["out", "odd", "even", "wide"]),
+        ("least-fragmentation", {"memory": 1.0}, ["even", "odd", "out", "wide"]),
+        ("least-fragmentation", {"vcore": 1.0, "memory": 0.0}, ["out", "odd", "even", "wide"]),
+        ("least-fragmentation", {"gpu": 1.0}, ["even", "odd", "out", "wide"]),
+    ],
+)
+def test_what_is_free_of_one_type_alone_is_little(
+    policy: str, weights: dict[str, float], order: list[str]
+) -> None:
+    """The mean of what is free is 45 %, 50 %, 50 % and 100 %; the product 20 %, 9 %, 0 and 100 %."""
+    written = Written()
+    written.node("even", {"vcore": 50, "memory": 60}, vcore=100, memory=100)
+    written.node("odd", {"vcore": 90, "memory": 10}, vcore=100, memory=100)
+    written.node("out", {"vcore": 100}, vcore=100, memory=100)
+    written.node("wide", vcore=100, memory=100)
+    written.planner.nodes.set_order(NODE_ORDERS[policy], weights)
     assert order == [node.id for node in written.planner.nodes.in_order()]

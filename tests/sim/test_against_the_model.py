@@ -13,6 +13,7 @@ from differential.runs import judged, kind_of, shrunk
 from differential.scripts import drawn_script, written
 
 from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.document import parse_scenario
 
@@ -33,6 +34,19 @@ def test_drawn_scripts_in_both_topologies(part: int) -> None:
     assert checks["order"] > SCRIPTS, "vacuous: hardly anybody could have been first"
     assert min(checks[kind] for kind in ("gang", "swap", "preempt", "victim", "reservation")) > 5
     assert undecided.total() < checks.total() / 100, "hardly anything may be left open"
+
+
+@pytest.mark.parametrize("order", NODE_ORDERS)
+def test_drawn_scripts_by_every_node_order(order: str) -> None:
+    checks: Counter[str] = Counter()
+    for number in range(1, 25):
+        script = drawn_script(number)
+        for partition in script["queues"]["partitions"]:
+            partition["nodesortpolicy"] = {**partition.get("nodesortpolicy", {}), "type": order}
+        verdict = judged(script, TOPOLOGIES[number % 2], number)
+        assert not verdict.difference, number
+        checks += verdict.checks
+    assert checks["node"] > 50, "vacuous: hardly any node was chosen among several"
 
 
 URGENT = """

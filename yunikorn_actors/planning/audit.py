@@ -54,6 +54,9 @@ def _nodes(planner: Planner) -> Iterator[str]:
     entries = [view.entry for view in planner.nodes.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
+    for view in planner.nodes.in_order():
+        if view.entry != planner.nodes.entry_of(view):
+            yield f"node {view.id} stands by another score than it has"
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:

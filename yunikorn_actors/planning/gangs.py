@@ -288,15 +288,15 @@ class Gangs:
         self, planner: "Planner", ask: AskView, group: dict[str, Allocation]
     ) -> list[Proposal]:
         """Take the first placeholder that does not stand on the node where there is room."""
-        policy = ask.app.node_policy
-        node = planner.nodes.first_other(ask.shape, "", policy)
+        order = ask.app.node_order
+        node = planner.nodes.first_other(ask.shape, "", order)
         if node is None:
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
         for placeholder in suited:
             if placeholder.node_id != node.id:
                 return [self._replace(planner, ask, placeholder, node)]
-        second = planner.nodes.first_other(ask.shape, node.id, policy)
+        second = planner.nodes.first_other(ask.shape, node.id, order)
         return [] if second is None else [self._replace(planner, ask, suited[0], second)]
 
     def _replace(

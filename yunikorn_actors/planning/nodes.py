@@ -9,17 +9,22 @@ least as much as any of its nodes has free. A run whose ceiling is too low is pa
 comparison. Ceilings only rise while nodes come and go; one is made exact when a scan of its run
 found nothing, which is the only moment at which a stale one costs anything.
 
-Where full nodes stand first (binpacking) there is a floor as well for the shapes that were asked
-for last: no node before it has room for that shape. Equal asks come in crowds, so most searches
-begin where the last one ended.
+Where full nodes stand first there is a floor as well for the shapes that were asked for last: no
+node before it has room for that shape. Equal asks come in crowds, so most searches begin where the
+last one ended.
+
+An application may have an order of its own. The nodes stand in that as well from its first search
+on, and those that changed move there before the next one: nobody else pays for it.
 
 What is free here is what the replica has available less what proposals in flight have taken.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from yunikorn_actors.domain.config import NodeSortConfig
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.shape import Shape, Use, Wanted
 
@@ -28,14 +33,13 @@ FLOORS_MAX = 8
 
 
 class NodeView:
-    __slots__ = ("entry", "free", "id", "keeping", "node", "terms", "weight")
+    __slots__ = ("entry", "free", "id", "keeping", "node", "scale")
 
     def __init__(self, node: Node) -> None:
         self.id = node.id
         self.node = node
         self.free: Resource = {}
-        self.terms: tuple[tuple[str, float, int], ...] = ()
-        self.weight = 0.0
+        self.scale = Scale()
         self.entry: Entry | None = None
         """Its place in the order; None while it takes no work, or is kept for somebody."""
         self.keeping = 0
@@ -69,8 +73,10 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self.views: dict[str, NodeView] = {}
-        self._policy = "fair"
-        self._weights: tuple[tuple[str, float], ...] = (("memory", 1.0), ("vcore", 1.0))
+        self.order = FAIR
+        self._score = FAIR.score
+        self._weights = NodeSortConfig().weights
+        self._others: dict[NodeOrder, _OtherOrder] = {}
         self._runs: list[list[Entry]] = []
         self._last: list[Entry] = []
         self._ceilings: list[Resource] = []
@@ -80,18 +86,19 @@ class NodeIndex:
         self.changed: dict[NodeView, None] = {}
         """Nodes whose amounts or place changed since somebody last made a list of all."""
 
-    def set_policy(self, policy: str, weights: dict[str, float]) -> None:
+    def set_order(self, order: NodeOrder, weights: dict[str, float]) -> None:
         """Take another order; every node finds its new place."""
-        self._policy = policy
-        self._weights = tuple(sorted((kind, w) for kind, w in weights.items() if w))
+        self.order, self._score = order, order.score
+        self._weights = weights
+        self._others.clear()
         ordered = [view for view in self.views.values() if view.entry is not None]
         self._runs, self._last, self._ceilings = [], [], []
         self._floors.clear()
         self._stray.clear()
         for view in ordered:
-            self.changed[view] = None
+            self._note_change(view)
             self._measure(view)
-            self._place(view, (self._score(view), view.id, view))
+            self._place(view, self.entry_of(view))
 
     def add(self, view: NodeView) -> None:
         self.views[view.id] = view
@@ -104,7 +111,8 @@ class NodeIndex:
     def discard(self, view: NodeView) -> None:
         del self.views[view.id]
         self._displace(view)
-        self.changed.pop(view, None)
+        self._note_change(view)
+        del self.changed[view]
         # A node of the same name may come back: entries of two lives must never be compared.
         self._floors = {s: entry for s, entry in self._floors.items() if entry[2] is not view}
 
@@ -112,10 +120,10 @@ class NodeIndex:
         """The node itself changed: size, attributes, or whether it takes work."""
         self._displace(view)
         view.free = free
-        self.changed[view] = None
+        self._note_change(view)
         self._measure(view)
         if view.is_open:
-            self._place(view, (self._score(view), view.id, view))
+            self._place(view, self.entry_of(view))
 
     def take(self, view: NodeView, amount: Resource) -> None:
         free = view.free
@@ -134,17 +142,23 @@ class NodeIndex:
         for view in self._stray:
             if view.entry is not None:
                 self._move(view)
+        for other in self._others.values():
+            other.behind.update(self._stray)
         self._stray.clear()
 
-    def first_fit(self, shape: Shape, policy: str = "") -> NodeView | None:
-        """Return the first node that has room, in the order of a policy of its own, if any."""
+    def _note_change(self, view: NodeView) -> None:
+        """The node itself is another now; of amounts that changed `tidy` tells the other orders."""
+        self.changed[view] = None
+        for other in self._others.values():
+            other.behind[view] = None
+
+    def first_fit(self, shape: Shape, order: NodeOrder | None = None) -> NodeView | None:
+        """Return the first node that has room, in the order of its own that an ask has, if any."""
+        is_own = order is not None and order is not self.order
+        if is_own or shape.required_node or shape.denial is not None:
+            return self._first_serving(shape, order or self.order)
         wanted = shape.wanted
-        if shape.required_node:
-            required = self.views.get(shape.required_node)
-            return required if required is not None and required.serves(shape) else None
         self.tidy()
-        if shape.denial is not None or policy not in {"", self._policy}:
-            return next(self._serving(shape, policy), None)
         floor = self._floors.get(shape)
         number = start = 0
         if floor is not None:
@@ -159,26 +173,49 @@ class NodeIndex:
             else:
                 found = self._scan(place, start, wanted)
                 if found is not None:
-                    if self._policy == "binpacking":
+                    if self.order.full_first:
                         self._lay_floor(shape, found)
                     return found
             start = 0
         self._floors.pop(shape, None)
         return None
 
-    def first_other(self, shape: Shape, node_id: str, policy: str = "") -> NodeView | None:
+    def _first_serving(self, shape: Shape, order: NodeOrder) -> NodeView | None:
+        """As `first_fit`, also for an ask that may not go to every node or has its own order."""
+        if shape.required_node:
+            required = self.views.get(shape.required_node)
+            return required if required is not None and required.serves(shape) else None
+        if order is self.order:
+            self.tidy()
+            return next(self._serving(shape), None)
+        twin = self.by(order).first_fit(shape)
+        return None if twin is None else self.views[twin.id]
+
+    def first_other(
+        self, shape: Shape, node_id: str, order: NodeOrder | None = None
+    ) -> NodeView | None:
         """As `first_fit`, leaving one out; only a required one need not be open."""
         if shape.required_node:
-            required = self.first_fit(shape, policy)
+            required = self.first_fit(shape, order)
             return required if required is not None and required.id != node_id else None
-        self.tidy()
-        others = (view for view in self._serving(shape, policy) if view.id != node_id)
-        return next(others, None)
+        index = self.by(order or self.order)
+        others = (view.id for view in index._serving(shape) if view.id != node_id)
+        found = next(others, None)
+        return None if found is None else self.views[found]
 
-    def _serving(self, shape: Shape, policy: str) -> Iterator[NodeView]:
+    def by(self, order: NodeOrder) -> "NodeIndex":
+        """Return the same nodes in an order of somebody's own."""
+        self.tidy()
+        if order is self.order:
+            return self
+        other = self._others.get(order)
+        if other is None:
+            other = self._others[order] = _OtherOrder(order, self._weights, self.views.values())
+        return other.caught_up(self)
+
+    def _serving(self, shape: Shape) -> Iterator[NodeView]:
         """Yield the nodes that can hold it, also an ask that may not go to every node."""
-        walk = self._forwards if policy in {"", self._policy} else self._backwards
-        return (view for view in walk(shape.wanted) if view.serves(shape))
+        return (view for view in self._forwards(shape.wanted) if view.serves(shape))
 
     def _forwards(self, wanted: Wanted) -> Iterator[NodeView]:
         """Yield all nodes but those of runs that have no room."""
@@ -186,25 +223,6 @@ class NodeIndex:
             if self._may_hold(number, wanted):
                 for _, _, view in run:
                     yield view
-
-    def _backwards(self, wanted: Wanted) -> Iterator[NodeView]:
-        """As `_forwards`, the other policy's order: scores fall, and ids decide between equals."""
-        number = len(self._runs) - 1
-        end = len(self._runs[number]) if self._runs else 0
-        while number >= 0:
-            if not end or not self._may_hold(number, wanted):
-                number -= 1
-                end = len(self._runs[number])
-                continue
-            score = self._runs[number][end - 1][:1]
-            first = bisect_left(self._last, score)
-            begin = bisect_left(self._runs[first], score)
-            for place in range(first, number + 1):
-                run = self._runs[place]
-                equals = run[begin if place == first else 0 : end if place == number else None]
-                for _, _, view in equals:
-                    yield view
-            number, end = first, begin
 
     def _may_hold(self, number: int, wanted: Wanted) -> bool:
         ceiling = self._ceilings[number]
@@ -235,27 +253,12 @@ class NodeIndex:
         self.tidy()
         return [view for run in self._runs for _, _, view in run]
 
-    def _measure(self, view: NodeView) -> None:
-        """Note which types count for the score of this node, and against what."""
-        capacity = view.node.capacity
-        view.terms = tuple(
-            (kind, weight, capacity[kind]) for kind, weight in self._weights if kind in capacity
-        )
-        view.weight = 0.0
-        for _, weight, _ in view.terms:
-            view.weight += weight
+    def entry_of(self, view: NodeView) -> Entry:
+        """Return where it belongs by what is free there now."""
+        return (self._score(view.scale, view.free), view.id, view)
 
-    def _score(self, view: NodeView) -> float:
-        """Weighted mean of the used shares: everything that is not free counts as used."""
-        if not view.terms:
-            share = 0.0
-        else:
-            free = view.free
-            used = 0.0
-            for kind, weight, size in view.terms:
-                used += weight * (1.0 - free.get(kind, 0) / size)
-            share = used / view.weight
-        return share if self._policy == "fair" else 1.0 - share
+    def _measure(self, view: NodeView) -> None:
+        view.scale = scale_of(view.node.capacity, self._weights)
 
     def _move(self, view: NodeView) -> None:
         """The free amounts changed; often the node keeps its place between its neighbours."""
@@ -264,7 +267,7 @@ class NodeIndex:
         number = bisect_left(self._last, old)
         run = self._runs[number]
         position = bisect_left(run, old)
-        new = (self._score(view), view.id, view)
+        new = (self._score(view.scale, view.free), view.id, view)
         if 0 < position < len(run) - 1 and run[position - 1] < new < run[position + 1]:
             view.entry = run[position] = new
             self._note(view, new, number)
@@ -324,6 +327,38 @@ class NodeIndex:
         self._runs[number : number + 1] = [head, tail]
         self._last[number : number + 1] = [head[-1], tail[-1]]
         self._ceilings[number : number + 1] = [_ceiling(head), _ceiling(tail)]
+
+
+class _OtherOrder:
+    """An index of its own, whose views are twins of ours: they share the amounts that are free."""
+
+    def __init__(
+        self, order: NodeOrder, weights: dict[str, float], views: Iterable[NodeView]
+    ) -> None:
+        self._index = NodeIndex()
+        self._index.set_order(order, weights)
+        self._twins: dict[NodeView, NodeView] = {}
+        self.behind: dict[NodeView, None] = dict.fromkeys(views)
+        """Nodes that changed since the last search."""
+
+    def caught_up(self, ours: NodeIndex) -> NodeIndex:
+        """Move what is behind; a node that left stands before one that came under its name."""
+        for view in self.behind:
+            self._follow(view, ours)
+        self.behind.clear()
+        return self._index
+
+    def _follow(self, view: NodeView, ours: NodeIndex) -> None:
+        twin = self._twins.get(view)
+        if not ours.knows(view):
+            if twin is not None:
+                self._index.discard(self._twins.pop(view))
+            return
+        if twin is None:
+            twin = self._twins[view] = NodeView(view.node)
+            self._index.add(twin)
+        twin.keeping = view.keeping
+        self._index.refresh(twin, view.free)
 
 
 def _ceiling(run: list[Entry]) -> Resource:

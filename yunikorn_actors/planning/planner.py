@@ -129,7 +129,7 @@ class Planner(View):
             if len(proposals) >= limit:
                 self.gangs.try_first(ask)
             elif not self._gate(ask) and not ask.app.held_at():
-                node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
+                node = self.nodes.first_fit(ask.shape, ask.app.node_order)
                 if node is not None:
                     proposal = self._decide(ask, ask.app.leaf, node)
                     self.in_flight[proposal.proposal_id].goes_first = True
@@ -177,7 +177,7 @@ class Planner(View):
                 self.findings.look_into_lane(lane)
             self._unsettle_apps(lane)
             return False
-        node = self.nodes.first_fit(ask.shape, ask.app.node_policy)
+        node = self.nodes.first_fit(ask.shape, ask.app.node_order)
         if node is not None:
             proposals.append(self._decide(ask, leaf, node))
             return True

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import FINISHED, Application, Applicatio
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.flights import InFlight, used_by
@@ -67,7 +68,7 @@ class View(GangView):
             self.order_is_stale = True
 
     def _sort_nodes(self, config: PartitionConfig) -> None:
-        self.nodes.set_policy(config.node_sort.policy, config.node_sort.weights)
+        self.nodes.set_order(NODE_ORDERS[config.node_sort.policy], config.node_sort.weights)
 
     def _on_queue_added(self, fact: f.QueueAdded) -> None:
         self.tree.add_queue(self.state.queues[fact.path], self.state.capacity)

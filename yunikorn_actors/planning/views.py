@@ -20,6 +20,7 @@ from yunikorn_actors.domain.application import (
     Crowd,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, sub_only_existing
@@ -109,7 +110,7 @@ class AppView:
         "is_admitting",
         "leaf",
         "limits",
-        "node_policy",
+        "node_order",
         "owner",
         "piles",
         "placing",
@@ -137,9 +138,8 @@ class AppView:
         self.held_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
-        chosen = tag_of(app.spec, NODE_POLICY_TAG)
-        self.node_policy = chosen if chosen in NODE_POLICIES else ""
-        """The order of nodes that it chose for itself."""
+        self.node_order = NODE_ORDERS.get(tag_of(app.spec, NODE_ORDER_TAG))
+        """The order of nodes that it chose for itself, if any."""
         self.starting = 0
         """Decisions in flight, reservations too, for an application that does not run yet."""
         self.priority = NO_PRIORITY
@@ -205,8 +205,7 @@ Gate = Union["QueueView", LimitView]
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[float, float, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
-NODE_POLICY_TAG = "node.sort.policy"
-NODE_POLICIES = ("fair", "binpacking")
+NODE_ORDER_TAG = "node.sort.policy"
 NO_PRIORITY = -(2**31)
 _PRIORITY_MAX = 2**31 - 1
 

@@ -9,6 +9,7 @@ and becomes `None`. Access lists stay text, `Acl.parse` reads them; properties a
 
 from msgspec import Struct, field
 
+from yunikorn_actors.domain.node_order import FAIR
 from yunikorn_actors.domain.resource import Resource
 
 
@@ -68,7 +69,8 @@ class RuleConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NodeSortConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    policy: str = "fair"
+    policy: str = FAIR.name
+    """A name of `NODE_ORDERS`."""
     weights: dict[str, float] = field(default_factory=lambda: {"vcore": 1.0, "memory": 1.0})
 
 

@@ -20,8 +20,8 @@ from yunikorn_actors.domain.config.resources import resource_faults
 from yunikorn_actors.domain.config.rules import rule_faults
 from yunikorn_actors.domain.config.site import PartitionSite, Site, meaning, site_of
 from yunikorn_actors.domain.config.written import WrittenConfig
+from yunikorn_actors.domain.node_order import NODE_ORDERS
 
-NODE_SORT_POLICIES: Final = ("fair", "binpacking")
 UNSERVED_RESOLVERS: Final = ("ldap", "test")
 """YuniKorn has them and nobody here can ask them: every application would be rejected."""
 
@@ -105,9 +105,9 @@ def _child_name_faults(site: Site) -> Iterator[Fault]:
 
 def _node_sort_faults(partition: PartitionSite) -> Iterator[Fault]:
     written = partition.written.nodesortpolicy
-    if written.type not in ("", *NODE_SORT_POLICIES):
+    if written.type not in ("", *NODE_ORDERS):
         what = f"undefined policy: {written.type}"
-        remedy = f"use {' or '.join(NODE_SORT_POLICIES)}, in lower case"
+        remedy = f"use {' or '.join(NODE_ORDERS)}, in lower case"
         yield partition.fault(written.line_of("type"), what, remedy)
     for weight in written.resourceweights:
         if weight.value < 0:
