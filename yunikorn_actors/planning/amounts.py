@@ -37,32 +37,32 @@ class Amounts:
         self.order_is_stale = False
         """The cluster or the configuration changed since the last plan."""
         self.stale_leaves: dict[QueueView, None] = {}
-        """Leaves whose amounts changed since: their rank is worked out once, before planning."""
+        """Leaves whose amounts have changed: their rank is worked out once, before planning."""
 
         self.reserved_nodes: dict[str, None] = {}
         self.node_changes = 0
-        """How often a node changed its size, or whom it is open for."""
+        """How often a node changed its size, or the asks that it is open for."""
         self.serving: dict[tuple[AskView, str], int] = {}
-        """How many decisions on their way make use of a reservation, by ask and node."""
+        """How many decisions in flight use a reservation, by ask and node."""
         self.reserving_is_stale = False
-        """Something changed that can matter to a reservation, made or wanted."""
+        """A change that may let a reservation be made, used or given up."""
         self.giving_up_waits = False
         """A reservation may have to be given up when what is on its way is settled."""
         self.preempting_is_stale = False
-        """Something changed that can matter to who may take from whom."""
+        """A change that may let an ask preempt, or a quota be enforced."""
         self.was_freed = False
         """A node is not kept any more, a decision about it has come out, or a victim has gone."""
         self.newly_waiting: dict[QueueView, int] = {}
-        """Leaves with a guarantee that asks came to, and when the oldest of these was made."""
+        """Entitled leaves with new asks, and when the oldest of these asks was made."""
         self.roomy_nodes: dict[str, None] = {}
-        """Nodes that are kept, and may have room for whom they are kept."""
+        """Reserved nodes that may have room now for the ask that they are reserved for."""
         self.unsettled_nodes: dict[str, None] = {}
         """Nodes kept for asks that can run nowhere else, that have changed."""
         self.unsettled_apps: dict[AppView, None] = {}
-        """Of leaves with a back-off: how a pass over their asks would end may have changed."""
+        """In leaves with a back-off: the pass over their asks may end in another way now."""
 
     def coming_to(self, node: NodeView) -> Iterator[Resource]:
-        """Yield what decisions on their way take of a node."""
+        """Yield what decisions in flight take of a node."""
         for held in self.in_flight.values():
             if held.node is node:
                 yield held.resource
@@ -84,21 +84,21 @@ class Amounts:
         return None if app is None else self.apps[app.serial].asks.get(key)
 
     def start(self, app: AppView) -> None:
-        """A decision is on its way that lets the application count as running, if it does not."""
+        """A decision in flight makes the application count as running, if it does not yet."""
         if app.app.state is ApplicationState.ACCEPTED:
             app.starting += 1
             for level in app.leaf.application_limits:
                 level.starting[app.app.serial] = None
 
     def take_place(self, app: AppView) -> Place:
-        """A node is to be kept for the application, or others are to go for it."""
+        """A node is to be reserved for the application, or victims are to be preempted for it."""
         self.start(app)
         for limit in app.limits:
             limit.take(app, {})
         return Place(app, app.limits)
 
     def settle_place(self, place: Place) -> None:
-        """It counts by its reservation from now on, or not at all."""
+        """From now on the application counts by its reservation, or not at all."""
         for limit in place.limits:
             limit.settle(place.app, {})
             self._wake(limit)
@@ -112,7 +112,7 @@ class Amounts:
             self._counts_itself(app)
 
     def _counts_itself(self, app: AppView) -> None:
-        """It runs, or nothing of it is on its way any more: it counts by its state alone."""
+        """It runs, or has nothing in flight any more: it counts by its state alone."""
         app.starting = 0
         for level in app.leaf.lineage:
             level.starting.pop(app.app.serial, None)
@@ -146,7 +146,7 @@ class Amounts:
                 del self.serving[key]
 
     def free_node(self, node: NodeView, amount: Resource) -> None:
-        """Something leaves a node, unless the node itself has gone, or come back as another."""
+        """Give room back, unless the node was removed, or replaced by another of the same id."""
         if self.nodes.knows(node):
             self.nodes.give_back(node, amount)
             self.wake_for_node(node)
@@ -159,14 +159,14 @@ class Amounts:
             self.roomy_nodes[node.id] = None
 
     def unsettle(self, view: NodeView) -> None:
-        """What is on the node changed: whoever waits for it alone looks again."""
+        """The work on the node changed: asks that can run there alone look for victims again."""
         self.preempting_is_stale = True
         reservations = view.node.reservations
         if reservations and any(held.required for held in reservations.values()):
             self.unsettled_nodes[view.id] = None
 
     def keep_required(self, ask: AskView) -> None:
-        """Where its one node is not kept for what waits of it, that is tried anew."""
+        """If its one node is not reserved for the repeats that wait, try these again."""
         node_id = ask.shape.required_node
         if node_id and ask.open and not ask.keeping and node_id not in ask.ask.reserved:
             self.tree.wake_required(node_id)
@@ -185,7 +185,7 @@ class Amounts:
         self, app: AppView, leaf: QueueView, amount: Resource, *, is_placeholder: bool
     ) -> None:
         if self.reserved_nodes:
-            # An ask with a reservation may have no headroom any more: it is to be given up in time.
+            # An ask with a reservation may have lost its headroom: the reservation ends in time.
             self.reserving_is_stale = True
         entries = amount.items()
         for level in leaf.lineage:
@@ -204,7 +204,7 @@ class Amounts:
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
         if self.tree.waiting_shapes:
-            # What waits for a node alone may have headroom again, and keep one.
+            # An ask that waits for a node may have headroom again, and may reserve one.
             self.reserving_is_stale = True
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
@@ -219,7 +219,7 @@ class Amounts:
         self.tree.enter(app)
 
     def resync(self, ask: AskView) -> None:
-        """Let as many repeats take part as wait, are not in flight, and no gang holds back."""
+        """Let the repeats take part that wait, are not in flight, and no gang holds back."""
         waiting = wanted = max(0, ask.ask.remaining - ask.inflight)
         if waiting != ask.waiting:
             self.wait(ask, waiting - ask.waiting)
@@ -248,7 +248,7 @@ class Amounts:
                 self.resync(ask)
             self.stale_leaves[app.leaf] = None
             if app.bars[0] and not was_held:
-                # It does not want to start any more: others may.
+                # It no longer wants to start, so others may.
                 self.wake_applications(app)
         if app.turn is not None:
             self.end_turn(app)
@@ -271,7 +271,7 @@ class Amounts:
             self.tree.rekey(app.leaf)
 
     def wait(self, ask: AskView, repeats: int) -> None:
-        """So many repeats more wait, or fewer, held back by their gang or not."""
+        """Count so many more (or fewer) waiting repeats, whether their gang holds them or not."""
         ask.waiting += repeats
         total = repeats * ask.shape.total
         for level in ask.app.leaf.lineage:
@@ -288,12 +288,12 @@ class Amounts:
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
             if ask.shape.waits_for_node or (self.reserved_nodes and ask.app.leaf.is_stateaware):
-                # It may have a node kept for it, or go before one that has.
+                # It may get a reservation, or go before an application that has one.
                 self.reserving_is_stale = True
             self.findings.look_into(ask)
 
     def _notice(self, ask: AskView) -> None:
-        """An ask may come to preempt, should it wait for long enough."""
+        """The ask may preempt once it has waited long enough."""
         leaf, created_ns = ask.app.leaf, ask.ask.created_ns
         if created_ns < self.newly_waiting.get(leaf, created_ns + 1):
             self.newly_waiting[leaf] = created_ns
@@ -327,7 +327,7 @@ class Amounts:
         del view.app.asks[view.ask.spec.key]
 
     def rekey_app(self, view: AppView) -> None:
-        """Its age or what it runs has changed, and so may who is next to start."""
+        """Its age or what it runs has changed: another application may be the next to start."""
         self.tree.rekey_app(view)
         if view.held_gang is not None:
             self.follow_gang(view)
@@ -338,7 +338,7 @@ class Amounts:
     def wake_applications(self, view: AppView) -> None:
         self.gangs.room_has_changed = True
         if self.reserved_nodes:
-            # Who has one may come to be kept back: the node is to be given up in time.
+            # An application with one may not start any more: its reservation ends in time.
             self.reserving_is_stale = True
         for level in view.leaf.application_limits:
             self.tree.wake_held(level)

@@ -3,8 +3,8 @@
 A pass over an application's asks counts those that no node holds; an ask that waits for a node
 counts as if it had been tried. Where the count has reached the threshold of the leaf and the pass
 goes on to another ask, of whatever kind, the application rests for a while: nothing of it is tried,
-not even what comes in with a higher priority, and others go first. That it found no node is said of
-an ask only after victims were sought for it, so no application rests before they have been.
+not even a new ask with a higher priority, and other applications go first. An ask counts as without
+a node only after the search for its victims, so no application rests before that.
 """
 
 from typing import TYPE_CHECKING, ClassVar
@@ -22,7 +22,7 @@ Order = tuple[int, int, int]
 
 
 class Backoff:
-    """Holds applications back as a queue does that lets no other start."""
+    """Holds applications back, like a queue that lets no more of them start."""
 
     crowd: ClassVar[Crowd] = Crowd.NONE
     name = "the back-off"
@@ -36,7 +36,7 @@ class Backoff:
         self.held = Held()
 
     def wake(self, now_ns: int) -> None:
-        """Let those go on that have rested; what they wait for may still make them rest again."""
+        """Wake applications whose rest is over; the same asks may make them rest again."""
         self._now_ns = now_ns
         if self.due_ns > now_ns:
             return
@@ -62,21 +62,21 @@ class Backoff:
         return True
 
     def end_passes(self) -> None:
-        """Nothing more is tried now: victims are sought for what was, before anybody rests."""
+        """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
         for app in self._view.unsettled_apps:
             if app.held_by is self and app not in self.resting:
                 self._view.tree.come_back(app)
                 self._file(app)
 
     def _file(self, app: AppView) -> None:
-        """While it was away nobody kept in mind which queue has no room for what was tried."""
+        """It left its lanes, so what refused them is not known any more: find it out again."""
         for shape in app.piles:
             lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
             if gate is not None and lane.is_open and not shape.required_node:
                 self._view.tree.refuse(lane, gate)
 
     def look(self) -> None:
-        """Find those whose pass went on after too many misses, with nothing left to be tried."""
+        """Find the applications whose pass met too many misses and has more asks after them."""
         apps, self._view.unsettled_apps = self._view.unsettled_apps, {}
         for app in apps:
             threshold = app.leaf.queue.properties.backoff_count
@@ -88,7 +88,7 @@ class Backoff:
                 self._rest(app)
 
     def _misses(self, app: AppView) -> list[Order]:
-        """List the asks that every quota lets pass and no node holds, for want of free size too."""
+        """List the asks that every quota allows and no node, or the free size, has room for."""
         return [
             ask.order
             for ask in app.asks.values()

@@ -1,4 +1,4 @@
-"""Which node would have the least left over, were it kept for an ask of some shape.
+"""Which node would have the least left over if it were reserved for an ask of some shape.
 
 One list of all nodes, ranked for one shape, serves many questions: nodes that changed since are
 graded anew each time, and when they have become many the list is made again.
@@ -18,7 +18,7 @@ class BestNodes:
         self._nodes = nodes
         self._shape: Shape | None = None
         self._ranked: list[Rank] = []
-        """The best is the last; what has changed since, or gone, does not count."""
+        """The best is the last; nodes that changed since, or are gone, do not count."""
 
     def find(self, shape: Shape) -> NodeView | None:
         """Return the open node with the least left over; the first in order among equals."""

@@ -1,8 +1,8 @@
 """Nodes that a resource manager has refused to certain asks.
 
-An ask with a denial is a shape of its own: what no longer holds for it still holds for its equals.
+An ask with a denial is a shape of its own, because asks of the same size may still use the node.
 Denials last until the resource manager makes its next request. Without one they are lifted after a
-while, at growing distances: what a predicate looks at may change without anybody saying so.
+while, at growing distances: a predicate may depend on things that the core is not told.
 """
 
 from yunikorn_actors.planning.reserver import NEVER_NS
@@ -19,7 +19,7 @@ class Denials:
     def __init__(self, view: View) -> None:
         self._view = view
         self._of: dict[AskView, Denial] = {}
-        """Since the last request; one that was lifted still says how often."""
+        """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
         """When the first of them is to be lifted."""
 
@@ -56,7 +56,7 @@ class Denials:
             self.due_ns = min(self.due_ns, denial.due_ns)
 
     def _lift(self, ask: AskView) -> None:
-        """One that is in flight altogether stays by itself: it will hardly be back."""
+        """An ask with all repeats in flight keeps its own shape: it will hardly come back."""
         ask.shape.denial = None
         ask.shape.hopeless_at = NEVER
         if ask.open:

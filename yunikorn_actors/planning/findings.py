@@ -1,8 +1,8 @@
 """What a plan found out about asks that wait.
 
-Events tell of an ask when it has come and there is too little left for it, and when that has
-changed and it is its turn. A resource manager that hears container states is told of every ask that
-was refused, as soon as it was: those who wait behind the first of a lane are refused with it.
+An event tells when an ask finds too little room, and another when it has enough again at its turn.
+A resource manager that hears container states is told of every refused ask at once, also of those
+behind the first ask of a lane, because they are refused with it.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Findings:
         self.unexplained: dict[AskView, None] = {}
         """Asks that are not tried by themselves: the next plan finds out why."""
         self.moved: dict[AppView, None] = {}
-        """Applications that were held back, or let go: the end of a plan shows which are."""
+        """Applications that were held back or woken: the end of the plan shows which are held."""
         self._crowds: list[CrowdFinding] = []
 
     @property
@@ -54,9 +54,9 @@ class Findings:
         return found
 
     def note_crowds(self, apps: dict[int, AppView]) -> None:
-        """Find out who is held back now and was not at the end of the last plan, and the reverse.
+        """Compare which applications are held back now and at the end of the last plan.
 
-        In between an application may be let go and held back again many times.
+        In between an application may be woken and held back again many times.
         """
         moved, self.moved = self.moved, {}
         for app in moved:
@@ -100,7 +100,7 @@ class Findings:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
 
     def note_held(self, app: AppView, gate: Holder) -> None:
-        """As many applications run as may: nothing of this one is tried."""
+        """A maximum of running applications is reached: nothing of this one is tried."""
         if self._heard:
             reason = _crowded(gate)
             for ask in app.app.asks.values():

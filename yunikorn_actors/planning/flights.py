@@ -29,7 +29,7 @@ class InFlight(Struct):
     is_placeholder: bool
     """The ask may be sent again as another kind."""
     goes_first: bool = False
-    """Nobody else is to have what was freed for it before it has been tried everywhere."""
+    """The room that was freed for it is kept from others until it has been tried everywhere."""
 
 
 def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:

@@ -14,7 +14,7 @@ class GangView(Amounts):
         self.follow_gang(self.apps[fact.serial])
 
     def on_gang_lapsed(self, fact: f.GangLapsed) -> None:
-        """Others may have its room, and its place in a leaf where one starts at a time."""
+        """Others may use its room, and its place where a leaf starts one application at a time."""
         app = self.apps[fact.serial]
         self.follow_gang(app)
         self.wake_applications(app)
@@ -72,7 +72,7 @@ class GangView(Amounts):
                 self.refresh_node(self.nodes.views[swap.node_id])
 
     def refresh_node(self, view: NodeView) -> None:
-        """The node itself changed: its size, whether it takes work, or whom it is kept for."""
+        """The node itself changed: its size, its schedule state or its reservations."""
         free = dict(view.node.available)
         for amount in self.coming_to(view):
             discharge(free, amount)

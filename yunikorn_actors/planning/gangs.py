@@ -1,10 +1,10 @@
-"""Gangs as the planner sees them: who is admitted, and which member takes whose place.
+"""Gangs as the planner sees them: which is admitted, and which member takes which placeholder.
 
 A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0); it
-comes here instead. A member finds a placeholder of its task group: on a node where it may run the
+comes here instead. A member finds a placeholder of its task group. If it may run on that node, the
 swap stays there and needs no room; else the first placeholder is swapped for room on another node.
-Only where no placeholder of the group is large enough are they given up. A member that finds
-nothing keeps its placeholder and is looked at again when a node has changed.
+If no placeholder of the group is large enough, they are given up. A member that finds nothing is
+looked at again when a node has changed; its placeholder stays.
 
 A held gang is admitted at its turn in the order of its queue, when the quotas on its path and the
 limits of its user and group have room for all of it, beside what is to come of the admitted ones.
@@ -61,11 +61,11 @@ class Gangs:
         self.room_has_changed = False
         """A held gang may fit now."""
         self._held: list[HeldGang] = []
-        """By age, whose commitment has lapsed last; all that are not admitted and wait for that."""
+        """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
         self._lapsed: list[AppView] = []
-        """Those of them that may have a turn in this plan, or the next, when all others had."""
+        """Lapsed gangs that get a turn after all others, in this plan or the next."""
         self._commitments: Commitments | None = None
-        """What is to come of the admitted gangs, found out in this plan."""
+        """What is still to come of the admitted gangs, computed in this plan."""
         self._looking: dict[int, AppView] = {}
         """Applications with members that may find a placeholder."""
         self._stuck: dict[int, AppView] = {}
@@ -73,7 +73,7 @@ class Gangs:
         self._owed: dict[str, Owed] = {}
         """Asks that lost the node they were moving to, by the placeholder that still stands."""
         self._first: list[Owed] = []
-        """Asks whose placeholder is gone: what that freed is theirs to try first."""
+        """Asks whose placeholder is gone: they are tried first with the room that it freed."""
 
     @property
     def has_work(self) -> bool:
@@ -143,7 +143,7 @@ class Gangs:
         self.look(app)
 
     def withdraw(self, app: AppView, placeholder: str) -> None:
-        """It has been asked back, or is on the way to it: nobody swaps it."""
+        """It has been asked back, or is about to be: no member may take it over."""
         for group in app.usable.values():
             group.pop(placeholder, None)
 
@@ -158,7 +158,7 @@ class Gangs:
             self._first.append(owed)
 
     def try_first(self, ask: AskView) -> None:
-        """It has not been settled yet whether what was freed for it is of use to it."""
+        """It is not settled yet whether the ask can use the room that was freed for it."""
         self._first.append((ask.app, ask.ask.spec.key))
 
     def first_tries(self) -> list[AskView]:
@@ -172,8 +172,9 @@ class Gangs:
     def offer_turns(self, planner: "Planner") -> None:
         """Let each held gang that fits have a turn in the order of its queue.
 
-        In a plan room only shrinks, so whoever does not fit now will not at its turn. Whose
-        commitment has lapsed comes last, and at its turn in the order only where no other fits.
+        In a plan room only shrinks, so a gang that does not fit now will not fit at its turn.
+        A gang with a lapsed commitment comes last; it gets a turn in the order only if no other
+        gang fits.
         """
         self._commitments = None
         if not self.room_has_changed:
@@ -192,8 +193,8 @@ class Gangs:
     def offer_lapsed(self, planner: "Planner") -> bool:
         """Let the next gang whose commitment has lapsed have a turn, if it fits beside the others.
 
-        Says whether one has it: who may not run now has to wait for that first, and is waited for
-        by nobody.
+        Says whether one has it. A gang whose application may not start now gets none and delays no
+        other.
         """
         while self._lapsed:
             app = self._lapsed.pop(0)
@@ -204,7 +205,7 @@ class Gangs:
         return False
 
     def admit(self, planner: "Planner", app: AppView) -> AdmitGang | None:
-        """It is the gang's turn: admit it if it fits beside what was decided before it."""
+        """It is the gang's turn: admit it if it fits beside the earlier decisions of this plan."""
         if not self._fits(planner, app) or not self._room(planner).may_start(app):
             return None
         self._room(planner).commit(app, unplaced(app.app))

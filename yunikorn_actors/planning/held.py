@@ -1,7 +1,7 @@
-"""Applications held back in one place, those of each leaf in the order in which they would go.
+"""Applications that one queue or limit holds back, for each leaf in the order of the leaf.
 
-What holds them back lets as many go as there are places: the first of each leaf, because which leaf
-goes first is known only when they are tried.
+When there are places, the first applications of each leaf are woken, because which leaf goes first
+is known only when they are tried.
 """
 
 from bisect import bisect_left, insort

@@ -75,7 +75,7 @@ class LimitView:
 
     @property
     def reserving(self) -> dict[int, None]:
-        """Those that take a place by a reservation; the books of who has gone may be gone too."""
+        """Applications with a place by a reservation; a user without work may have no books."""
         owners = self.state.groups if self.limit.of_group else self.state.users
         usage = owners.get(self.limit.owner, {}).get(self.limit.path)
         return {} if usage is None else usage.reserving
@@ -98,7 +98,7 @@ class LimitView:
         return usage.places(self.limit.max_applications, self._others_starting(usage, NO_SERIAL))
 
     def _others_starting(self, usage: Usage, serial: int) -> int:
-        """Count those on their way that have no place yet; one that is itself leaves its own."""
+        """Count the others in flight that have no place yet."""
         return sum(
             1
             for other in self.starting

@@ -1,9 +1,10 @@
 """The planner: which ask runs where, decided one allocation at a time.
 
-The way down goes from the root to the first queue with something to try, to its first application
-and that one's first ask. What cannot be placed is filed with the reason and is not met again until
-the change that can matter. Each decision is put in flight; a fact that carries its proposal's id,
-or `reject`, takes it out again.
+The way leads from the root to the first queue with something to try, to its first application and
+the first ask of that. An ask that cannot be placed is filed under the reason and is not tried again
+before a change that can help. Each decision is put in flight; a fact that carries the id of its
+proposal, or `reject`, takes it out again. docs/explanation/planning.md tells why the stages of a
+plan come in this order.
 """
 
 from yunikorn_actors.domain.application import ApplicationState
@@ -52,7 +53,7 @@ class Planner(View):
 
     @property
     def due_ns(self) -> int:
-        """When something that waits for time alone comes of age."""
+        """The earliest moment at which a delay, a pause or a rest ends."""
         parts = (self.reserver, self.preemptor, self.denials, self.backoff)
         return min(part.due_ns for part in parts)
 
@@ -76,8 +77,8 @@ class Planner(View):
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached.
 
-        What is reserved comes first, then the rest in order; for those that are left others may
-        have to go, or nodes are kept.
+        Asks with a reservation come first, then the others in order. For asks that find no room
+        the preemptor looks for victims, or nodes are reserved.
         """
         proposals: list[Proposal] = []
         if self.state.held or limit <= 0:
@@ -124,7 +125,7 @@ class Planner(View):
         return self.reserving_is_stale or self.reserver.due_ns <= now_ns
 
     def _place_first(self, proposals: list[Proposal], limit: int) -> None:
-        """Try the asks whose placeholder is gone at last: nobody else gets what that freed."""
+        """Try the asks whose placeholder is gone at last: they come first to what it freed."""
         for ask in self.gangs.first_tries():
             if len(proposals) >= limit:
                 self.gangs.try_first(ask)
@@ -143,7 +144,7 @@ class Planner(View):
                 proposals.append(self._decide(ask, ask.app.leaf, node))
 
     def _place_elsewhere(self, proposals: list[Proposal], limit: int) -> None:
-        """Whoever has a node kept goes first on all others too: then that one is free at last."""
+        """An ask with a reservation goes first on other nodes too: that frees its own."""
         while len(proposals) < limit and (ask := self.reserver.first_elsewhere()) is not None:
             self._try(ask.app.leaf, ask, proposals)
 
@@ -229,7 +230,7 @@ class Planner(View):
         return refusing_limit(ask.app.limits, wanted) or (None if ask.shape.required_node else gate)
 
     def _explain(self) -> None:
-        """Find out about asks that are not tried by themselves what holds them back first.
+        """Find out what holds back the asks that are not tried by themselves.
 
         A shape that no node has room for is not tried in the other leaves that ask for it: their
         own limits may refuse it too, and then these are to say when that changes.
@@ -252,7 +253,7 @@ class Planner(View):
         self.preemptor.settle(proposal_id)
 
     def _is_held(self, app: AppView) -> bool:
-        """Hold an application back where as many run as may."""
+        """Hold the application back if a maximum of running applications is reached."""
         if app.app.state is not ApplicationState.ACCEPTED:
             return False
         gate = app.held_at()

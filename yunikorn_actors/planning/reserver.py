@@ -1,14 +1,14 @@
 """Reservations: nodes kept for asks that no node holds now.
 
-An ask that has waited for longer than the delay, that every quota allows and that some node could
-hold when empty, may have a node kept for it, the one with the least left over. Only so many nodes
-are kept that the cluster cannot freeze. An ask that can run on one node alone has it kept at once,
-beside others of its kind. An ask with a reservation is tried first in every cycle, on the node kept
-for it, then on the others if one has gained room. Its application takes a place among those that
-run. What is old is given up when the ask has no headroom, or its application may not start any
-more.
+An ask may get a reservation if it has waited for longer than the delay, every quota allows it and
+some node could hold it when empty. It gets the node with the least left over. So few nodes are
+reserved that the cluster cannot freeze. An ask that can run on one node alone reserves it at
+once, beside others of its kind. An ask with a reservation is tried first in every cycle: on its
+node, then on the others if one has gained room. Its application takes a place among the running
+ones. An old reservation is given up if the ask has no headroom, or its application may no longer
+start.
 
-Reserving is looked at again after something changed that can matter, and when an ask comes of age;
+The reserver looks again after a change that can matter, and when an ask has waited long enough;
 `due_ns` says when that is.
 """
 
@@ -39,7 +39,7 @@ class Keeping(Struct):
     ask: AskView
     node: NodeView
     place: Place | None = None
-    """What is made takes the application a place among those that run."""
+    """A new reservation takes a place among the running applications."""
 
 
 class Reserver:
@@ -48,7 +48,7 @@ class Reserver:
         self._delay_ns = delay_ns
         self.best_nodes = BestNodes(view.nodes)
         self.due_ns = NEVER_NS
-        """When something that waits comes of age."""
+        """When the next ask has waited long enough, or a reservation is old enough to end."""
         self.in_flight: dict[int, Keeping] = {}
 
     def settle(self, proposal_id: int) -> bool:
@@ -70,7 +70,7 @@ class Reserver:
     # -- what is reserved, and could be placed now
 
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
-        """Yield asks with the node that is kept for them, where there is room on it."""
+        """Yield asks with the node that is reserved for them, if it has room."""
         view = self._view
         for node_id in tuple(view.roomy_nodes):
             node = view.nodes.views.get(node_id)
@@ -93,7 +93,7 @@ class Reserver:
                     yield ask, item
 
     def _unused(self, ask: AskView) -> list[str]:
-        """Return the reserved nodes that decisions on their way leave: each of them serves once.
+        """Return the reserved nodes that no decision in flight uses: each reservation serves once.
 
         A decision for another node ends a reservation as well, the oldest first.
         """
@@ -108,7 +108,7 @@ class Reserver:
         return unused[max(0, elsewhere, len(unused) - ask.open) :]
 
     def first_elsewhere(self) -> AskView | None:
-        """Return the first ask with a reservation that may find room on a node not kept for it."""
+        """Return the first ask with a reservation that may find room on another node."""
         asks: dict[QueueView, list[AskView]] = {}
         roused = self._view.tree.roused
         for shape in tuple(roused):
@@ -122,7 +122,7 @@ class Reserver:
         return min(asks[min(asks, key=place_of)], key=rank_of) if asks else None
 
     def _may_go_elsewhere(self, ask: AskView) -> bool:
-        """Whether it is tried at all now, and a reservation would end with that."""
+        """Whether it may be tried now, and placing it would end a reservation."""
         lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
         if not ask.open or ask.app.entry is None or lane is None or not lane.is_open:
             return False
@@ -131,7 +131,7 @@ class Reserver:
     # -- asks that come to have a node kept
 
     def reserve_required(self, ask: AskView, node: NodeView) -> Reserve | None:
-        """Keep the one node that will do, unless it is kept already or never could."""
+        """Reserve its one node, unless that is reserved for it already or too small."""
         if node.id in ask.ask.reserved or ask.keeping:
             return None
         if not fits_in(ask.resource, node.node.capacity):
@@ -139,7 +139,7 @@ class Reserver:
         return self._reserve(ask, node)
 
     def reserve_ordinary(self, now_ns: int, limit: int) -> list[Reserve]:
-        """Keep nodes for asks of age, in their order, as many as may be kept."""
+        """Reserve nodes for asks that have waited long enough, in order, within the bound."""
         view = self._view
         self.due_ns = NEVER_NS
         free = min(limit, reservations_max(view.state) - self._kept())
@@ -163,7 +163,7 @@ class Reserver:
         return proposals
 
     def _lanes(self, now_ns: int) -> dict[Lane, None]:
-        """Find where an ask may be of age, and every gate but the nodes lets it pass."""
+        """Find lanes in which an ask may be old enough and only the nodes refuse it."""
         found: dict[Lane, None] = {}
         for shape in self._view.tree.waiting_shapes:
             if shape.required_node or shape.hopeless_at == self._view.node_changes:

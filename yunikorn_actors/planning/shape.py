@@ -20,7 +20,7 @@ ShapeKey = tuple[Wanted, str, str, str]
 
 
 class Use(Enum):
-    """What a resource manager may refuse that a node be to an ask."""
+    """What a resource manager may refuse: the use of a node for an ask."""
 
     PLACING = "PLACING"
     KEEPING = "KEEPING"
@@ -35,7 +35,7 @@ class Denial:
     def __init__(self, rounds: int) -> None:
         self.refused: dict[Use, dict[str, str]] = {use: {} for use in Use}
         self.rounds = rounds
-        """How often it was lifted because nobody said anything."""
+        """How often it was lifted without a request of the resource manager."""
         self.due_ns = 0
 
 
@@ -64,9 +64,9 @@ class Shape:
             self.total += quantity
         self.lanes: dict[Lane, None] = {}
         self.reserved: dict[AskView, None] = {}
-        """Asks with a node kept for them that could run elsewhere."""
+        """Asks with a reservation that could run elsewhere."""
         self.hopeless_at = NEVER
-        """After this many changes of nodes none could hold it, were it empty."""
+        """At this count of node changes no node could hold it even when empty."""
         self.oldest_ns = INT64_MAX
         """No ask of this shape is older than that, those of held applications included."""
         self.waits_for_node = False

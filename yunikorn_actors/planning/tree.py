@@ -1,8 +1,8 @@
 """The queues of a partition as the planner walks them: who goes first.
 
-Everything is kept in order by re-keying what changed; nothing is sorted from scratch. A lane that
-was refused is closed with the reason and opened by the change that can matter. The way down from
-the root sees open lanes only, so an ask that cannot run costs nothing until then.
+Only what has changed moves to its new place; nothing is sorted from scratch. A refused lane is
+closed and filed under what refused it, and a change there opens it again. The way down from the
+root sees open lanes only, so an ask that cannot run costs nothing until then.
 """
 
 from bisect import bisect_left, insort
@@ -40,11 +40,11 @@ class Tree:
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
         self.roused: dict[Shape, None] = {}
-        """Shapes of asks with a reservation for which a node may have room all the same."""
+        """Shapes of asks with a reservation that another node may have room for."""
         self.loose: dict[Gate, None] = {}
-        """Where applications are held back and there may be places now."""
+        """Queues and limits that hold applications back and may have places now."""
         self.resumed: dict[Lane, None] = {}
-        """Where a guarantee counts, and what held asks back was something else than room."""
+        """Lanes of entitled leaves that something else than room held back until now."""
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -82,7 +82,7 @@ class Tree:
             self._join(app, shape)
 
     def come_back(self, app: AppView) -> None:
-        """Let it take part again; what waits by now may be entitled to somebody else's room."""
+        """Let it take part again; its waiting asks may be entitled to preempt."""
         self.let_go(app)
         if app.entry is None:
             self.enter(app)
@@ -130,7 +130,7 @@ class Tree:
                 self._forget(shape)
 
     def _forget(self, shape: Shape) -> None:
-        """Nobody asks for it; an application held back that still does has nodes tried again."""
+        """No lane has this shape any more; a held application that still has it starts anew."""
         self.waiting_shapes.pop(shape, None)
         shape.waits_for_node = False
         self.rouse(shape)
@@ -206,7 +206,7 @@ class Tree:
         self.close_lane(lane)
 
     def _unfile(self, lane: Lane) -> None:
-        """Nothing is known to refuse it; what only a limit kept back may come to preempt."""
+        """The lane is refused by nothing now; asks that only a limit held back may preempt."""
         gate, lane.refused_by = lane.refused_by, None
         if gate is not None:
             del gate.waiters[lane]
@@ -223,7 +223,7 @@ class Tree:
                 self._findings.look_into_lane(lane)
 
     def hold(self, app: AppView, holder: Holder) -> None:
-        """As many applications run as may, or it has to rest."""
+        """A maximum of running applications is reached, or the application has to rest."""
         self.leave(app)
         app.held_by = holder
         self._findings.moved[app] = None
@@ -236,19 +236,19 @@ class Tree:
             self._findings.moved[app] = None
 
     def wake_held(self, gate: Gate) -> None:
-        """There may be a place for another application, or for one that has a node kept for it."""
+        """There may be a place for another application, or for one with a reservation."""
         if gate.held or gate.reserving:
             self.loose[gate] = None
 
     def top_up(self) -> bool:
-        """Let as many applications go as have a place, those first that would go first.
+        """Wake as many held applications as there are places, in the order of their leaf.
 
-        Whoever is let go and not placed leaves the place to the next: this is called again until
-        nobody is left or every place is taken. Says whether anybody was let go.
+        An application that is woken and not placed leaves its place to the next. So this is called
+        again until none is left or every place is taken. Says whether any was woken.
         """
         for gate in tuple(self.loose):
             if not gate.held:
-                # The last who waited here has gone, and its user's books with it.
+                # The last application that waited here is gone, and its user's books with it.
                 del self.loose[gate]
                 continue
             woken = self._wake_reserving(gate)
@@ -259,7 +259,7 @@ class Tree:
         return bool(self.loose)
 
     def _wake_reserving(self, gate: Gate) -> int:
-        """Whoever has a place by a reservation needs no other; say how many were let go."""
+        """An application with a place by a reservation needs no other; return how many woke."""
         held = [app for serial in gate.reserving if (app := gate.held.apps.get(serial))]
         free = [app for app in held if gate.may_start(app)]
         for app in free:
@@ -267,7 +267,7 @@ class Tree:
         return len(free)
 
     def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
-        """Wake the first of a leaf; those of whom nothing can be tried now do not count."""
+        """Wake the first of a leaf; applications with nothing to try take no place."""
         before = len(entries)
         while places > 0 and entries and gate.may_start(entries[0][1]):
             app = entries[0][1]
@@ -291,7 +291,7 @@ class Tree:
             self._wake_shape(shape)
 
     def wake_required(self, node_id: str) -> None:
-        """Those that can run on this node alone may come to have it kept: they are tried anew."""
+        """Asks that require this node may get it reserved: they are tried again."""
         for shape in [s for s in self.waiting_shapes if s.required_node == node_id]:
             self._wake_shape(shape)
 
@@ -379,7 +379,7 @@ class Tree:
     # -- priorities
 
     def _rank(self, app: AppView, priority: int) -> None:
-        """The highest priority of an application changed: it and its queues find new places."""
+        """The highest priority of an application changed: it and its queues move."""
         if priority == app.priority:
             return
         ranks = app.leaf.ranks

@@ -34,7 +34,7 @@ class View(GangView):
             self.reserving_is_stale = True
 
     def adopt(self) -> None:
-        """See a state that did not come fact by fact; everything is looked at as if it were new."""
+        """Begin with a whole state, from a snapshot; treat everything in it as new."""
         state = self.state
         if state.config is not None:
             self._sort_nodes(state.config)
@@ -74,7 +74,7 @@ class View(GangView):
         self.tree.add_queue(self.state.queues[fact.path], self.state.capacity)
 
     def _on_queue_reconfigured(self, fact: f.QueueReconfigured) -> None:
-        """Another sort policy gives keys that do not compare with the old ones: all leave first."""
+        """Keys of another sort policy do not compare with the old ones, so all leave first."""
         queue = self.tree.queues[fact.path]
         apps = [app for app in self.apps.values() if queue in app.leaf.lineage]
         for app in apps:
@@ -147,7 +147,7 @@ class View(GangView):
         self._assign_limits(self.apps[fact.serial])
 
     def _on_application_crowded(self, fact: f.ApplicationCrowded) -> None:
-        """Context says it by itself where one runs all the same; what is so now is looked at."""
+        """Context also records this when an application runs all the same: note what holds now."""
         view = self.apps.get(fact.serial)
         if view is not None and view.crowd is not fact.crowd:
             view.crowd = fact.crowd
@@ -249,7 +249,7 @@ class View(GangView):
             self.placeholder_came(ask.app, fact.uuid)
 
     def _on_ask_shortage_changed(self, fact: f.AskShortageChanged) -> None:
-        """What is left of the ask may be short already: that was found by what was told before."""
+        """The rest of the ask may be short again: a plan found that before this fact came."""
         ask = self.ask_of(fact.application_id, fact.key)
         if fact.shortage is Shortage.NONE and ask is not None and ask.open:
             self.findings.look_into(ask)
@@ -345,7 +345,7 @@ class View(GangView):
         self.refresh_node(node)
 
     def _follow_reservations(self, ask: AskView) -> None:
-        """An ask that has a node kept goes before others where any node has room for it."""
+        """An ask with a reservation goes before others on any node that has room for it."""
         if ask.ask.reserved and not ask.shape.required_node:
             ask.shape.reserved[ask] = None
             self.tree.rouse(ask.shape)
@@ -353,7 +353,7 @@ class View(GangView):
             ask.shape.reserved.pop(ask, None)
 
     def _measure_claims(self, application_id: str) -> None:
-        """What is promised to an ask bounds what the quotas leave to others."""
+        """Room promised to an ask reduces what the quotas leave to others."""
         for level in self.app_of(application_id).leaf.limits[:-1]:
             former = level.limit
             level.read_limit()

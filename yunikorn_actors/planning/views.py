@@ -30,7 +30,7 @@ from yunikorn_actors.planning.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.shape import Shape, Wanted
 
 Owner = tuple[str, str] | None
-"""User and group, where any limit counts for them: their asks are refused apart from others'."""
+"""User and group, if any limit counts for them: it refuses their asks and not those of others."""
 
 
 class Lane:
@@ -58,7 +58,7 @@ class Lane:
 
     @property
     def rank(self) -> "Rank":
-        """Who stands first in it: the application, then its ask."""
+        """The rank of its first application, then of the first ask of that."""
         key, app = self.apps[0]
         return (key, app.piles[self.shape][0][0])
 
@@ -82,7 +82,7 @@ class AskView(Struct, eq=False):
     keeping: int = 0
     """Reservations for it, made or given up, that are on their way."""
     tried: tuple[int, int] | None = None
-    """When victims were sought in vain, and after how many changes."""
+    """When victims were last sought in vain, and after how many changes."""
 
     def resize(self, shape: Shape) -> None:
         """The ask was sent again; its record is the same, its size and rank may not be."""
@@ -132,9 +132,9 @@ class AppView:
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
         self.held_by: Holder | None = None
-        """Where as many applications run as may; this one waits for a place."""
+        """The queue or limit whose places are all taken; this application waits there."""
         self.crowd = Crowd.NONE
-        """What of that was reported last."""
+        """What was reported of that last."""
         self.held_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
@@ -187,7 +187,7 @@ class AppView:
         return self.age if self.leaf.is_stateaware else key_of(self)
 
     def held_at(self) -> "Gate | None":
-        """Return where as many applications run as may, if this one would be one more."""
+        """Return the first queue or limit that has no place for this application, if any."""
         for gate in self.gates():
             if not gate.may_start(self):
                 return gate
@@ -290,7 +290,7 @@ class QueueView:
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
 
     def read_limit(self) -> None:
-        """Room that was preempted for an ask is nobody else's; the size of the cluster is not."""
+        """Room that was preempted for an ask is kept from others, except at the root."""
         spec, claimed = self.queue.spec, self.queue.claimed
         self.limit = sub_only_existing(spec.max, claimed) if any(claimed.values()) else spec.max
 
@@ -391,7 +391,7 @@ class QueueView:
         )
 
     def counts(self, app: "AppView") -> bool:
-        """Whether it has one of the places, but for one that has it by a reservation."""
+        """Whether the application has a place, not counting one by a reservation."""
         if self not in app.leaf.lineage:
             return False
         serial = app.app.serial
@@ -399,7 +399,7 @@ class QueueView:
         return by_state or serial in self.queue.allocating or serial in self.starting
 
     def is_next_to_start(self, app: "AppView") -> bool:
-        """In a stateaware leaf one application starts at a time, the oldest that waits first."""
+        """In a stateaware leaf one application starts at a time, the oldest waiting one first."""
         for other in self.members.values():
             if other is app:
                 continue

@@ -1,4 +1,4 @@
-"""Preemption: who has to go so that others get what they are entitled to.
+"""Preemption: which work is taken away, so that asks and queues get what they are entitled to.
 
 Three reasons to take work away: a queue below its guarantee takes back what others use above
 theirs, an ask that can run on one node alone makes room there, and a queue is brought under a

@@ -1,4 +1,4 @@
-"""Whether an ask that waits may have others go for it: what was tried, and what comes next."""
+"""Whether a waiting ask may preempt: what was tried, and what comes next."""
 
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.why import Preempting

@@ -1,7 +1,7 @@
-"""One ask that may take from others: what it lacks, and who may be taken for it.
+"""One ask that may preempt: what it lacks, and which work may be a victim for it.
 
-It is counted in from the start, so what a queue lacks or may give is read off the expected usage.
-The planner looks for victims with this, and Context checks with it what the planner found.
+The expected usage includes the ask from the start, so it shows what a queue lacks or may give. The
+planner finds victims with this, and Context checks with it what the planner found.
 """
 
 from collections.abc import Container, Iterator
@@ -95,7 +95,7 @@ class Asking:
         return may_go(allocation, self.wanted) and is_reached(self.reach, leaf, allocation)
 
     def may_take(self, victim: Victim) -> bool:
-        """Whether no queue ends below its guarantee, after all that was taken before."""
+        """Whether no queue ends below its guarantee, counting all victims taken before."""
         return all(
             may_give(queue, self.usage.of(queue), victim.resource, self.wanted)
             for queue in guards(self.leaf, victim.leaf)
@@ -112,7 +112,7 @@ class Asking:
 
 
 def candidates_on(state: PartitionState, node: Node, asking: Asking) -> list[Victim]:
-    """Return who might go on a node, in order."""
+    """Return the possible victims on a node, in order."""
     found = [
         Victim(state, allocation)
         for allocation in node.allocations.values()
@@ -129,7 +129,7 @@ def in_order(victim: Victim) -> Order:
 
 
 def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
-    """Return what a node has or will have when all that has to go is gone, and is not promised."""
+    """Return the room of a node when all that was asked back is gone, less what is promised."""
     room = dict(free)
     for allocation in node.allocations.values():
         if allocation.releasing in FREES or allocation.uuid in taken:
@@ -139,9 +139,9 @@ def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
 
 
 def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
-    """Whether room here could be promised to this ask, beside what is promised to others.
+    """Whether the node could promise room to this ask, beside its other promises.
 
-    A reservation that only waits gives way, one that requires the node does not.
+    A reservation that only waits gives way; that of an ask that requires the node does not.
     """
     if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
         return False
@@ -157,7 +157,7 @@ def is_promised(node: Node) -> bool:
 
 
 def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
-    """Whether somebody waits here for room that comes free by itself."""
+    """Whether another ask has an ordinary reservation here, which waits for room by itself."""
     return not is_promised(node) and any(
         not _is_own(held, asking) for held in node.reservations.values()
     )

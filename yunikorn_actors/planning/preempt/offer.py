@@ -1,8 +1,8 @@
-"""What a resource manager is asked before others go: they in order, and who else might go.
+"""What a resource manager is asked before work is preempted: the victims and further candidates.
 
-Whoever the preemptor picked has to go so that there is room. A resource manager may need more than
-room, so it is offered the rest of the node as well, as far as the rules allow it; how far it gets
-down this list is up to it.
+The victims that the preemptor picked are needed for the room. A resource manager may need more than
+room, so it is also offered the rest of the node, as far as the rules allow; it decides how far down
+this list to preempt.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from yunikorn_actors.planning.preempt.usage import Usage
 
 class Offer(NamedTuple):
     keys: tuple[str, ...]
-    """Of those on the node, first of all those who have to go there; empty if nobody has to."""
+    """Keys on the node, the needed victims first; empty if no victim is there."""
     start: int
-    """Where the last of those who have to go stands."""
+    """The position of the last needed victim."""
     further: tuple[VictimRef, ...]
 
 
@@ -41,7 +41,7 @@ def offer_of(state: PartitionState, proposal: Preempt) -> Offer:
 def _further(
     state: PartitionState, proposal: Preempt, picked: list[Allocation]
 ) -> Iterator[Allocation]:
-    """In the order in which Context will check them: behind all that were picked."""
+    """In the order in which Context will check them: after all that were picked."""
     beneficiary, node = proposal.beneficiary, state.nodes[proposal.node_id]
     app = state.applications[beneficiary.application_id]
     spec = app.asks[beneficiary.key].spec

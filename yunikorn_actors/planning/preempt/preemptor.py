@@ -1,9 +1,9 @@
 """When to look for victims, for whom, and what is on its way.
 
-An ask of a queue with a guarantee may preempt when it has waited for the delay of its leaf; one for
-which nothing was found is looked at again when something has changed, and not sooner than after a
-pause. An ask that can run on one node alone is looked at whenever that node changes, a quota when
-its time has come. How much is tried in one plan is bounded, and only real attempts count (R-081).
+An ask of a queue with a guarantee may preempt when it has waited for the delay of its leaf. If
+nothing was found, the preemptor tries it again after a change, but not before a pause is over. It
+looks at an ask that can run on one node alone whenever that node changes, and at a quota when its
+time has come. The number of attempts in one plan is bounded, and only real attempts count (R-081).
 """
 
 from collections.abc import Iterator
@@ -38,15 +38,15 @@ class Preemptor:
         self._delay_ns = delay_ns
         self.in_flight: dict[int, Flight] = {}
         self.due_ns = NEVER_NS
-        """When an ask or a quota comes of age."""
+        """When an ask has waited long enough, or a quota is to be enforced."""
         self._due: dict[QueueView, int] = {}
-        """Leaves with asks that may preempt, and when the first of them is to be looked at."""
+        """Leaves with asks that may preempt, and when to look at the first of them."""
         self._idle: dict[QueueView, int] = {}
         """Leaves for which nothing was found: when to look again once something has changed."""
         self._blocked: dict[QueueView, None] = {}
         """Leaves whose asks look again as soon as something that was promised is not any more."""
         self.one_at_a_time = False
-        """The resource manager is asked first: until it answers nobody builds on that."""
+        """The resource manager is asked first: until it answers, nothing counts on the result."""
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
         self._changes = 0
@@ -63,7 +63,7 @@ class Preemptor:
         )
 
     def look_everywhere(self) -> None:
-        """The cluster or the configuration changed: others may be entitled, or find somebody."""
+        """The cluster or the configuration changed: other asks may be entitled, or find victims."""
         self._changes += 1
         for leaf in self._view.tree.queues.values():
             if leaf.lanes and leaf.is_entitled:
@@ -88,14 +88,14 @@ class Preemptor:
         return held
 
     def reject(self, proposal_id: int) -> bool:
-        """Context knew better: look again as soon as the news are here."""
+        """Context refused the proposal: look again as soon as the newer facts are here."""
         held = self.settle(proposal_id)
         if held is not None and held.ask is not None and not held.ask.gone:
             self._idle[held.ask.app.leaf] = 0
         return held is not None
 
     def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
-        """More have to go than was thought, for a proposal that has not left yet."""
+        """Add victims that the resource manager asked for to a proposal that is not sent yet."""
         victims = (*proposal.victims, *further)
         self.in_flight[proposal.proposal_id].victims = victims
         return replace(proposal, victims=victims)
@@ -217,7 +217,7 @@ class Preemptor:
             return
         victims = victims_on(self._view.state, node.node, ask.ask.spec, node.free)
         if victims is None:
-            # That nobody may go is told, and not again within the pause.
+            # Context records that there is no victim, but not again within the pause.
             if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
                 return
             ask.tried = (now_ns, self._changes)
@@ -227,7 +227,7 @@ class Preemptor:
         yield self._propose(rule, leaf.queue.path, victims or (), ask, node)
 
     def _may_run(self, ask: AskView) -> bool:
-        """It may preempt, and nothing but room keeps it back."""
+        """It may preempt, and only missing room holds it back."""
         app = ask.app
         return (
             ask.ask.spec.allow_preempt_other
@@ -313,7 +313,7 @@ class Preemptor:
         self._due[leaf] = next_ns
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
-        """Whether something else than room keeps it back: then it waits there, and is not lost."""
+        """Whether something else than room holds it back: then file it there, to be woken."""
         app, tree = ask.app, self._view.tree
         if app.held_by is not None or not _may_preempt(lane):
             # An ask before this one has found out.
@@ -350,7 +350,7 @@ class Preemptor:
             )
 
     def _block(self, leaf: QueueView, now_ns: int) -> None:
-        """What stands in the way may end at any time: its asks do not wait for the pause then."""
+        """The obstacle may end at any time; then the asks do not wait for the pause."""
         self._blocked[leaf] = None
         self._rest(leaf, now_ns + PAUSE_NS)
 

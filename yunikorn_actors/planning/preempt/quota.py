@@ -40,7 +40,7 @@ def _above_guarantee(queue: Queue, usage: Usage) -> Resource:
 def _weight(child: Queue, usage: Usage) -> Resource:
     """What it uses above its guarantee, in the types of that; all of it where it has none.
 
-    What it lacks is no weight, and one that is nowhere above its guarantee gives nothing at all.
+    A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
     """
     above = _above_guarantee(child, usage)
     if not child.spec.guaranteed:
@@ -64,7 +64,7 @@ class Enforcement:
         self._taken = taken
 
     def victims_of(self, queue: Queue) -> tuple[Allocation, ...]:
-        """Return who has to go, least important first; nobody is a fine answer."""
+        """Return the victims, least important first; there may be none."""
         plan = plan_of(queue, self._usage)
         return tuple(self._gather(queue, plan)) if plan else ()
 

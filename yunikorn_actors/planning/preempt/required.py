@@ -1,8 +1,8 @@
 """Victims for an ask that can run on one node alone.
 
-No guarantee, fence, policy or delay counts here: on its node such an ask goes before anything that
-is not more important. What is on its way out already is counted in, and what is being replaced
-stays.
+No guarantee, fence, policy of a queue or delay counts here: on its node such an ask goes before all
+work that is not more important. What is on its way out counts as gone, except a placeholder in a
+swap.
 """
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
@@ -28,7 +28,7 @@ def beneficiary_of(state: PartitionState, spec: AskSpec) -> Beneficiary:
 def victims_on(
     state: PartitionState, node: Node, spec: AskSpec, free: Resource
 ) -> tuple[Allocation, ...] | None:
-    """Return who has to go; empty where the ask has only to wait, None where nothing helps."""
+    """Return the victims; empty if the ask only has to wait, None if nothing helps."""
     if is_dying_for(node, beneficiary_of(state, spec)):
         return ()
     room = room_left_for(state, node, spec, free)
@@ -52,9 +52,9 @@ def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
 
 
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:
-    """Return what the ask can count on without anybody going for it.
+    """Return the room that the ask can count on without victims of its own.
 
-    What others that wait here have made room for is theirs.
+    Room that other asks here have preempted is theirs.
     """
     room = dict(free)
     for allocation in node.allocations.values():

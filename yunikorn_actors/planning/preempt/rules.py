@@ -1,8 +1,8 @@
 """What preemption may do: pure functions of queues, allocations and expected usage.
 
-By guarantee: an ask looks for victims below its fence, never in its own leaf; a victim is not more
-important than the ask, seen from where their paths meet; no queue that gives ends below what it is
-guaranteed, and the queue that takes never ends above.
+For a guarantee: an ask looks for victims below its fence, never in its own leaf. A victim is not
+more important than the ask, compared in the queue where their paths meet. A queue that gives never
+ends below its guarantee, and the queue that takes never ends above.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def bounds_of(leaf: Queue, wanted: Resource) -> Bounds:
 
 
 def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[str, ...]:
-    """Name the types wanted of which more is used than the limit, if it speaks of them, allows."""
+    """Name the wanted types of which more is used than the limit allows, if it names them."""
     if not limit:
         return ()
     return tuple(
@@ -55,8 +55,8 @@ def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[st
 def fence_of(leaf: Queue, wanted: Resource, usage: Usage, bounds: Bounds) -> Queue:
     """Return the first queue that fences its asks in, or has to lose something itself.
 
-    It has, where its maximum or the guarantee that bounds it leaves no room for the ask, which the
-    usage contains already.
+    A queue has to if its maximum, or the guarantee that bounds it, leaves no room for the ask. The
+    usage includes the ask already.
     """
     for level in leaf.lineage:
         if level.properties.preemption_policy is PreemptionPolicy.FENCE:
@@ -110,7 +110,7 @@ def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | Non
 
 
 def may_go(allocation: Allocation, wanted: Resource) -> bool:
-    """Whether it could make room at all: not bound to its node, and not on its way out (G12)."""
+    """Whether it may be a victim at all: not bound to its node, not on its way out (G12)."""
     return (
         allocation.may_be_released
         and not allocation.spec.required_node
@@ -132,7 +132,7 @@ def guards(asking: Queue, giving: Queue) -> tuple[Queue, ...]:
 
 
 def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
-    """Whether both live on what is guaranteed to a common ancestor, so that none is entitled."""
+    """Whether both share only the guarantee of a common ancestor, so that neither is entitled."""
     if asking.spec.guaranteed or guards(asking, giving):
         return False
     return any(queue.spec.guaranteed for queue in giving.lineage)
@@ -141,8 +141,8 @@ def share_a_guarantee(asking: Queue, giving: Queue) -> bool:
 def may_give(queue: Queue, used: Resource, victim: Resource, wanted: Resource) -> bool:
     """Whether a queue is above its guarantee, and stays at it without the victim.
 
-    It must be above in a type that is wanted, if it has a guarantee for any; a type of which it
-    uses less than guaranteed already stands in nobody's way then.
+    It must be above in a wanted type, if it has a guarantee for one. A type of which it
+    already uses less than its guarantee then forbids nothing.
     """
     guaranteed = queue.spec.guaranteed or {}
     named = [kind for kind in guaranteed if victim.get(kind, 0) > 0]
@@ -162,7 +162,7 @@ Order = tuple[bool, bool, int, int, int, str]
 
 
 def order_of(allocation: Allocation, ask: Ask) -> Order:
-    """Who goes first: opted-out work last of all, originators before it, the newest first."""
+    """Order victims: opted-out work last of all, originators before it, the newest first."""
     spec = allocation.spec
     return (
         not spec.allow_preempt_self,

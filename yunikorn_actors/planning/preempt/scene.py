@@ -33,7 +33,7 @@ class Flight(Struct):
     node: NodeView | None
     resource: Resource
     place: Place | None = None
-    """Its application is not to lose its place while others go for it."""
+    """Its application keeps its place while victims are on their way out for it."""
 
 
 class Scene:
@@ -46,14 +46,14 @@ class Scene:
         self.state: PartitionState = view.state
         self.usage = Usage(self._expected)
         self.staying = Usage(staying)
-        """Without what is promised: a quota does not take for work that has not come."""
+        """Without promised room: a quota does not preempt for work that has not come."""
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}
-        """UUIDs of those that have to go already."""
+        """UUIDs of victims that are decided already."""
         self.changed: list[str] = []
-        """Nodes on which somebody goes or something is promised, one after the other."""
+        """Nodes on which a victim was taken or room was promised, one after the other."""
         self._owing: dict[str, Resource] = {}
-        """What decisions on their way promise of a node, less what they serve."""
+        """What decisions in flight promise of a node, less the promises that placements use up."""
         self._deciding: dict[str, int] = {}
         """How many of them there are about a node."""
         self._cleared: dict[str, None] = {}
@@ -115,7 +115,7 @@ class Scene:
             discharge(self._promised_to[ask.app], claim)
 
     def room_on(self, node: Node) -> Resource | None:
-        """Return what of it is free or comes free and is not promised; None: not to be had."""
+        """Return the room that is free or comes free and is not promised; None if it is closed."""
         if node.id not in self._rooms:
             view = self._view.nodes.views[node.id]
             room = None
@@ -129,7 +129,7 @@ class Scene:
         return self._view.nodes.views[node.id].free
 
     def is_opening(self, node: Node) -> bool:
-        """Whether all that it is kept for is about to be placed: then nobody has it any more."""
+        """Whether all asks with a reservation here are about to be placed: then the node opens."""
         serving, ask_of = self._view.serving, self._view.ask_of
         held = node.reservations.values()
         asks = ((ask_of(item.application_id, item.key), item.repeats) for item in held)
@@ -138,11 +138,11 @@ class Scene:
         )
 
     def is_cleared(self, node: Node) -> bool:
-        """Whether whoever only waited there has given way already."""
+        """Whether the reservations that only waited there have given way already."""
         return node.id in self._cleared
 
     def promise(self, node: Node, app: AppView, amount: Resource) -> None:
-        """Room there is for somebody from now on."""
+        """Promise room on the node to an ask of this application."""
         self._owe(app, amount)
         self._cleared[node.id] = None
         room = self.room_on(node)
@@ -160,7 +160,7 @@ class Scene:
         self.changed.append(victim.node_id)
 
     def would_exceed_limit(self, app: AppView, wanted: Resource) -> bool:
-        """Whether the user has no room for it once all that is promised has come."""
+        """Whether a limit has no room for it once all promised room is used."""
         for limit in app.limits:
             coming = dict(wanted)
             for other, amount in self._promised_to.items():

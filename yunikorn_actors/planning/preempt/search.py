@@ -1,10 +1,10 @@
 """Victims for an ask of a queue below its guarantee.
 
-Node by node the fewest in order are picked that make room there; nodes are compared by whom they
-cost (opted-out work and originators last, then by number). Where a quota is what lacks, more may
-have to go elsewhere. What one ask gets is counted before the next one looks: room that goes beyond
-it is there for the next, which costs nobody then. So the solutions of nodes stay on a heap, only
-the one on top is worked out again, and a node joins in anew when something there has changed.
+On each node victims are picked in order until there is room, and unnecessary ones are left out.
+Nodes are compared by their victims (opted-out work and originators last, then by number). If a
+quota refuses the ask, more victims may be needed elsewhere. What one ask gets is counted before the
+next one looks: room beyond it serves the next ask, which then needs no victims. So the solutions of
+all nodes stay on a heap; only the one on top is worked out again, and a changed node is added anew.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from yunikorn_actors.planning.shape import Shape, Use
 from yunikorn_actors.planning.views import AppView
 
 RETRACTIONS_MAX = 100
-"""Choices that are taken back for one node, at most."""
+"""The most choices that are taken back on one node."""
 Score = tuple[bool, bool, int, str]
 
 
@@ -59,7 +59,7 @@ class Search:
         self.is_over = False
         """Nothing was found, and nothing will be found within this plan."""
         self.is_blocked = False
-        """Somebody else has a node, or room, that may yet be given up or be used."""
+        """Another ask has a node, or promised room, that it may yet give up or use."""
         self._seen = 0
         self._asking: Asking
         self._spec = spec
@@ -98,7 +98,7 @@ class Search:
         return Found(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:
-        """With room that is free it is placed as soon as what has the node is."""
+        """Whether the room is free already: it is placed as soon as the node opens, without a promise."""
         free, wanted = self._scene.free_on(node), self._asking.wanted
         opens = self._scene.is_opening(node) and fits_in(wanted, free)
         return opens or has_only_to_wait(node, free, wanted)
@@ -160,8 +160,8 @@ class Search:
     def _pick(self, candidates: list[Victim], short: Resource, picked: list[Victim]) -> bool:
         """Take them in order until nothing is short.
 
-        Whoever was taken may leave no room above a guarantee for one that would do instead. Then
-        the last choice is taken back and the search goes on, as long as it may take.
+        A victim may use up what its queue can give, so that a better one cannot be taken. Then the
+        last choice is taken back and the search goes on, up to the bound.
         """
         asking = self._asking
         # Positions at which a victim was taken; what lies behind them has been decided.
@@ -198,7 +198,7 @@ class Search:
     # -- queues
 
     def _more(self, victims: list[Victim]) -> list[Victim] | None:
-        """Pick whoever else has to go so that the quotas let the ask in; None if they cannot."""
+        """Pick the further victims that the quotas need to let the ask in; None if they cannot."""
         lacks = tuple(self._asking.lacks_quota())
         more: list[Victim] = []
         if not lacks:
@@ -226,7 +226,7 @@ class Search:
         return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
 
     def _spare(self, more: list[Victim]) -> list[Victim]:
-        """Let those go free that turned out to be needless, the last in order first."""
+        """Leave out victims that turned out to be unnecessary, the last in order first."""
         kept = list(more)
         for victim in reversed(more):
             self._asking.give_back(victim)
@@ -238,7 +238,7 @@ class Search:
 
 
 def is_barred(shape: Shape, node_id: str) -> bool:
-    """Nobody goes in vain: the resource manager refuses the node to the ask, room or not."""
+    """No victim in vain: the resource manager refuses this node to the ask, room or not."""
     return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
 
 
@@ -267,7 +267,7 @@ def _grow(short: Resource, resource: Resource) -> None:
 
 
 def _without_needless(picked: list[Victim], short: Resource) -> list[Victim]:
-    """Leave out whom a bigger one that came later made needless."""
+    """Leave out victims that a later, bigger one made unnecessary."""
     kept = list(picked)
     for victim in reversed(picked):
         _grow(short, victim.resource)

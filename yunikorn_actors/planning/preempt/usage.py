@@ -1,8 +1,8 @@
 """What queues will use when everything that was decided has happened.
 
-What was asked back counts as gone and what was promised counts as used, so two asks never count on
-the same room, and no queue is taken below its guarantee by two decisions of which each alone would
-do no harm.
+What was asked back counts as gone and what was promised counts as used. So two asks never count on
+the same room, and two decisions that are harmless alone never take a queue below its guarantee
+together.
 """
 
 from collections.abc import Callable
