@@ -98,7 +98,7 @@ class Search:
         return Found(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:
-        """Whether the room is free already: it is placed as soon as the node opens, without a promise."""
+        """Whether the room is free already, so that the ask only waits for the node to open."""
         free, wanted = self._scene.free_on(node), self._asking.wanted
         opens = self._scene.is_opening(node) and fits_in(wanted, free)
         return opens or has_only_to_wait(node, free, wanted)
