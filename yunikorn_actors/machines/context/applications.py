@@ -59,7 +59,7 @@ def reject_application(
 
 
 def remove_application(work: Work, partition: Partition, application_id: str) -> None:
-    """Everything goes at once: asks first, so that nothing of it is scheduled again."""
+    """Remove everything at once, asks first, so that nothing of it is scheduled again."""
     app = partition.state.applications.get(application_id)
     if app is None:
         return
@@ -109,7 +109,7 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
 def report_crowds(
     work: Work, partition: Partition, observations: tuple[CrowdObservation, ...]
 ) -> None:
-    """What was seen of a former life, or of an application that has gone, means nobody."""
+    """Ignore what was seen of a former life, or of an application that was removed."""
     for seen in observations:
         app = partition.state.applications.get(seen.application_id)
         if app is not None and app.serial == seen.serial:

@@ -81,7 +81,7 @@ def recover(work: Work, partition: Partition, node_id: str, item: AskItem) -> No
 def remove_ask(
     work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType
 ) -> None:
-    """Drop what still waits of an ask; the resource manager asked for it and hears nothing."""
+    """Drop the waiting repeats of an ask; the resource manager asked for it and gets no answer."""
     unpark_ask(work, partition, app, ask, "the ask is gone")
     drop_of_ask(work, partition, app, ask, "the ask is gone")
     work.record(
@@ -101,14 +101,14 @@ def remove_ask(
 def withdraw_ask(
     work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType, why: str
 ) -> None:
-    """Drop what waits of an ask by decision of the core: final at once, and told."""
+    """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
     remove_ask(work, partition, app, ask, type_)
     work.announce_withdrawal(partition, spec, type_, why)
 
 
 def report_waiting(work: Work, partition: Partition, observations: tuple[Observation, ...]) -> None:
-    """Say of asks that still wait what they lack, and tell their states, each on change only."""
+    """Record what waiting asks lack and tell their states, each on change only."""
     for seen in observations:
         app = partition.state.applications.get(seen.application_id)
         ask = None if app is None else app.asks.get(seen.key)
@@ -216,7 +216,7 @@ def _let_gang_go_first(work: Work, partition: Partition, app: Application, came:
 def _replace_ask(
     work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
 ) -> None:
-    """What is allocated already keeps its values and cannot be asked away."""
+    """Allocated repeats keep their values, and the new ask cannot remove them."""
     taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)

@@ -63,7 +63,7 @@ def _change_state(work: Work, partition: Partition, queue: Queue, state: QueueSt
 
 
 def clean(work: Work, partition: Partition, path: str, generation: int) -> None:
-    """The queue has been empty for a while: it goes, and its parent may be next at once."""
+    """The queue has been empty for a while: remove it, and perhaps its parent at once."""
     queue = partition.state.queues.get(path)
     if queue is None or partition.cleaning.get(path) != generation:
         return

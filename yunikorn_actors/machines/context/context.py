@@ -79,7 +79,7 @@ class Context:
     # -- resource managers
 
     def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> list[Effect]:
-        """Register anew: everything of an earlier registration goes first (G25, H-19)."""
+        """Register anew: remove everything of an earlier registration first (G25, H-19)."""
         reason = self._estate.registry.conflict(message)
         if reason is not None:
             return [
@@ -184,7 +184,7 @@ class Context:
     # -- requests of resource managers
 
     def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
-        """Asks first, then what takes asks back, then what takes allocations back."""
+        """Asks first, then releases of asks, then releases of allocations."""
         work = self._estate.work(message.rm_id, now_ns)
         for item in message.asks:
             partition = self.partitions.get(item.partition)
@@ -267,7 +267,7 @@ class Context:
         return self._estate.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
-        """Plan on the truth itself: what needs nobody's word cannot be refused."""
+        """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
         loop = self._estate.loop_of(message)
         return [] if loop is None else loop.run_cycle(now_ns)
 
@@ -290,7 +290,7 @@ class Context:
     # -- timers
 
     def _on_timer_due(self, message: _Due, now_ns: int) -> list[Effect]:
-        """Do what was to be done by now, unless the partition has begun another life."""
+        """Do what is due now, unless the partition has begun another life."""
         partition = self._estate.current(message.partition, message.epoch)
         if partition is None:
             return []

@@ -12,7 +12,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 from yunikorn_actors.machines.context.work import Partition, Work
 
 ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
-"""Nobody wants the ask any more; one that loses its time or its node is merely over."""
+"""These also end the ask. An allocation that times out or loses its node just ends."""
 
 
 def remove_allocation(
@@ -47,7 +47,7 @@ def remove_allocation(
 
 
 def _is_last(ask: Ask) -> bool:
-    """What was taken back of it before has been told already."""
+    """What was asked back before has been announced already."""
     return len(ask.uuids) == 1 and not ask.is_open and ask.taken >= ask.spec.max_allocations
 
 

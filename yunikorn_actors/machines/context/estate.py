@@ -50,7 +50,7 @@ class Estate:
         self.scheduling_errors = 0
         """Asks that named an application that is not there."""
         self.refused_node_actions = 0
-        """Actions on nodes of a partition that is not there; the others are counted in theirs."""
+        """Refused actions on nodes of unknown partitions; others are counted in their partition."""
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self.failures = Failures()
@@ -131,7 +131,7 @@ class Estate:
             work.record(self.partitions[name], manager.hold(work.now_ns))
 
     def explain(self, message: ExplainRequested) -> list[Effect]:
-        """Whoever plans for the partition knows why; a Scheduler answers by itself."""
+        """The planner of the partition knows why; a Scheduler answers by itself."""
         id_ = message.application_id
         for name, partition in self.partitions.items():
             if message.partition in {"", name} and (not id_ or id_ in partition.state.applications):
@@ -153,7 +153,7 @@ class Estate:
     # -- machines that failed
 
     def replace(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
-        """Put another machine in the place of one that holds no truth, and bring it up to date."""
+        """Replace a machine that holds no truth, and bring the new one up to date."""
         role = "event publisher" if message.address == EVENT_PUBLISHER else "scheduler"
         if not self.failures.may_go_on(role, now_ns):
             return [StopCore()]
@@ -167,7 +167,7 @@ class Estate:
     def _replace_scheduler(
         self, partition: Partition, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
-        """The snapshot goes first: whatever becomes true from here on comes as a fact."""
+        """The snapshot comes first: what becomes true after it comes as a fact."""
         partition.begin_life()
         assert partition.scheduler is not None
         snapshot = s.PartitionSnapshot(
@@ -186,7 +186,7 @@ class Estate:
         ]
 
     def _replace_publisher(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
-        """It keeps its address: whoever asks it knows no other."""
+        """It keeps its address: its callers know no other."""
         legacy = message.legacy
         self._publishers += 1
         arguments = {name: legacy[name] for name in ("next_id", "overflow", "hearers")}
@@ -212,7 +212,7 @@ class Estate:
         return effects
 
     def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
-        """Remove everything of a resource manager; nobody is left to be told."""
+        """Remove everything of a resource manager; there is no callback left to tell."""
         manager = self.registry.remove(rm_id)
         if manager is None:
             return []

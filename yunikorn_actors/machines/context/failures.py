@@ -16,7 +16,7 @@ class Failures:
         self._recent: list[int] = []
 
     def may_go_on(self, role: str, now_ns: int) -> bool:
-        """Count one more; whether whoever failed is to be replaced."""
+        """Count one more failure; return whether to replace the machine."""
         self._counts[role] += 1
         self._recent = [at_ns for at_ns in self._recent if now_ns - at_ns < WITHIN_NS]
         self._recent.append(now_ns)

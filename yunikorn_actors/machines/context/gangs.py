@@ -1,4 +1,4 @@
-"""Gangs: what is admitted, which ask takes whose place, and how a swap ends.
+"""Gangs: which is admitted, which ask takes over which placeholder, and how a swap ends.
 
 A swap begins by proposal and ends when its placeholder does, in whatever way: the resource manager
 confirms it, deletes it, answers with another type, or its node goes (H-02, H-03, R-060). What may
@@ -91,7 +91,7 @@ def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | No
 
 
 def lapse(work: Work, partition: Partition, app: Application) -> None:
-    """The room of the gang is of no use to it: others may have it, and it waits behind them.
+    """The gang cannot use its room: others may have it, and the gang waits behind them.
 
     What of it is on its way is refused from now on, as of any gang that is held.
     """
@@ -110,7 +110,7 @@ def lapse(work: Work, partition: Partition, app: Application) -> None:
 
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
-    """Say why the gang cannot be admitted: all of it must fit beside what is to come of others."""
+    """Say why the gang cannot be admitted: all of it must fit beside the commitments of others."""
     if state.held:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
@@ -168,7 +168,7 @@ def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) 
 
 
 def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal | None:
-    """Ask the placeholder back and park the real ask; nobody else waits for the answer."""
+    """Ask the placeholder back and park the real ask; nothing else waits for the answer."""
     refusal = check_replace(partition.state, proposal)
     if refusal is not None:
         return refusal
@@ -199,7 +199,7 @@ def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal |
 def cancel_placeholder(
     work: Work, partition: Partition, proposal: CancelPlaceholder
 ) -> Refusal | None:
-    """A member is larger than its placeholder: it is placed plainly once that is gone (R-002)."""
+    """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
     refusal = _check_member(partition.state, proposal)
     if refusal is not None:
         return refusal
@@ -245,7 +245,7 @@ def end_allocation(
     allocation: Allocation,
     type_: TerminationType,
 ) -> None:
-    """It is gone: charged nowhere any more, or taken over by the ask that is parked for it."""
+    """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
     if allocation.uuid in app.swaps:
         complete_swap(work, partition, app, allocation, type_)
     else:

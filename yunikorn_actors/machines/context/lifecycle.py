@@ -48,7 +48,7 @@ _KEEPS_STATE = frozenset({ApplicationState.RUNNING, ApplicationState.RESUMING})
 def advance(
     work: Work, partition: Partition, app: Application, event: ApplicationEvent, message: str = ""
 ) -> None:
-    """Fire an event; where it is no transition nothing happens and nobody is told."""
+    """Fire an event; if it is no transition, nothing happens and nothing is announced."""
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
@@ -85,7 +85,7 @@ def advance(
 
 
 def sum_up(work: Work, partition: Partition, app: Application) -> None:
-    """Say what an application that has ended was and used, if it ever ran."""
+    """Sum up an ended application and what it used, if it ever ran."""
     if not app.started_ns:
         return
     fact = f.ApplicationSummarized(
@@ -121,7 +121,7 @@ def link_group(work: Work, partition: Partition, app: Application) -> None:
 
 
 def relink_groups(work: Work, partition: Partition) -> None:
-    """A group whose limits are gone counts nobody any more (R-122).
+    """A group without limits any more counts no application (R-122).
 
     Whoever has not been charged yet chooses by the limits as they are now (R-118).
     """
@@ -180,7 +180,7 @@ def _has_no_work(app: Application) -> bool:
 
 
 def _resumed(work: Work, partition: Partition, app: Application) -> None:
-    """The last placeholder is gone; what was swapped in meanwhile runs already."""
+    """The last placeholder is gone; members swapped in meanwhile run already."""
     advance(work, partition, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
         advance(work, partition, app, ApplicationEvent.RUN)
@@ -189,7 +189,7 @@ def _resumed(work: Work, partition: Partition, app: Application) -> None:
 def record_crowd(
     work: Work, partition: Partition, app: Application, crowd: Crowd, reason: str = ""
 ) -> None:
-    """Write down who holds an application back where as many run as may, on change only."""
+    """Record whether a maximum of running applications holds it back, on change only."""
     if app.crowd is not crowd:
         work.record(
             partition,
@@ -304,14 +304,14 @@ def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
 
 
 def cancelled_histories(partition: Partition) -> list[Effect]:
-    """The partition goes, and what is remembered of its applications with it."""
+    """The partition is removed, with the history of its applications."""
     return [
         CancelTimer(name=_history_timer(partition, serial)) for serial in partition.state.finished
     ]
 
 
 def forget_rejected(work: Work, partition: Partition) -> None:
-    """Whoever is refused again and again must not fill the memory: the oldest go early."""
+    """Repeated rejections must not fill the memory: the oldest are forgotten early."""
     rejected = partition.state.rejected
     while len(rejected) > work.settings.rejected_max:
         serial = next(iter(rejected))
@@ -320,7 +320,7 @@ def forget_rejected(work: Work, partition: Partition) -> None:
 
 
 def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None:
-    """The history of an application is over; of a former life nobody is told, it names another."""
+    """The history is over; of a former life nothing is told, as the id names another by now."""
     id_ = ended.spec.application_id
     expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
     assert expired is not None
@@ -342,7 +342,7 @@ def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None
 
 
 def clean_if_empty(work: Work, partition: Partition, queue: Queue) -> None:
-    """An empty queue that is not meant to stay goes ten seconds after it became empty."""
+    """Remove an empty dynamic or draining queue ten seconds after it became empty."""
     if not queue.is_to_be_cleaned:
         return
     generation = partition.next_timer()

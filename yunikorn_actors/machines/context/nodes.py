@@ -1,4 +1,4 @@
-"""Nodes: what a resource manager may do with one, as a table of actions.
+"""Nodes: the actions of a resource manager on a node, as a table.
 
 Only a create is answered. An action that makes no sense (an unknown node, a second drain) changes
 nothing and leaves a fact that says so. A node that leaves goes in this order: out of scheduling,
@@ -99,7 +99,7 @@ def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> Non
 def _replace_attributes(
     work: Work, partition: Partition, node: Node, attributes: dict[str, str]
 ) -> None:
-    """A node never changes its partition; readiness changes only where it is spoken of."""
+    """A node never changes its partition; readiness changes only if the update names it."""
     if NODE_PARTITION in node.attributes:
         attributes = attributes | {NODE_PARTITION: node.attributes[NODE_PARTITION]}
     if attributes != node.attributes:
@@ -151,7 +151,7 @@ def remove_node(work: Work, partition: Partition, node: Node) -> None:
 
 
 def _call_off_swaps(work: Work, partition: Partition, node: Node) -> None:
-    """Swaps that would end on this node are off (R-058, R-059); others end with it (R-060)."""
+    """Swaps to this node are called off (R-058, R-059); others end with it (R-060)."""
     reason = f"node {node.id} is gone"
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
     staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
@@ -181,7 +181,7 @@ def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, re
 def _record_size(
     work: Work, partition: Partition, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved
 ) -> None:
-    """What changes a node may change the cluster, and that is the maximum of the root queue."""
+    """A change of a node may change the cluster size, which is the maximum of the root queue."""
     capacity = partition.state.capacity
     before = dict(capacity)
     work.record(partition, fact)
@@ -191,7 +191,7 @@ def _record_size(
 
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
-    """One that is not ready stays so until the word is "true"; other words say nothing."""
+    """A node that is not ready stays so until the value is "true"; others mean nothing."""
     words = {"false": False, "true": True}
     return words.get(attributes.get(READY_ATTRIBUTE, "").lower(), otherwise)
 

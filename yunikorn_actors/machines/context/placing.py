@@ -1,4 +1,4 @@
-"""Placing an application: the rules name a queue, and what is missing of it is created.
+"""Placing an application: the rules name a queue, and its missing part is created.
 
 Creating the queue and adding the application happen in one handler, so no cleaner can come between
 (R-110, H-25). A queue that was created for an application which is refused in the end stays empty
@@ -41,7 +41,7 @@ _DECODER = msgspec.json.Decoder(_TaggedResource)
 
 
 def queue_for(work: Work, partition: Partition, spec: ApplicationSpec) -> Queue:
-    """Return the leaf for an application, created where it must be; or raise PlacementFailed."""
+    """Return the leaf for an application, created if needed; or raise PlacementFailed."""
     path = place(partition.state, spec)
     if path not in partition.state.queues:
         _check_creation(partition, spec, path)

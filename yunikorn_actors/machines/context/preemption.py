@@ -60,7 +60,7 @@ def check_preempt(
 
 
 def _victims(state: PartitionState, proposal: Preempt) -> tuple[Allocation, ...] | None:
-    """Return all of them, or None when one is gone or on its way out, or named twice."""
+    """Return all of them, or None if one is gone, on its way out, or named twice."""
     found: dict[str, Allocation] = {}
     for ref in proposal.victims:
         app = state.applications.get(ref.application_id)
@@ -81,7 +81,7 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
 
 
 def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
-    """Nobody goes for an ask that something else than room would hold back then."""
+    """No victims for an ask that something else than room would hold back afterwards."""
     refusal = check_application(state, app, ask)
     return refusal or check_limits(state, app, ask.spec.resource)
 
@@ -118,7 +118,7 @@ def _check_guarantee(
 def _check_promised_limits(
     state: PartitionState, app: Application, resource: Resource
 ) -> Refusal | None:
-    """Nobody goes for an ask whose user will have no room left when all earmarks are used."""
+    """No victims for an ask whose user has no room left when all earmarks are used."""
     for limit in limits_of(app.queue, app.spec.user, app.group):
         coming = dict(resource)
         for other in earmarked_below(state, limit):

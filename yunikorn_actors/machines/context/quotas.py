@@ -38,7 +38,7 @@ def _is_within(one: Resource | None, other: Resource | None) -> bool:
 
 
 def charged_by_force(work: Work, partition: Partition, app: Application) -> None:
-    """Something runs that nobody was asked about: the quotas are enforced later."""
+    """Work was charged by force, above any quota: the quotas are enforced later."""
     config = partition.state.config
     if config is None or not config.quota_preemption_enabled:
         return

@@ -51,7 +51,7 @@ class ResourceManager:
         self.is_paused = False
         """It was lost, and a timer runs."""
         self.is_held_back = False
-        """It is too far behind with what it is told; this ends by itself."""
+        """Its callback is too far behind with its calls; this ends by itself."""
 
     @property
     def is_held(self) -> bool:

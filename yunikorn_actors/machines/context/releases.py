@@ -25,7 +25,7 @@ ECHO = "allocation remove as per RM request"
 
 
 def release_asks(work: Work, partition: Partition, item: AskReleaseItem) -> None:
-    """Withdraw asks; one that was allocated meanwhile is released instead (R-129)."""
+    """Withdraw asks; an ask that was allocated meanwhile is released instead (R-129)."""
     for app in _applications(partition, item.application_id):
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:

@@ -109,7 +109,7 @@ def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | No
 
 
 def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node: Node) -> None:
-    """Promise room on its way to an ask, beside what is promised; who only waited gives way."""
+    """Promise coming room to an ask, beside other promises; reservations that wait give way."""
     for item in tuple(node.reservations.values()):
         if item.is_ordinary:
             waiting = partition.state.applications[item.application_id]
@@ -179,7 +179,7 @@ def drop_of_node(
 
 
 def drop_of_size(work: Work, partition: Partition, node: Node, capacity: Resource) -> None:
-    """Room may come free, size does not: what is larger than the node waits here for nothing."""
+    """A node does not grow by releases: an ask larger than the node would wait in vain."""
     for item in tuple(node.reservations.values()):
         ask = partition.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity):

@@ -52,7 +52,7 @@ def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> 
 
 
 def _expire_state(work: Work, partition: Partition, app: Application) -> None:
-    """Completed waits for the confirmations of the placeholders that nobody used."""
+    """Completed waits for the confirmations of unused placeholders."""
     if app.state is ApplicationState.STARTING:
         advance(work, partition, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
@@ -85,7 +85,7 @@ def _give_back_placeholders(
 
 
 def _expire_application(work: Work, partition: Partition, app: Application) -> None:
-    """One that is completing is left to complete: it has nothing, and if it asks again it ends."""
+    """A completing application may complete: it has no work, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
     for ask in tuple(app.asks.values()):

@@ -53,7 +53,7 @@ class Partition:
         self.life = 0
         """How many Schedulers it has had before this one."""
         self.scheduler = None if commit is not None else scheduler_address(name, epoch)
-        """Address of the Scheduler; None where Context plans by itself."""
+        """Address of the Scheduler; None if Context plans by itself."""
         self.state = PartitionState(name)
         self.loop: PlanningLoop | None = None
         self.planner: Planner | None = None
@@ -85,7 +85,7 @@ class Partition:
         self.last_timer = 0
 
     def begin_life(self) -> None:
-        """Another Scheduler takes over; what is sent to the former one reaches nobody."""
+        """Another Scheduler takes over; messages to the former one are dropped."""
         self.life += 1
         self.scheduler = scheduler_address(self.name, self.epoch, self.life)
 
@@ -117,7 +117,7 @@ class Uuids:
         return self._prefix + str(self.issued)
 
     def avoid(self, uuid: str) -> None:
-        """Never issue a name that somebody brought, as a restart under the same instance may."""
+        """Never issue a UUID that a resource manager has brought, as after a restart."""
         number = uuid.removeprefix(self._prefix)
         if number != uuid and number.isascii() and number.isdecimal() and len(number) < DIGITS_MAX:
             self.issued = max(self.issued, int(number))
@@ -229,7 +229,7 @@ class Work:
         return [*self._answers(), *self.silent_effects()]
 
     def silent_effects(self) -> list[Effect]:
-        """Facts and timers, for work of which nobody is left to be told."""
+        """Facts and timers alone, if there is no callback left to tell."""
         return [*self._publications(), *self.timers, *self.lines]
 
     def _answers(self) -> list[Effect]:
