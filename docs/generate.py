@@ -268,7 +268,7 @@ def states() -> str:
             "# States\n",
             NOTE,
             "## Applications\n",
-            "What is not in the table is no transition: nothing happens and nobody is told.\n",
+            "An event without a row is no transition: nothing happens and nothing is announced.\n",
             _transitions(a.TRANSITIONS),
             "In a leaf whose sort policy is `stateaware` this row replaces the one above:\n",
             _transitions(a.STATEAWARE_TRANSITIONS),

@@ -110,7 +110,7 @@ class Allocation(Struct, kw_only=True, gc=False):
     resource: Resource
     allocated_ns: int
     releasing: TerminationType | None = None
-    """Why the core asked for it back; from then on nobody asks again (G12, G13)."""
+    """Why the core asked for it back; from then on it does not ask again (G12, G13)."""
     beneficiary: Beneficiary | None = None
     """For whom it was preempted."""
 
@@ -146,17 +146,17 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_ordinary(self) -> bool:
-        """It only waits: it could run elsewhere, and nobody has to go for it."""
+        """It only waits: its ask could run elsewhere, and no victims go for it."""
         return not self.required and self.claim is None
 
     @property
     def promised(self) -> Resource:
-        """What of this node's room is nobody else's."""
+        """The room of this node that is kept from others."""
         return {kind: size * self.repeats for kind, size in (self.claim or {}).items()}
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):
-    """What another scheduler runs on a node: it takes room there and is nobody's usage."""
+    """Work of another scheduler on a node: it takes room there and counts in no queue."""
 
     key: str
     node_id: str

@@ -114,7 +114,7 @@ class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_ns: int | None = None
     """From the creation time tag, where it was created before this life of the core."""
     unresolved: str = ""
-    """Why nobody can say who the user is; such an application is rejected."""
+    """Why the user cannot be resolved; such an application is rejected."""
 
     @property
     def is_gang(self) -> bool:

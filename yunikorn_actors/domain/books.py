@@ -53,7 +53,7 @@ def attach(owners: dict[str, dict[str, Usage]], owner: str, queue: Queue) -> tup
 
 
 def detach(owners: dict[str, dict[str, Usage]], owner: str, app: Application) -> None:
-    """Close what nobody is attached to any more."""
+    """Close what no application is attached to any more."""
     by_path = owners[owner]
     for level in app.queue.lineage:
         usage = by_path[level.path]

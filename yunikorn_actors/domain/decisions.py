@@ -95,7 +95,7 @@ def _too_many(
     fact: f.AllocationCommitted | f.ReservationMade,
     had_place: Container[str],
 ) -> Iterator[str]:
-    """Whoever holds something, or had a reservation just now, has a place and needs no other."""
+    """An application that holds something, or just had a reservation, needs no other place."""
     app = state.applications[fact.application_id]
     if app.state is not ApplicationState.ACCEPTED or app.id in had_place or _is_kept_for(app):
         return

@@ -11,7 +11,7 @@ class Finding(Struct, frozen=True):
     state: WaitingState
     reason: str
     shortage: Shortage | None = None
-    """None where nobody looked."""
+    """None if the planner did not look."""
     available: Resource = {}
     refusals: dict[str, int] = {}
     """Reasons for which its resource manager refused nodes, and how many."""

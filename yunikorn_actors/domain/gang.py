@@ -1,4 +1,4 @@
-"""The rules of gangs, for whoever decides and for whoever checks.
+"""The rules of gangs, for the planner that decides and for Context that checks.
 
 A real ask waits while placeholders of its application are pending, and for a swap while its task
 group has placeholders. In a leaf that holds gangs no placeholder is placed before the queue path

@@ -50,7 +50,7 @@ class Node:
         self.allocations: dict[str, Allocation] = {}
         self.reservations: dict[tuple[str, str], Reservation] = {}
         self.promised: Resource = {}
-        """The earmarks together: what is there, or on its way, and nobody else's."""
+        """The sum of the earmarks: room, free or coming, that is kept from others."""
         self.foreign: dict[str, ForeignAllocation] = {}
         self.incoming: dict[str, Incoming] = {}
         """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""

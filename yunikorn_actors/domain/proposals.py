@@ -109,7 +109,7 @@ class Replace(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     placeholder: str
     node_id: str
     crosses: bool
-    """It leaves the placeholder's node, and takes room there that nobody holds yet."""
+    """It leaves the placeholder's node, and takes free room on another."""
 
 
 class CancelPlaceholder(Struct, frozen=True, kw_only=True, tag=True, gc=False):

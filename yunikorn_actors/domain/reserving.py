@@ -33,7 +33,7 @@ def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:
 
 
 def last_choice(state: PartitionState, ask: Ask) -> str:
-    """One that only waits goes before one for which others have to go."""
+    """A reservation that only waits is used up before an earmark."""
     return next(_ordinary(state, ask), ask.reserved[0])
 
 

@@ -1,4 +1,4 @@
-"""How much of its due somebody uses, and who is further along: dominant resource fairness.
+"""How much of its share a queue or application uses: dominant resource fairness.
 
 A share is one quantity divided by one total. Two usages are compared by their largest share, then
 by the next one, and so on. No share is ever the outcome of adding floats, so the order in which

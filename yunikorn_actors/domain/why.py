@@ -67,13 +67,13 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether others go for the ask."""
+    """Whether victims are preempted for the ask."""
 
     text: str
     victims: tuple[str, ...] = ()
     """Keys of those who go and are not confirmed yet."""
     tried_ns: int = 0
-    """When nobody was found; 0 where that did not happen."""
+    """When no victim was found; 0 if that did not happen."""
     next_ns: int = 0
     """Not before then; 0 where time is not what it waits for."""
 

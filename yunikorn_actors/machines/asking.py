@@ -63,7 +63,7 @@ class Asking:
         planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Held] = {}
         self.dropped = 0
-        """Answers to questions that nobody asked."""
+        """Answers to questions that were not asked."""
 
     def canonical_state(self) -> dict[str, Any]:
         return {"open": sorted(self._open), "dropped": self.dropped}
@@ -96,7 +96,7 @@ class Asking:
         return held.proposal
 
     def _with_further(self, held: _Held, index: int) -> Preempt:
-        """Nobody goes beyond the index; those without whom there is no room go in any case."""
+        """No victims beyond the index; those that the room needs are preempted in any case."""
         proposal, question = held.proposal, held.question
         assert isinstance(proposal, Preempt)
         assert isinstance(question, p.CheckPreemptionPredicates)
@@ -117,12 +117,12 @@ class Asking:
         return _Held(proposal, self._question(proposal, proposal.key, allocate=takes_room))
 
     def _is_bound(self, proposal: Reserve) -> bool:
-        """Keeping its one node for an ask that can run nowhere else needs nobody's consent."""
+        """Reserving the one node of an ask that can run nowhere else needs no consent."""
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
         return ask is None or bool(ask.shape.required_node)
 
     def _held_preemption(self, proposal: Preempt) -> _Held | None:
-        """Where nobody goes on the node itself, it has room, and the question is a plain one.
+        """Without victims on the node itself it has room, and the question is a plain one.
 
         So is it where the resource manager has no say in who goes: the node is only kept for now.
         """
@@ -182,7 +182,7 @@ def _use_of(held: _Held) -> Use:
 
 
 def _objection(held: _Held, message: p.Checked) -> str:
-    """An index that names nobody is no yes."""
+    """An index beyond the list is no yes."""
     if isinstance(message, p.PredicatesChecked):
         return message.reason
     assert isinstance(held.question, p.CheckPreemptionPredicates)

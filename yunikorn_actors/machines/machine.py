@@ -46,7 +46,7 @@ class CallRm(Struct, frozen=True, kw_only=True):
 
 
 class StartMachine(Struct, frozen=True, kw_only=True):
-    """Whoever is at this address already is stopped."""
+    """A machine that is at this address already is stopped."""
 
     address: str
     kind: str
@@ -60,7 +60,7 @@ class StopMachine(Struct, frozen=True, kw_only=True):
 
 
 class Log(Struct, frozen=True, kw_only=True):
-    """One line for whoever reads the log; where there is no log it goes nowhere."""
+    """One line for the log; without a log it is dropped."""
 
     text: str
 

@@ -71,7 +71,7 @@ class Scheduler:
         }
 
     def legacy(self) -> dict[str, Any]:
-        """Nothing goes on: the next one knows by the snapshot what this one knew."""
+        """Nothing to hand over: the next Scheduler learns everything from the snapshot."""
         return {}
 
     def _on_partition_snapshot(self, message: s.PartitionSnapshot) -> list[Effect]:

@@ -73,12 +73,12 @@ def is_reply(address: str) -> bool:
 
 
 def is_callback(address: str) -> bool:
-    """Whoever is called there is outside: a resource manager, or a reader of events."""
+    """The callee is outside the core: a resource manager, or a reader of events."""
     return address.startswith((_CALLBACK, _STREAM))
 
 
 def is_outside(address: str) -> bool:
-    """Whether no machine is there, but somebody who uses the core."""
+    """Whether a user of the core is there, and not a machine."""
     return address == GATEWAY or is_callback(address) or is_reply(address)
 
 

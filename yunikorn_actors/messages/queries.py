@@ -59,7 +59,7 @@ class RmDumpAnswered(Message, frozen=True, kw_only=True):
 
 
 class RmDumpDue(Message, frozen=True, kw_only=True):
-    """Nobody answered in time."""
+    """No machine answered in time."""
 
     reply_to: str
 
@@ -94,7 +94,7 @@ class EventStreamRequested(Message, frozen=True, kw_only=True):
 
 
 class EventStreamLeft(Message, frozen=True, kw_only=True):
-    """Nobody reads this stream any more."""
+    """This stream has no reader any more."""
 
     hearer: str
 

@@ -36,7 +36,7 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     has_predicates: bool
     """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
     has_preemption_predicates: bool
-    """Does it want a say in who goes for its asks?"""
+    """Does it want a say in what is preempted for its asks?"""
     extra: ExtraConfig
     reply_to: str
 
@@ -46,7 +46,7 @@ class AllocationsRequested(Message, frozen=True, kw_only=True):
 
 
 class UnresolvedUser(Struct, frozen=True, kw_only=True):
-    """Why nobody can say who the user of a new application is; `position` is its place in `new`."""
+    """Why the user of a new application cannot be resolved; `position` is its place in `new`."""
 
     position: int
     reason: str

@@ -53,7 +53,7 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     state: WaitingState
     reason: str
     shortage: Shortage | None = None
-    """Too little of what is left for it; None where nobody looked."""
+    """What is too little for it; None if the planner did not look."""
     available: Resource = {}
     refusals: dict[str, int] = {}
     """Reasons of the resource manager, and how many nodes it refused for each."""
@@ -153,7 +153,7 @@ class PartitionSnapshot(Message, frozen=True, kw_only=True):
 
 
 class FactsMissed(Message, frozen=True, kw_only=True):
-    """As a snapshot, for whoever keeps no replica: the next fact comes after this revision."""
+    """Like a snapshot, for a machine without a replica: the next fact follows this revision."""
 
     partition: str
     epoch: int

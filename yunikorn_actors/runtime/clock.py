@@ -34,7 +34,7 @@ class RealClock:
 
 
 class StandingClock:
-    """Shows the same time until somebody moves it, and tells the core (`clock_was_moved`)."""
+    """Shows the same time until it is moved, and tells the core (`clock_was_moved`)."""
 
     scale = 1
 

@@ -157,7 +157,7 @@ class Inbox(si.ResourceManagerCallback):
         self._on_loop(self._finish, failure)
 
     def abandon(self) -> None:
-        """Nobody listens any more.
+        """There is no listener any more.
 
         A collection of garbage calls this wherever it happens to run, inside the semaphore too: so
         that one is left to the loop.

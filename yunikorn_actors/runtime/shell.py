@@ -111,7 +111,7 @@ class Shell(pykka.ThreadingActor):
         self.retired_s: float | None = None
         """When it was taken from its address, on the monotonic clock."""
         self.has_failed = False
-        """Its machine is to be replaced, and whoever asks it something is told so."""
+        """Its machine is to be replaced, and its callers are told so."""
         self.at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)

@@ -25,7 +25,7 @@ class Shells:
         self._silent = False
 
     def start(self, system: System, address: str, holder: Machine | CallbackHolder) -> bool:
-        """Start an actor in the place of whoever is there; False when no more may be started."""
+        """Start an actor and replace the one there, if any; False when no more may be started."""
         with self._lock:
             if self._silent:
                 return False
@@ -40,7 +40,7 @@ class Shells:
         return True
 
     def tell(self, address: str, envelope: Envelope) -> bool:
-        """Put an envelope into a mailbox; False when nobody has it."""
+        """Put an envelope into a mailbox; False when there is none."""
         shell = self._by_address.get(address)
         if shell is None:
             return False
@@ -73,7 +73,7 @@ class Shells:
         return None
 
     def silence(self) -> None:
-        """From here on nobody handles anything and nobody new is started."""
+        """From here on no actor handles anything and no new one is started."""
         with self._lock:
             self._silent = True
             for shell in self._known:

@@ -1,4 +1,4 @@
-"""Event records as they come, for whoever iterates over them.
+"""Event records as they come, for the reader that iterates over them.
 
 Each stream has room for so many records that were not taken yet. What comes beyond that is counted
 and not kept: the core never waits for a reader. A stream ends when it is closed or the core is

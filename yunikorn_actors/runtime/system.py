@@ -171,7 +171,7 @@ class SchedulerCore(Gateway):
             self._stopper.start()
 
     def _await_stop(self, deadline: float) -> None:
-        """Somebody else is stopping the core, or has done so."""
+        """Another thread is stopping the core, or has done so."""
         self._stopped.wait(max(0.0, deadline - time.monotonic()))
         with self._lock:
             stopper = self._stopper
@@ -350,7 +350,7 @@ class SchedulerCore(Gateway):
                 logger.info("{}", effect.text)
 
     def _send(self, shell: Shell, to: str, message: Message) -> None:
-        """What is sent to an address where nobody is any more is dropped."""
+        """Messages to an address without a machine are dropped."""
         taken = self._shells.tell(to, self._envelope(shell, shell.address, message))
         if to == GATEWAY:
             self._record(shell, to, next(self._marks), message)
@@ -389,7 +389,7 @@ class SchedulerCore(Gateway):
         self.decline(envelope)
 
     def decline(self, envelope: Envelope) -> None:
-        """Let a caller go whose question nobody answers any more."""
+        """Let a caller go whose question will not be answered any more."""
         answer = refusal_of(envelope)
         if answer is not None:
             now_ns = self.clock.now_ns()
@@ -407,7 +407,7 @@ class SchedulerCore(Gateway):
         logger.error("{}", failure, exception=error or False)
 
     def stopped_from_outside(self, shell: Shell) -> None:
-        """Somebody who stops all actors of the process means this core as well."""
+        """A call that stops all actors of the process stops this core as well."""
         logger.warning("{} was stopped from outside, so the core stops", shell.address)
         self.stop()
 

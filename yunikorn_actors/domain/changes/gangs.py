@@ -19,7 +19,7 @@ def gang_admitted(state: PartitionState, fact: f.GangAdmitted) -> None:
 
 
 def gang_lapsed(state: PartitionState, fact: f.GangLapsed) -> None:
-    """It is as before its admission, but that others go first."""
+    """It is as before its admission, but other gangs come first."""
     app = state.applications[fact.application_id]
     forget_gang(state, app)
     app.is_admitted = False

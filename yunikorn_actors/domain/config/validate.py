@@ -23,7 +23,7 @@ from yunikorn_actors.domain.config.written import WrittenConfig
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 
 UNSERVED_RESOLVERS: Final = ("ldap", "test")
-"""YuniKorn has them and nobody here can ask them: every application would be rejected."""
+"""YuniKorn has them and this core does not: every application would be rejected."""
 
 
 def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:

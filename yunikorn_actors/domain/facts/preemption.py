@@ -32,7 +32,7 @@ class VictimMarked(Base, frozen=True, kw_only=True):
 
 
 class PreemptionFailed(Base, frozen=True, kw_only=True):
-    """An ask can run on this node alone, and nobody there may go for it."""
+    """An ask can run on this node alone, and no work there may be preempted for it."""
 
     application_id: str
     key: str

@@ -82,7 +82,7 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
 
 
 class AllocationRecovered(Base, frozen=True, kw_only=True):
-    """Running work that nobody asked for in this life of the core."""
+    """Running work without an ask in this life of the core."""
 
     spec: AskSpec
     queue: str
@@ -169,4 +169,4 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     group: str = ""
     placeholder: bool = False
     with_ask: bool = False
-    """Whoever ended it meant its ask too, of which nothing is left with this."""
+    """The release meant its ask too, of which nothing is left now."""

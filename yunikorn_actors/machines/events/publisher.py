@@ -157,7 +157,7 @@ class EventPublisher:
         }
 
     def legacy(self) -> dict[str, Any]:
-        """Numbers go on, and whoever reads along goes on reading; the records are lost."""
+        """Numbers go on and readers keep reading; the records are lost."""
         return {
             "next_id": self.ring.next_id,
             "overflow": self.overflow,
@@ -237,7 +237,7 @@ class EventPublisher:
     # -- settings
 
     def _on_events_configured(self, message: EventsConfigured, _: int) -> list[Effect]:
-        """One ring serves everybody, so it has the size that the most demanding one wishes."""
+        """One ring serves all resource managers, so it has the largest size that any wishes."""
         if message.extra is None:
             self._wishes.pop(message.rm_id, None)
             self._unpushed.pop(message.rm_id, None)
