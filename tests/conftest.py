@@ -1,4 +1,4 @@
-"""Lets every test import the modules that stand beside this file, and interrupt what it starts."""
+"""Lets every test import the modules in `helpers` and the commands beside this file, and more."""
 
 import signal
 import sys
@@ -11,7 +11,8 @@ from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.shell import Shell
 from yunikorn_actors.runtime.system import SchedulerCore
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE / "helpers")]
 
 
 @pytest.fixture

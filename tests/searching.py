@@ -14,8 +14,11 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent / "helpers"))
 
 from support import APP, CONFIG, Lab, Recorder, report
 

@@ -162,7 +162,11 @@ def reports() -> list[Report]:
     processes = [
         subprocess.Popen(
             [sys.executable, __file__],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": hash_seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
             stdout=subprocess.PIPE,
         )
         for hash_seed in HASH_SEEDS
