@@ -255,6 +255,37 @@ def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
     assert 1 == len(console_faults(f"```console\n$ {command}\n```\n"))
 
 
+# -- files that a page names exist
+
+
+def lost_files(text: str) -> list[str]:
+    named = re.findall(r"`((?:yunikorn_actors|tests|docs|examples|benchmarks)/[\w./-]+)`", text)
+    return [name for name in named if not (REPOSITORY / name).exists()]
+
+
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if p.parent.name == "how-to"], ids=lambda p: p.stem
+)
+def test_files_that_are_named_exist(page: Path) -> None:
+    assert [] == lost_files(page.read_text("utf-8"))
+
+
+def test_a_file_that_does_not_exist_is_noticed() -> None:
+    assert ["tests/no.py"] == lost_files("`tests/no.py`, `tests/docs/test_docs.py` and `no.py`")
+
+
+EXTENSION_PAGES = ("add-a-node-order", "add-an-ask-or-application-order", "add-a-refusal")
+
+
+@pytest.mark.parametrize("name", EXTENSION_PAGES)
+def test_an_extension_touches_four_files_at_most(name: str) -> None:
+    """Each part of a page is a numbered list, and each step of it is one file."""
+    text = (REPOSITORY / f"docs/how-to/{name}.md").read_text("utf-8")
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", text, re.MULTILINE)]
+    assert numbers
+    assert max(numbers) <= (5 if name == "add-a-refusal" else 4), "the fifth generates pages"
+
+
 # -- pages that follow from the code are fresh
 
 

@@ -6,12 +6,28 @@ an allocation is its UUID; the key is shared by all repeats of one ask.
 """
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.beneficiary import Beneficiary
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
+
+
+class AskOrder(NamedTuple):
+    """Where an ask stands among those of its application; the smaller is tried first.
+
+    Priority first, then age; arrival decides between equals.
+    """
+
+    negated_priority: int
+    created_ns: int
+    sequence: int
+
+    @property
+    def priority(self) -> int:
+        return -self.negated_priority
 
 
 class WaitingState(StrEnum):
@@ -98,9 +114,8 @@ class Ask(Struct, kw_only=True, gc=False):
         """Nothing of it waits, is parked or lives."""
         return not (self.remaining or self.parked or self.uuids)
 
-    def order(self) -> tuple[int, int, int]:
-        """Priority first, then age; arrival decides between equals."""
-        return (-self.spec.priority, self.created_ns, self.sequence)
+    def order(self) -> AskOrder:
+        return AskOrder(-self.spec.priority, self.created_ns, self.sequence)
 
 
 class Allocation(Struct, kw_only=True, gc=False):

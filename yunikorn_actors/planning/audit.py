@@ -153,6 +153,6 @@ def _applications(lane: Lane) -> Iterator[str]:
             yield f"{app.app.id} stands in a lane without an ask of its shape"
         elif pile != sorted(pile):
             yield f"asks of {app.app.id} are out of order"
-        tops = Counter(-pile[0][0][0] for pile in app.piles.values() if pile)
+        tops = Counter(pile[0][0].priority for pile in app.piles.values() if pile)
         if tops != app.heads:
             yield f"{app.app.id} has piles by priority {dict(tops)}, counts {app.heads}"

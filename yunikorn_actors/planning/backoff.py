@@ -9,6 +9,7 @@ a node only after the search for its victims, so no application rests before tha
 
 from typing import TYPE_CHECKING, ClassVar
 
+from yunikorn_actors.domain.allocation import AskOrder
 from yunikorn_actors.domain.application import Crowd
 from yunikorn_actors.planning.held import Held
 from yunikorn_actors.planning.limits import refusing_limit
@@ -17,8 +18,6 @@ from yunikorn_actors.planning.views import AppView, AskView
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.view import View
-
-Order = tuple[int, int, int]
 
 
 class Backoff:
@@ -87,7 +86,7 @@ class Backoff:
             if any(record.order() > last for record in app.app.asks.values()):
                 self._rest(app)
 
-    def _misses(self, app: AppView) -> list[Order]:
+    def _misses(self, app: AppView) -> list[AskOrder]:
         """List the asks that every quota allows and no node, or the free size, has room for."""
         return [
             ask.order

@@ -335,19 +335,20 @@ class Tree:
             if app.entry is not None:
                 self._join(app, shape)
         insort(pile, (view.order, view))
+        priority = view.order.priority
         if pile[0][1] is view:
-            self._top(app, shape, pile[1][0][0] if len(pile) > 1 else None, view.order[0])
-        if -view.order[0] > app.priority:
-            self._rank(app, -view.order[0])
+            self._top(app, shape, pile[1][0].priority if len(pile) > 1 else None, priority)
+        if priority > app.priority:
+            self._rank(app, priority)
         if app.entry is None:
             self.enter(app)
 
     def drop_ask(self, view: AskView) -> None:
         app, shape = view.app, view.shape
-        pile = app.piles[shape]
+        pile, priority = app.piles[shape], view.order.priority
         if pile[0][1] is view:
             del pile[0]
-            self._top(app, shape, view.order[0], pile[0][0][0] if pile else None)
+            self._top(app, shape, priority, pile[0][0].priority if pile else None)
         else:
             del pile[bisect_left(pile, (view.order, view))]
         if not pile:
@@ -358,11 +359,11 @@ class Tree:
                 self._forget(shape)
         if not app.piles:
             app.entry = None
-        if -view.order[0] == app.priority and not (pile and pile[0][0][0] == view.order[0]):
+        if priority == app.priority and not (pile and pile[0][0].priority == priority):
             self._rank(app, priority_of(app))
 
     def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:
-        """Another ask is on top of a pile: of these priorities, told as the order has them."""
+        """Another ask is on top of a pile; these are the priorities of both."""
         leaf = app.leaf
         if new is not None and len(leaf.open_lanes) > 1 and app.entry is not None:
             self._move(leaf.lanes[shape, app.owner])
@@ -370,11 +371,11 @@ class Tree:
             return
         heads = app.heads
         if new is not None:
-            heads[-new] = heads.get(-new, 0) + 1
+            heads[new] = heads.get(new, 0) + 1
         if old is not None:
-            heads[-old] -= 1
-            if not heads[-old]:
-                del heads[-old]
+            heads[old] -= 1
+            if not heads[old]:
+                del heads[old]
 
     # -- priorities
 

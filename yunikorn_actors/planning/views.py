@@ -11,7 +11,7 @@ from typing import ClassVar, Union
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.allocation import Allocation, Ask, AskOrder
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     SCHEDULABLE,
@@ -73,7 +73,7 @@ class AskView(Struct, eq=False):
     ask: Ask
     shape: Shape
     resource: Resource
-    order: tuple[int, int, int]
+    order: AskOrder
     is_placeholder: bool = False
     waiting: int = 0
     open: int = 0
@@ -92,8 +92,8 @@ class AskView(Struct, eq=False):
         self.is_placeholder = self.ask.spec.placeholder
 
 
-PileEntry = tuple[tuple[int, int, int], AskView]
-Rank = tuple[tuple[object, ...], tuple[int, int, int]]
+PileEntry = tuple[AskOrder, AskView]
+Rank = tuple[tuple[object, ...], AskOrder]
 
 
 class AppView:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from yunikorn_actors.domain.allocation import AskOrder
 from yunikorn_actors.planning.views import AppView, AskView, ChildKey, Lane, QueueView
 
 
@@ -43,5 +44,5 @@ def _rank(app: AppView) -> tuple[object, ...]:
     return app.entry[0]
 
 
-def _order(item: tuple[tuple[int, int, int], Lane, AskView]) -> tuple[int, int, int]:
+def _order(item: tuple[AskOrder, Lane, AskView]) -> AskOrder:
     return item[0]
