@@ -12,7 +12,7 @@ import yaml
 from differential.runs import judged, kind_of, shrunk
 from differential.scripts import drawn_script, written
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Ask, AskOrder
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.document import parse_scenario
@@ -68,7 +68,9 @@ def test_a_planted_fault_is_found_and_made_small(
     """The least important ask goes first."""
     script: dict[str, Any] = yaml.safe_load(URGENT)
     assert not judged(script, topology).difference
-    monkeypatch.setattr(Ask, "order", lambda ask: (ask.spec.priority, ask.created_ns, ask.sequence))
+    monkeypatch.setattr(
+        Ask, "order", lambda ask: AskOrder(ask.spec.priority, ask.created_ns, ask.sequence)
+    )
     verdict = judged(script, topology)
     assert "placed app/plain, but app/urgent comes first" in verdict.difference
     kind = kind_of(verdict.difference)
