@@ -259,19 +259,20 @@ def test_a_command_that_does_not_exist_is_noticed(command: str) -> None:
 
 
 def lost_files(text: str) -> list[str]:
-    named = re.findall(r"`((?:yunikorn_actors|tests|docs|examples|benchmarks)/[\w./-]+)`", text)
+    folders = "yunikorn_actors|tests|docs|examples|benchmarks"
+    pattern = rf"(?<![\w/])(?:{folders})/[\w./-]*(?:\.\w+|\w(?=`))"
+    named = re.findall(pattern, text)
     return [name for name in named if not (REPOSITORY / name).exists()]
 
 
-@pytest.mark.parametrize(
-    "page", [p for p in PAGES if p.parent.name == "how-to"], ids=lambda p: p.stem
-)
+@pages
 def test_files_that_are_named_exist(page: Path) -> None:
     assert [] == lost_files(page.read_text("utf-8"))
 
 
 def test_a_file_that_does_not_exist_is_noticed() -> None:
-    assert ["tests/no.py"] == lost_files("`tests/no.py`, `tests/docs/test_docs.py` and `no.py`")
+    assert ["tests/no.py"] == lost_files("`tests/no.py`, tests/docs/test_docs.py and `no.py`")
+    assert ["tests/gone.py"] == lost_files("python -m pytest tests/gone.py")
 
 
 EXTENSION_PAGES = ("add-a-node-order", "add-an-ask-or-application-order", "add-a-refusal")
