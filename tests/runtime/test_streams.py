@@ -15,6 +15,7 @@ from yunikorn_actors import AsyncSchedulerCore, CoreFailed, Refused, SchedulerCo
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.runtime import streams
+from yunikorn_actors.runtime.streams import AsyncEventStream, EventStream, Feed
 
 
 def register(core: SchedulerCore, rm: Recorder | None = None, **extra: str) -> None:
@@ -205,3 +206,67 @@ async def test_a_slow_reader_on_a_loop_holds_up_nobody() -> None:
         assert streams.ROOM == stream.overflow
         assert "n0" == (await anext(stream)).object_id
         await stream.close()
+
+
+class Hurried(Feed):
+    """Something happens right after a reader has seen that there is nothing to take."""
+
+    def __init__(self, happens: Callable[[Feed], None]) -> None:
+        super().__init__(room=1)
+        self._happens = happens
+        self.has_happened = False
+
+    def take(self) -> si.EventRecord | None:
+        record = super().take()
+        if not self.has_happened:
+            assert record is None
+            self.has_happened = True
+            happening = threading.Thread(target=self._happens, args=(self,))
+            happening.start()
+            # The last step, waking the reader, may have to wait until the reader waits.
+            wait_until(lambda: self.has_ended)
+        return record
+
+
+LAST = si.EventRecord(object_id="last")
+
+
+def tell_and_end(feed: Feed) -> None:
+    feed.kept.append(LAST)
+    feed.end()
+
+
+def fail(feed: Feed) -> None:
+    feed.end(CoreFailed("it broke"))
+
+
+def read_on_threads(feed: Feed) -> list[si.EventRecord]:
+    return list(EventStream(feed, lambda: None))
+
+
+def read_on_a_loop(feed: Feed) -> list[si.EventRecord]:
+    async def read() -> list[si.EventRecord]:
+        return [record async for record in AsyncEventStream(feed, left)]
+
+    async def left() -> None: ...
+
+    return asyncio.run(read())
+
+
+@pytest.mark.parametrize("read", [read_on_threads, read_on_a_loop])
+def test_a_record_and_the_end_come_between_looking_and_waiting(
+    read: Callable[[Feed], list[si.EventRecord]],
+) -> None:
+    feed = Hurried(tell_and_end)
+    assert [LAST] == read(feed)
+    assert feed.has_happened
+
+
+@pytest.mark.parametrize("read", [read_on_threads, read_on_a_loop])
+def test_a_failure_comes_between_looking_and_waiting(
+    read: Callable[[Feed], list[si.EventRecord]],
+) -> None:
+    feed = Hurried(fail)
+    with pytest.raises(CoreFailed):
+        read(feed)
+    assert feed.has_happened

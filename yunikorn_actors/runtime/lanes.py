@@ -49,6 +49,8 @@ class Lanes:
             waiting = self._waiting[lane]
             if waiting:
                 return waiting.popleft()
+            # Under the same lock: a call that came in between would wait in a lane that nobody
+            # works off.
             del self._waiting[lane]
             return None
 

@@ -35,6 +35,7 @@ class Recorder:
             target=self._run, name="yunikorn-actors-recorder", daemon=True
         )
         self._thread.start()
+        # A program that ends without closing: the interpreter would cut a daemon thread off.
         atexit.register(self._end, CLOSE_TIMEOUT_S)
 
     def add(self, delivery: Delivery) -> None:

@@ -134,6 +134,7 @@ class Inbox(si.ResourceManagerCallback):
             return
         if not self._room.acquire(blocking=False):
             self._wait_for_room()
+        # Asked again: whoever waited for room may have been let go by the end.
         if not self._is_deaf:
             self._on_loop(self._arrive, kind, value)
 
@@ -153,6 +154,7 @@ class Inbox(si.ResourceManagerCallback):
     def end(self, failure: CoreFailed | None = None) -> None:
         """Nothing more comes; what has been handed over can still be taken."""
         self._is_deaf = True
+        # One permit is enough: only the one delivery thread ever waits for room.
         self._room.release()
         self._on_loop(self._finish, failure)
 

@@ -84,6 +84,7 @@ class Mailbox:
         with self._lock:
             if self._closed:
                 raise pykka.ActorDeadError("the actor has ended")
+            # Counted before it can be taken out: the count of handled messages is never ahead.
             self.received += 1
             self._queue.put(item)
 
@@ -142,6 +143,7 @@ class Shell(pykka.ThreadingActor):
 
     def end(self) -> None:
         """Handle nothing more, and let the thread end as soon as it is free."""
+        # Deaf first: pykka's stop is a message behind those that wait, and none of them counts now.
         self.deaf = True
         try:
             self.actor_ref.stop(block=False)
@@ -207,5 +209,6 @@ class Shell(pykka.ThreadingActor):
             if isinstance(item, Envelope):
                 self._system.decline(item)
         self.handled = self.mailbox.received
+        # The core makes an actor deaf before it stops it; so this one was stopped by the embedder.
         if not self.deaf:
             self._system.stopped_from_outside(self)

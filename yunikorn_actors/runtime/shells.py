@@ -35,6 +35,8 @@ class Shells:
             shell.launch()
             self._known.append(shell)
             self._by_address[address] = shell
+        # Only now: between the two a caller would find nobody at the address, and be told that the
+        # core was stopped.
         if former is not None:
             former.end()
         return True
@@ -68,6 +70,7 @@ class Shells:
             ]
         for shell, due_s in former:
             shell.thread.join(max(0.0, due_s - time.monotonic()))
+            # A thread that is alive and handles nothing is between two messages: it ends by itself.
             if shell.thread.is_alive() and shell.at is not None:
                 return shell
         return None
@@ -82,6 +85,7 @@ class Shells:
     def end(self, deadline: float) -> list[Shell]:
         """End every actor and wait for the threads; return those that did not end in time."""
         self.silence()
+        # All of them first, then the waiting: they end side by side and share the deadline.
         for shell in self._known:
             shell.end()
         for shell in self._known:

@@ -37,6 +37,7 @@ class Feed(si.ResourceManagerCallback):
 
     def end(self, failure: CoreFailed | None = None) -> None:
         if not self.has_ended:
+            # The failure first: a reader that sees the end looks for it.
             self.failure, self.has_ended = failure, True
             self.news()
 
@@ -69,11 +70,15 @@ class EventStream(Iterator[si.EventRecord]):
 
     def __next__(self) -> si.EventRecord:
         with self._changed:
-            while (record := self._feed.take()) is None:
-                if self._feed.has_ended:
+            while True:
+                # Read before the records: one may come, and the end behind it, between the two.
+                is_over = self._feed.has_ended
+                record = self._feed.take()
+                if record is not None:
+                    return record
+                if is_over:
                     raise StopIteration
                 self._changed.wait()
-            return record
 
     def __enter__(self) -> Self:
         return self
@@ -111,13 +116,18 @@ class AsyncEventStream(AsyncIterator[si.EventRecord]):
         self._feed.end()
 
     async def __anext__(self) -> si.EventRecord:
-        while (record := self._feed.take()) is None:
-            if self._feed.has_ended:
+        while True:
+            # As in EventStream: the end is read before the records.
+            is_over = self._feed.has_ended
+            record = self._feed.take()
+            if record is not None:
+                return record
+            if is_over:
                 raise StopAsyncIteration
+            # Cleared before the last look: news that comes after the look sets it again.
             self._changed.clear()
             if not self._feed.kept and not self._feed.has_ended:
                 await self._changed.wait()
-        return record
 
     async def __aenter__(self) -> Self:
         return self

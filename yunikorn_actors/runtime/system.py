@@ -126,6 +126,7 @@ class SchedulerCore(Gateway):
                 self._state = "stopped"
                 self._stop(STOP_TIMEOUT_S)
                 raise
+        # Without the lock: this waits for an answer, and a machine that fails needs it to say so.
         if self._config is not None:
             self._bring(self._config)
         logger.info("core started, topology {}", self._topology.name)
@@ -181,6 +182,8 @@ class SchedulerCore(Gateway):
     def _stop(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
         try:
+            # In this order: nothing new falls due; callers leave before the machines that would
+            # answer them; the states go into the footer once no thread changes them.
             self._timers.stop()
             self._health.stop()
             self._let_callers_go()
@@ -273,6 +276,7 @@ class SchedulerCore(Gateway):
             )
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
+        # Under the lock: a thread that was started after a stop had looked would never be joined.
         with self._lock:
             self._check_running()
             self._shells.start(self, address, CallbackHolder(address, callback))
@@ -340,10 +344,13 @@ class SchedulerCore(Gateway):
                 first = self.survived[0]
                 self._end_with(first, first.__cause__)
             case StartMachine():
+                # What stood there has failed, so it arms nothing more.
                 self._timers.cancel_all(effect.address)
                 machine = self._topology.build(effect.kind, effect.arguments)
                 self._shells.start(self, effect.address, machine)
             case StopMachine():
+                # The machine first: what it still arms in the meantime is cancelled as well. If it
+                # is in the middle of a message it may arm one later, which finds no mailbox.
                 self._shells.retire(effect.address)
                 self._timers.cancel_all(effect.address)
             case Log():
@@ -399,6 +406,8 @@ class SchedulerCore(Gateway):
             self._replies.answer(answer.to, answer.message)
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
+        # The failure is there before a caller is let go: callers look for the reason. No machine
+        # handles anything by then, so none acts on a truth that may be broken.
         with self._lock:
             if self.failure is None:
                 self.failure = failure

@@ -30,6 +30,8 @@ class TimerThread:
             self._condition.notify()
 
     def cancel(self, address: str, name: str) -> None:
+        """Cancel a timer; a firing that is in a mailbox already still comes (R-027)."""
+        # Nobody is woken: at worst the thread wakes for this timer and finds nothing due.
         with self._condition:
             self._armed.cancel(address, name)
 
@@ -72,6 +74,8 @@ class TimerThread:
                 if self._stopping:
                     return
                 due = self._next_due()
+                # The condition is held: a timer that is neither armed nor in a mailbox would make
+                # the core look settled.
                 if due is not None:
                     self._deliver(*due)
 
