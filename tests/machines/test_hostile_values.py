@@ -6,7 +6,6 @@ from support import APP, Lab
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.resource import INT64_MAX
-from yunikorn_actors.machines.context.placing import QUOTA_TAG
 
 DYNAMIC = (
     "partitions: [{name: default, placementrules: [{name: provided, create: true}], "
@@ -27,14 +26,14 @@ DYNAMIC = (
 )
 def test_a_quota_tag_that_is_none_is_ignored(quota: str) -> None:
     lab = Lab(config=DYNAMIC)
-    lab.submit(APP, queue="root.dynamic", tags={QUOTA_TAG: quota})
+    lab.submit(APP, queue="root.dynamic", tags={si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: quota})
     lab.settle()
     assert lab.state.queues["root.dynamic"].spec.max is None
 
 
 def test_a_quota_tag_is_taken() -> None:
     lab = Lab(config=DYNAMIC)
-    tags = {QUOTA_TAG: '{"resources": {"vcore": {"value": 7}}}'}
+    tags = {si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 7}}}'}
     lab.submit(APP, queue="root.dynamic", tags=tags)
     lab.settle()
     assert lab.state.queues["root.dynamic"].spec.max == {"vcore": 7}

@@ -3,10 +3,10 @@
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Shortage
+from yunikorn_actors.domain.gates import GateKind
 
 
-def _told(written: Written, old: Shortage, new: Shortage) -> None:
+def _told(written: Written, old: GateKind, new: GateKind) -> None:
     written.record(
         f.AskShortageChanged(
             application_id=APP,
@@ -21,7 +21,7 @@ def _told(written: Written, old: Shortage, new: Shortage) -> None:
     )
 
 
-def _found(written: Written) -> set[Shortage | None]:
+def _found(written: Written) -> set[GateKind | None]:
     return {found.shortage for found in written.planner.findings.take()}
 
 
@@ -33,10 +33,10 @@ def test_what_is_left_of_an_ask_is_short_again_when_it_was_told_to_fit() -> None
     written.add(APP)
     written.ask("k", vcore=3, repeats=2)
     written.plan()
-    assert {Shortage.QUEUE} == _found(written), "vacuous: nothing is short"
-    _told(written, Shortage.NONE, Shortage.QUEUE)
+    assert {GateKind.QUEUE} == _found(written), "vacuous: nothing is short"
+    _told(written, GateKind.NONE, GateKind.QUEUE)
     written.plan()
     assert set() == _found(written)
-    _told(written, Shortage.QUEUE, Shortage.NONE)
+    _told(written, GateKind.QUEUE, GateKind.NONE)
     written.plan()
-    assert {Shortage.QUEUE} == _found(written)
+    assert {GateKind.QUEUE} == _found(written)

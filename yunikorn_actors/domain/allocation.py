@@ -11,6 +11,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.beneficiary import Beneficiary
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
 
@@ -38,14 +39,6 @@ class WaitingState(StrEnum):
     RESERVED = "RESERVED"
     SKIPPED = "SKIPPED"
     FAILED = "FAILED"
-
-
-class Shortage(StrEnum):
-    """What was found to have too little left for an ask; events say so on change only."""
-
-    NONE = ""
-    QUEUE = "queue"
-    QUOTA = "limit of a user or group"
 
 
 class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -82,7 +75,7 @@ class Ask(Struct, kw_only=True, gc=False):
     uuids: tuple[str, ...] | dict[str, None] = ()
     """Its allocations; a tuple while there is one at most, as of most asks, because it is small."""
     told: WaitingState = WaitingState.UNTOLD
-    shortage: Shortage = Shortage.NONE
+    shortage: GateKind = GateKind.NONE
     refused_ns: int | None = None
     """When it was last said that its resource manager refuses every node that has room."""
     parked: int = 0

@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
@@ -31,14 +32,6 @@ class ApplicationState(StrEnum):
     FAILED = "Failed"
     EXPIRED = "Expired"
     RESUMING = "Resuming"
-
-
-class Crowd(StrEnum):
-    """Who has as many applications running as may, and so keeps this one back."""
-
-    NONE = ""
-    QUEUE = "queue"
-    QUOTA = "limit of a user or group"
 
 
 class ApplicationEvent(StrEnum):
@@ -239,7 +232,7 @@ class Application:
         """Swaps in flight, by the UUID of their placeholder."""
         self.waiting_placeholders = 0
         """Repeats of placeholder asks that wait; real asks wait for them."""
-        self.crowd = Crowd.NONE
+        self.crowd = GateKind.NONE
         self.is_admitted = False
         """There was room for the whole gang, so its placeholders may be placed."""
         self.lapsed_ns = 0

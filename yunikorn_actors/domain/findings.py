@@ -2,7 +2,8 @@
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Ask, Shortage, WaitingState
+from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
 
 
@@ -10,7 +11,7 @@ class Finding(Struct, frozen=True):
     ask: Ask
     state: WaitingState
     reason: str
-    shortage: Shortage | None = None
+    shortage: GateKind | None = None
     """None if the planner did not look."""
     available: Resource = {}
     refusals: dict[str, int] = {}

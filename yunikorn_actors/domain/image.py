@@ -16,7 +16,6 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationSpec,
     ApplicationState,
-    Crowd,
     FinishedApplication,
     StateLog,
     Timer,
@@ -25,6 +24,7 @@ from yunikorn_actors.domain.books import books_of, count_holding, relink, waitin
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.changes.gangs import take_in
 from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -46,7 +46,7 @@ _APPLICATION: Final[dict[str, Any]] = {
     "allocations": dict[str, Allocation],
     "task_groups": dict[str, TaskGroup],
     "swaps": dict[str, Swap],
-    "crowd": Crowd,
+    "crowd": GateKind,
     "is_admitted": bool,
     "lapsed_ns": int,
     "placed": Resource,

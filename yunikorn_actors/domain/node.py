@@ -7,9 +7,8 @@ node, and nothing is evicted for it. A node is schedulable when it is neither dr
 from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation, Reservation
 from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
 from yunikorn_actors.domain.swap import Incoming
+from yunikorn_actors.si.constants import INSTANCE_TYPE
 
-READY_ATTRIBUTE = "ready"
-INSTANCE_TYPE_ATTRIBUTE = "si/instance-type"
 UNKNOWN_INSTANCE = "UNKNOWN"
 
 
@@ -62,7 +61,7 @@ class Node:
 
     def describe(self, attributes: dict[str, str]) -> None:
         self.attributes = attributes
-        self.instance_type = attributes.get(INSTANCE_TYPE_ATTRIBUTE, "") or UNKNOWN_INSTANCE
+        self.instance_type = attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE
 
     def set_sizes(self, capacity: Resource, occupied_reported: Resource) -> None:
         """Take a new capacity and a new reported occupied amount; work on the node stays."""

@@ -20,8 +20,8 @@ from yunikorn_actors.domain.config.names import (
 )
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueState
+from yunikorn_actors.si.constants import APP_TAG_CREATE_FORCE
 
-FORCE_TAG = "application.create.force"
 RECOVERY_PATH = f"{ROOT}.{RECOVERY_QUEUE}"
 _FALLBACK = f"{ROOT}.default"
 _REGEX_CHARACTERS = frozenset("^$*+?()[]{}|")
@@ -40,7 +40,7 @@ def tag_of(spec: ApplicationSpec, name: str) -> str:
 
 def is_forced(spec: ApplicationSpec) -> bool:
     """Its work runs already, so it must be taken."""
-    return tag_of(spec, FORCE_TAG).lower() in _TRUE
+    return tag_of(spec, APP_TAG_CREATE_FORCE).lower() in _TRUE
 
 
 def place(state: PartitionState, spec: ApplicationSpec) -> str:

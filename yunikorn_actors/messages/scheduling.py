@@ -5,10 +5,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from yunikorn_actors.domain.allocation import Shortage, WaitingState
-from yunikorn_actors.domain.application import Application, Crowd
+from yunikorn_actors.domain.allocation import WaitingState
+from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.domain.findings import Finding
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
@@ -52,7 +53,7 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     state: WaitingState
     reason: str
-    shortage: Shortage | None = None
+    shortage: GateKind | None = None
     """What is too little for it; None if the planner did not look."""
     available: Resource = {}
     refusals: dict[str, int] = {}
@@ -64,12 +65,12 @@ class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
 
     application_id: str
     serial: int
-    crowd: Crowd
+    crowd: GateKind
     reason: str
 
 
 def crowds_of(
-    findings: Iterable[tuple[Application, Crowd, str]],
+    findings: Iterable[tuple[Application, GateKind, str]],
 ) -> tuple[CrowdObservation, ...]:
     return tuple(
         CrowdObservation(application_id=app.id, serial=app.serial, crowd=crowd, reason=reason)

@@ -10,7 +10,7 @@ a node only after the search for its victims, so no application rests before tha
 from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.allocation import AskOrder
-from yunikorn_actors.domain.application import Crowd
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.planning.held import Held
 from yunikorn_actors.planning.limits import refusing_limit
 from yunikorn_actors.planning.reserver import NEVER_NS
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Backoff:
     """Holds applications back, like a queue that lets no more of them start."""
 
-    crowd: ClassVar[Crowd] = Crowd.NONE
+    kind: ClassVar[GateKind] = GateKind.NONE
     name = "the back-off"
 
     def __init__(self, view: "View") -> None:

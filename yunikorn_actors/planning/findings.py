@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
-from yunikorn_actors.domain.application import Application, Crowd
+from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.findings import Finding
-from yunikorn_actors.planning.headroom import available_to, shortage_of
+from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.planning.headroom import available_to
 from yunikorn_actors.planning.held import Holder
 from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.planning.views import AppView, AskView, Lane
 
-CrowdFinding = tuple[Application, Crowd, str]
+CrowdFinding = tuple[Application, GateKind, str]
 NO_NODE = "request is waiting for cluster resources become available"
 
 
@@ -61,7 +62,7 @@ class Findings:
         moved, self.moved = self.moved, {}
         for app in moved:
             gate = app.held_by
-            crowd, reason = (gate.crowd, _crowded(gate)) if gate is not None else (Crowd.NONE, "")
+            crowd, reason = (gate.kind, _crowded(gate)) if gate is not None else (GateKind.NONE, "")
             if crowd is not app.crowd and apps.get(app.app.serial) is app:
                 app.crowd = crowd
                 self._crowds.append((app.app, crowd, reason))
@@ -123,7 +124,7 @@ class Findings:
             state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
         else:
             state, reason = WaitingState.FAILED, NO_NODE
-        shortage = shortage_of(gate)
+        shortage = GateKind.NONE if gate is None else gate.kind
         refusals = _refusals(ask) if gate is None else {}
         if shortage is not ask.ask.shortage or refusals:
             available = available_to(ask, shortage)

@@ -2,24 +2,17 @@
 
 from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import Shortage
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.views import AskView, Gate, QueueView
+from yunikorn_actors.planning.views import AskView, QueueView
 
 
-def shortage_of(gate: Gate | None) -> Shortage:
-    """Say what an ask has too little of that this refuses; the cluster is that of the root."""
-    if gate is None:
-        return Shortage.NONE
-    return Shortage.QUEUE if isinstance(gate, QueueView) else Shortage.QUOTA
-
-
-def available_to(ask: AskView, shortage: Shortage) -> Resource:
+def available_to(ask: AskView, shortage: GateKind) -> Resource:
     """Return what is left of each type that it asks for and that anything bounds."""
-    if shortage is Shortage.NONE:
+    if shortage is GateKind.NONE:
         return {}
     levels, limits = ask.app.leaf.limits, ask.app.limits
-    queue = shortage is Shortage.QUEUE
+    queue = shortage is GateKind.QUEUE
     rooms = map(_room, levels) if queue else (limit.room() for limit in limits)
     kinds = [kind for kind, _ in ask.shape.wanted]
     # The cluster has nothing of a type that no node has.

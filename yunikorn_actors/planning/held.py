@@ -7,7 +7,7 @@ is known only when they are tried.
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from yunikorn_actors.domain.application import Crowd
+from yunikorn_actors.domain.gates import GateKind
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.views import AppEntry, AppView, QueueView
@@ -42,7 +42,7 @@ class Held:
 class Holder(Protocol):
     """What keeps applications from taking part."""
 
-    crowd: ClassVar[Crowd]
+    kind: ClassVar[GateKind]
     held: Held
 
     @property

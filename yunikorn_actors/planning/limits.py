@@ -6,7 +6,7 @@ or for a place, as they do at a queue.
 
 from typing import TYPE_CHECKING, ClassVar
 
-from yunikorn_actors.domain.application import Crowd
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
@@ -21,7 +21,7 @@ NO_SERIAL = 0
 
 
 class LimitView:
-    crowd: ClassVar[Crowd] = Crowd.QUOTA
+    kind: ClassVar[GateKind] = GateKind.QUOTA
     __slots__ = ("held", "in_flight", "limit", "members", "starting", "state", "waiters")
 
     def __init__(self, state: PartitionState, limit: Limit) -> None:

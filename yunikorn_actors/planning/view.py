@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Shortage
-from yunikorn_actors.domain.application import FINISHED, Application, ApplicationState, Crowd
+from yunikorn_actors.domain.application import FINISHED, Application, ApplicationState
 from yunikorn_actors.domain.config import PartitionConfig
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import NODE_ORDERS
@@ -52,7 +52,7 @@ class View(GangView):
     def _adopt_application(self, view: AppView) -> None:
         app = view.app
         view.crowd = app.crowd
-        if app.crowd is not Crowd.NONE:
+        if app.crowd is not GateKind.NONE:
             self.findings.moved[view] = None
         for allocation in app.allocations.values():
             if allocation.spec.placeholder and allocation.may_be_released:
@@ -251,7 +251,7 @@ class View(GangView):
     def _on_ask_shortage_changed(self, fact: f.AskShortageChanged) -> None:
         """The rest of the ask may be short again: a plan found that before this fact came."""
         ask = self.ask_of(fact.application_id, fact.key)
-        if fact.shortage is Shortage.NONE and ask is not None and ask.open:
+        if fact.shortage is GateKind.NONE and ask is not None and ask.open:
             self.findings.look_into(ask)
 
     def _is_as_held(self, held: InFlight, fact: f.AllocationCommitted) -> bool:

@@ -17,9 +17,9 @@ from yunikorn_actors.domain.application import (
     SCHEDULABLE,
     Application,
     ApplicationState,
-    Crowd,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
@@ -28,6 +28,7 @@ from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.held import Held, Holder
 from yunikorn_actors.planning.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.shape import Shape, Wanted
+from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
 
 Owner = tuple[str, str] | None
 """User and group, if any limit counts for them: it refuses their asks and not those of others."""
@@ -133,12 +134,12 @@ class AppView:
         self.submitted_ns = app.submitted_ns
         self.held_by: Holder | None = None
         """The queue or limit whose places are all taken; this application waits there."""
-        self.crowd = Crowd.NONE
+        self.crowd = GateKind.NONE
         """What was reported of that last."""
         self.held_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
-        self.node_order = NODE_ORDERS.get(tag_of(app.spec, NODE_ORDER_TAG))
+        self.node_order = NODE_ORDERS.get(tag_of(app.spec, APP_TAG_NODE_SORT_POLICY))
         """The order of nodes that it chose for itself, if any."""
         self.starting = 0
         """Decisions in flight, reservations too, for an application that does not run yet."""
@@ -205,13 +206,12 @@ Gate = Union["QueueView", LimitView]
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[float, float, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
-NODE_ORDER_TAG = "node.sort.policy"
 NO_PRIORITY = -(2**31)
 _PRIORITY_MAX = 2**31 - 1
 
 
 class QueueView:
-    crowd: ClassVar[Crowd] = Crowd.QUEUE
+    kind: ClassVar[GateKind] = GateKind.QUEUE
     __slots__ = (
         "application_limits",
         "below",

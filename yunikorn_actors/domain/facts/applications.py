@@ -4,9 +4,9 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationSpec,
     ApplicationState,
-    Crowd,
 )
 from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory, tracked
 
 
@@ -52,8 +52,8 @@ class ApplicationCrowded(Base, frozen=True, kw_only=True):
 
     application_id: str
     serial: int
-    old_crowd: Crowd
-    crowd: Crowd
+    old_crowd: GateKind
+    crowd: GateKind
     reason: str
     at_ns: int
 

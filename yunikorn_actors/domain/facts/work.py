@@ -1,7 +1,8 @@
 """What is true of asks, allocations and reservations."""
 
-from yunikorn_actors.domain.allocation import AskSpec, Shortage, WaitingState
+from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
@@ -49,8 +50,8 @@ class AskShortageChanged(Base, frozen=True, kw_only=True):
     application_id: str
     key: str
     queue: str
-    old_shortage: Shortage
-    shortage: Shortage
+    old_shortage: GateKind
+    shortage: GateKind
     resource: Resource
     available: Resource
     at_ns: int

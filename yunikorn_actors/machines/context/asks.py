@@ -16,9 +16,9 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationEvent,
     ApplicationState,
-    Crowd,
 )
 from yunikorn_actors.domain.gang import refuses_gangs
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
@@ -273,7 +273,7 @@ def _recover(
     if app.state in _WAKES:
         link_group(work, partition, app)
         advance(work, partition, app, ApplicationEvent.RUN)
-    record_crowd(work, partition, app, Crowd.NONE)
+    record_crowd(work, partition, app, GateKind.NONE)
     work.uuids.avoid(item.uuid)
     uuid = item.uuid or work.uuids.next()
     work.record(

@@ -7,11 +7,10 @@ hears why.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Shortage, WaitingState
+from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
-    Crowd,
 )
 from yunikorn_actors.domain.eligibility import (
     check_application,
@@ -19,6 +18,7 @@ from yunikorn_actors.domain.eligibility import (
     check_node,
     check_quotas,
 )
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
@@ -109,11 +109,11 @@ def place(
     What that reported by itself is news to nobody, but for a state that is no longer true. That its
     application may run again, and that there is room for all of the ask, is so before it is placed.
     """
-    record_crowd(work, partition, app, Crowd.NONE)
+    record_crowd(work, partition, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
     if ask.remaining == 1:
-        record_shortage(work, partition, app, ask, Shortage.NONE, {})
+        record_shortage(work, partition, app, ask, GateKind.NONE, {})
     is_news = announced or ask.told is not WaitingState.UNTOLD
     if partition.reports and is_news and ask.told is not WaitingState.SCHEDULED:
         work.tell_state(spec, WaitingState.SCHEDULED, "")

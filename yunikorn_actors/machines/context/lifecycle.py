@@ -14,11 +14,13 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationEvent,
     ApplicationState,
-    Crowd,
     FinishedApplication,
     next_state,
 )
+from yunikorn_actors.domain.config import ApplicationSortPolicy
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import group_of, is_limited
+from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
 from yunikorn_actors.machines.context.work import Partition, Work
@@ -28,6 +30,7 @@ from yunikorn_actors.messages.scheduling import (
     HistoryExpiryDue,
     QueueCleaningDue,
 )
+from yunikorn_actors.si.constants import APP_TAG_STATE_AWARE_DISABLE
 
 STATE_TIMER = "state"
 PLACEHOLDER_TIMER = "placeholder"
@@ -35,7 +38,6 @@ COMMITMENT_TIMER = "commitment"
 EXECUTION_TIMER = "execution"
 _ALLOCATION_TIMER = "allocation:"
 _NS_PER_MS = 1_000_000
-STATEAWARE_DISABLE_TAG = "application.stateaware.disable"
 
 _ENDS_WHEN_IDLE = frozenset(
     {ApplicationState.ACCEPTED, ApplicationState.STARTING, ApplicationState.RUNNING}
@@ -187,7 +189,7 @@ def _resumed(work: Work, partition: Partition, app: Application) -> None:
 
 
 def record_crowd(
-    work: Work, partition: Partition, app: Application, crowd: Crowd, reason: str = ""
+    work: Work, partition: Partition, app: Application, crowd: GateKind, reason: str = ""
 ) -> None:
     """Record whether a maximum of running applications holds it back, on change only."""
     if app.crowd is not crowd:
@@ -362,11 +364,9 @@ def clean_if_empty(work: Work, partition: Partition, queue: Queue) -> None:
 
 
 def _is_stateaware(app: Application) -> bool:
-    if app.queue.properties.application_sort_policy != "stateaware":
+    if app.queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
         return False
-    return not any(
-        value for tag, value in app.spec.tags.items() if tag.lower() == STATEAWARE_DISABLE_TAG
-    )
+    return not tag_of(app.spec, APP_TAG_STATE_AWARE_DISABLE)
 
 
 def _state_timeout(work: Work, state: ApplicationState) -> int | None:

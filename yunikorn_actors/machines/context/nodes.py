@@ -8,7 +8,7 @@ then its work, then its capacity (R-061).
 from collections.abc import Callable
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.node import READY_ATTRIBUTE, Node
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import has_negative, pruned
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import recover
@@ -21,7 +21,7 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.work import Partition, Work
 from yunikorn_actors.messages.rm_events import NodeItem, Rejected
-from yunikorn_actors.si import NODE_PARTITION, ActionFromRM
+from yunikorn_actors.si import NODE_PARTITION, NODE_READY_ATTRIBUTE, ActionFromRM
 
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 
@@ -193,7 +193,7 @@ def _record_size(
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
     """A node that is not ready stays so until the value is "true"; others mean nothing."""
     words = {"false": False, "true": True}
-    return words.get(attributes.get(READY_ATTRIBUTE, "").lower(), otherwise)
+    return words.get(attributes.get(NODE_READY_ATTRIBUTE, "").lower(), otherwise)
 
 
 def refuse_stray(work: Work, item: NodeItem) -> None:

@@ -22,10 +22,12 @@ from yunikorn_actors.domain.placement import (
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, strictly_greater_than_zero
 from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.si.constants import (
+    APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
+    APP_TAG_NAMESPACE_RESOURCE_MAX_APPS,
+    APP_TAG_NAMESPACE_RESOURCE_QUOTA,
+)
 
-GUARANTEED_TAG = "namespace.resourceguaranteed"
-QUOTA_TAG = "namespace.resourcequota"
-MAX_APPLICATIONS_TAG = "namespace.resourcemaxapps"
 _TAG_MAX = 64 * 1024
 
 
@@ -110,10 +112,11 @@ def _positive(resource: Resource | None) -> Resource | None:
 def _apply_tags(work: Work, partition: Partition, spec: ApplicationSpec, queue: Queue) -> None:
     """The last application that brings quota tags decides for its dynamic queue."""
     new = queue.spec
-    quota, guaranteed = _tagged(spec, QUOTA_TAG), _tagged(spec, GUARANTEED_TAG)
+    quota = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_QUOTA)
+    guaranteed = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_GUARANTEED)
     if quota is not None or guaranteed is not None:
         new = msgspec.structs.replace(new, max=quota, guaranteed=guaranteed)
-    text = tag_of(spec, MAX_APPLICATIONS_TAG)
+    text = tag_of(spec, APP_TAG_NAMESPACE_RESOURCE_MAX_APPS)
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text):  # noqa: PLR2004 - uint64
         new = msgspec.structs.replace(new, max_applications=int(text))
     if new != queue.spec:

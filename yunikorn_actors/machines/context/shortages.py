@@ -5,8 +5,9 @@ resource manager refuses every node, now and then for as long as that is found a
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Ask, Shortage
+from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.machines.context.work import Partition, Work
 
@@ -18,7 +19,7 @@ def record_shortage(
     partition: Partition,
     app: Application,
     ask: Ask,
-    shortage: Shortage,
+    shortage: GateKind,
     available: Resource,
 ) -> None:
     if ask.shortage is not shortage:

@@ -6,7 +6,8 @@ Where an application counts in a group is told of the group.
 from functools import partial
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState, Crowd
+from yunikorn_actors.domain.application import FINISHED, LEAVES_USER_COUNT, ApplicationState
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.machines.events.record import Builder, event_record
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
@@ -85,15 +86,15 @@ def _app_crowded(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecor
     return event_record(_APP, fact.application_id, fact, _NONE, detail, message=fact.reason)
 
 
-_RUNNABLE: dict[Crowd, tuple[Builder, ...]] = {
-    Crowd.NONE: (),
-    Crowd.QUEUE: (partial(_app_runnable, _D.APP_RUNNABLE_QUEUE),),
-    Crowd.QUOTA: (partial(_app_runnable, _D.APP_RUNNABLE_QUOTA),),
+_RUNNABLE: dict[GateKind, tuple[Builder, ...]] = {
+    GateKind.NONE: (),
+    GateKind.QUEUE: (partial(_app_runnable, _D.APP_RUNNABLE_QUEUE),),
+    GateKind.QUOTA: (partial(_app_runnable, _D.APP_RUNNABLE_QUOTA),),
 }
-_CANNOT_RUN: dict[Crowd, tuple[Builder, ...]] = {
-    Crowd.NONE: (),
-    Crowd.QUEUE: (partial(_app_crowded, _D.APP_CANNOTRUN_QUEUE),),
-    Crowd.QUOTA: (partial(_app_crowded, _D.APP_CANNOTRUN_QUOTA),),
+_CANNOT_RUN: dict[GateKind, tuple[Builder, ...]] = {
+    GateKind.NONE: (),
+    GateKind.QUEUE: (partial(_app_crowded, _D.APP_CANNOTRUN_QUEUE),),
+    GateKind.QUOTA: (partial(_app_crowded, _D.APP_CANNOTRUN_QUOTA),),
 }
 
 

@@ -1,7 +1,7 @@
 """What the facts about asks tell: that they come and go, and why they wait."""
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import Shortage
+from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import describe
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.events.record import Builder, event_record
@@ -86,15 +86,15 @@ def _amounts(fact: f.AskShortageChanged) -> str:
     return f"(requested {describe(fact.resource)}, available {describe(fact.available)})"
 
 
-_BEGINS: dict[Shortage, tuple[Builder, ...]] = {
-    Shortage.NONE: (),
-    Shortage.QUEUE: (_over_headroom,),
-    Shortage.QUOTA: (_over_quota,),
+_BEGINS: dict[GateKind, tuple[Builder, ...]] = {
+    GateKind.NONE: (),
+    GateKind.QUEUE: (_over_headroom,),
+    GateKind.QUOTA: (_over_quota,),
 }
-_ENDS: dict[Shortage, tuple[Builder, ...]] = {
-    Shortage.NONE: (),
-    Shortage.QUEUE: (_in_headroom,),
-    Shortage.QUOTA: (_in_quota,),
+_ENDS: dict[GateKind, tuple[Builder, ...]] = {
+    GateKind.NONE: (),
+    GateKind.QUEUE: (_in_headroom,),
+    GateKind.QUOTA: (_in_quota,),
 }
 
 
