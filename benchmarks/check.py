@@ -35,7 +35,7 @@ def unfinished(load: Load) -> list[str]:
 
 
 def differing_allocations(partition: Mapping[str, Any], load: Load) -> list[str]:
-    announced = {uuid for _, uuid, _ in load.held}
+    announced = {held.uuid for held in load.held}
     on_nodes = {uuid for node in partition["nodes"].values() for uuid in node["allocations"]}
     kinds = {
         "announced allocations are on no node": announced - on_nodes,
@@ -45,7 +45,7 @@ def differing_allocations(partition: Mapping[str, Any], load: Load) -> list[str]
 
 
 def differing_sums(partition: Mapping[str, Any], load: Load) -> list[str]:
-    announced = total(size for _, _, size in load.held)
+    announced = total(held.size for held in load.held)
     queues = partition["queues"]
     sums = {
         "the allocations of the applications": total(

@@ -13,7 +13,7 @@ from array import array
 from collections import deque
 from collections.abc import Mapping, Sequence
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,11 +31,21 @@ BY_CORE = (
 PREEMPTS = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
 
 Size = Mapping[str, int]
-Held = tuple[str, str, Size]
-"""An allocation that was announced: application, UUID, and the size that was asked for."""
 
 
-class Submission(NamedTuple):
+class Held(Struct, frozen=True, gc=False):
+    """An allocation that was announced.
+
+    What a benchmark keeps of a hundred thousand of them should not be what collections visit.
+    """
+
+    application_id: str
+    uuid: str
+    size: Size
+    """That was asked for."""
+
+
+class Submission(Struct, frozen=True, gc=False):
     """What the asks of one request share."""
 
     application_id: str
@@ -176,10 +186,10 @@ class Load:
         return at
 
     def release_oldest(self) -> None:
-        application_id, uuid, _ = self.held.popleft()
+        oldest = self.held.popleft()
         release = si.AllocationRelease(
-            application_id=application_id,
-            uuid=uuid,
+            application_id=oldest.application_id,
+            uuid=oldest.uuid,
             termination_type=si.TerminationType.STOPPED_BY_RM,
         )
         releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
@@ -205,7 +215,7 @@ class Load:
 
     def forget_taken_back(self) -> None:
         """They are held no longer; looking for each of them at its end would take its time."""
-        self.held = deque(held for held in self.held if held[1] not in self.taken_back)
+        self.held = deque(held for held in self.held if held.uuid not in self.taken_back)
 
     # -- from the core
 
@@ -277,5 +287,5 @@ class Load:
             if submission is None:
                 raise CheckFailed(f"{item.allocation_key} was announced twice, or never asked for")
             self._latencies_s.append(at - submission.at)
-            self.held.append((item.application_id, item.uuid, submission.size))
+            self.held.append(Held(item.application_id, item.uuid, submission.size))
             self._ended = at

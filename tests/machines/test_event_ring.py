@@ -38,7 +38,7 @@ def _ring(facts: Iterator[f.Fact], capacity: int = CAPACITY) -> tuple[Ring, list
     ring, named = Ring(capacity), list[str]()
     for fact in facts:
         builders = builders_of(fact)
-        ring.append(builders, fact)
+        ring.append(fact, len(builders))
         ring.trim()
         named.extend(_name(builder(fact)) for builder in builders)
     return ring, named
@@ -91,7 +91,7 @@ def test_every_number_stands_for_one_record(monkeypatch: pytest.MonkeyPatch) -> 
             (_removed(n) if one else _resized(n) for n, one in enumerate(kinds)), capacity
         )
         assert (len(named) - capacity, len(named) - 1) == (ring.lowest_id, ring.highest_id)
-        assert len(ring._entries) < 2 * capacity + 10
+        assert len(ring._facts) < 2 * capacity + 10
         for first in range(ring.lowest_id - 2, len(named) + 2):
             for count in (0, 1, 2, 5, capacity, 2 * capacity):
                 stored = named[first : first + count] if first >= ring.lowest_id else []

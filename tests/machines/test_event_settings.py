@@ -15,7 +15,7 @@ def filled(count: int, capacity: int) -> Ring:
     ring = Ring(capacity)
     for number in range(count):
         fact = f.NodeRemoved(node_id=str(number), at_ns=number)
-        ring.append(builders_of(fact), fact)
+        ring.append(fact, len(builders_of(fact)))
         ring.trim()
     return ring
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.resource import Resource
 
 
-class Scale(Struct, frozen=True):
+class Scale(Struct, frozen=True, gc=False):
     """Which types count on a node, how much, and against what."""
 
     terms: tuple[tuple[str, float, int], ...] = ()

@@ -5,7 +5,8 @@ bounded too: beyond the bound records are counted and not pushed. Nobody ever wa
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from yunikorn_actors.domain.config import ExtraConfig
@@ -34,24 +35,29 @@ from yunikorn_actors.messages.scheduling import (
 )
 from yunikorn_actors.si import EventRecord
 
-Entry = tuple[int, tuple[Builder, ...], Fact]
-"""The number of the first record of a fact, the builders of its records, and the fact."""
 COMPACTION = 10_000
 DEFAULTS = ExtraConfig()
 STREAMS_KEY = "event.maxStreams"
 
 
 class Ring:
-    """The newest records, by number; each is built when it is read."""
+    """The newest records, by number; each is built when it is read.
+
+    What is kept for a record is its fact, and the builders are looked up anew. Two lists hold it
+    all: an object for each entry would be one more that every full collection of garbage visits,
+    tens of thousands of them.
+    """
 
     def __init__(self, capacity: int, next_id: int = 0) -> None:
         self.capacity = capacity
         self.next_id = next_id
         self._floor = next_id
         """What was overwritten before the last change of capacity stays so."""
-        self._entries: list[Entry] = []
+        self._facts: list[Fact] = []
+        self._first_ids: list[int] = []
+        """Of each fact the number of its first record."""
         self._head = 0
-        """Entries before this one are overwritten; they are dropped in bulk."""
+        """Facts before this one are overwritten; they are dropped in bulk."""
 
     @property
     def lowest_id(self) -> int:
@@ -62,9 +68,11 @@ class Ring:
         """The last number used; 0 while there is none."""
         return max(0, self.next_id - 1)
 
-    def append(self, builders: tuple[Builder, ...], fact: Fact) -> None:
-        self._entries.append((self.next_id, builders, fact))
-        self.next_id += len(builders)
+    def append(self, fact: Fact, count: int) -> None:
+        """Keep a fact that has so many records, one at least."""
+        self._facts.append(fact)
+        self._first_ids.append(self.next_id)
+        self.next_id += count
 
     def resize(self, capacity: int) -> None:
         """Keep the newest; numbers stay."""
@@ -74,11 +82,10 @@ class Ring:
 
     def trim(self) -> None:
         """Forget what has been overwritten."""
-        lowest, entries, head = self.lowest_id, self._entries, self._head
-        while head + 1 < len(entries) and entries[head + 1][0] <= lowest:
-            head += 1
+        last = bisect_right(self._first_ids, self.lowest_id, lo=self._head) - 1
+        head = max(self._head, last)
         if head > COMPACTION:
-            del entries[:head]
+            del self._facts[:head], self._first_ids[:head]
             head = 0
         self._head = head
 
@@ -86,23 +93,13 @@ class Ring:
         """Return consecutive records from `first_id` on; none where that one is not stored."""
         if not self.lowest_id <= first_id < self.next_id:
             return []
-        last = min(self.next_id, first_id + count)
-        records: list[EventRecord] = []
-        place = bisect_right(self._entries, first_id, key=_first_id) - 1
-        while place < len(self._entries) and self._entries[place][0] < last:
-            number, builders, fact = self._entries[place]
-            wanted = builders[max(0, first_id - number) : last - number]
-            records.extend(builder(fact) for builder in wanted)
-            place += 1
-        return records
-
-
-def _first_id(entry: Entry) -> int:
-    return entry[0]
+        place = bisect_right(self._first_ids, first_id) - 1
+        skipped = first_id - self._first_ids[place]
+        return _built(islice(self._facts, place, None), skipped, skipped + count)
 
 
 class Unpushed:
-    """Records that wait for the next push to one resource manager."""
+    """Records that wait for the next push to one resource manager, as the facts they tell of."""
 
     __slots__ = ("capacity", "count", "overflow", "waiting")
 
@@ -110,17 +107,27 @@ class Unpushed:
         self.capacity = capacity
         self.count = 0
         self.overflow = 0
-        self.waiting: list[tuple[tuple[Builder, ...], Fact]] = []
+        self.waiting: list[Fact] = []
 
-    def add(self, builders: tuple[Builder, ...], fact: Fact) -> None:
-        taken = builders[: self.capacity - self.count]
-        self.overflow += len(builders) - len(taken)
+    def add(self, fact: Fact, count: int) -> None:
+        """Take the records of a fact; the last fact of a push may have room for some alone."""
+        taken = min(count, self.capacity - self.count)
+        self.overflow += count - taken
         if taken:
-            self.count += len(taken)
-            self.waiting.append((taken, fact))
+            self.count += taken
+            self.waiting.append(fact)
 
     def records(self) -> tuple[EventRecord, ...]:
-        return tuple(builder(fact) for builders, fact in self.waiting for builder in builders)
+        return tuple(_built(self.waiting, 0, self.count))
+
+
+def _built(facts: Iterable[Fact], start: int, stop: int) -> list[EventRecord]:
+    """Build the records of these facts from one place to another, and no others."""
+    return [builder(fact) for builder, fact in islice(_recipes(facts), start, stop)]
+
+
+def _recipes(facts: Iterable[Fact]) -> Iterator[tuple[Builder, Fact]]:
+    return ((builder, fact) for fact in facts for builder in builders_of(fact))
 
 
 class EventPublisher:
@@ -192,10 +199,10 @@ class EventPublisher:
             capacity = wishes.event_push_capacity or self._settings.event_push_capacity
             unpushed = self._unpushed[rm_id] = Unpushed(capacity)
         for fact in facts:
-            builders = builders_of(fact)
-            if builders:
-                ring.append(builders, fact)
-                unpushed.add(builders, fact)
+            count = len(builders_of(fact))
+            if count:
+                ring.append(fact, count)
+                unpushed.add(fact, count)
         ring.trim()
         return [*self._stream(facts), *self._next_push(now_ns)]
 
@@ -205,7 +212,7 @@ class EventPublisher:
         """Records are built here for those who read along; without any nothing is built."""
         if not self._hearers:
             return []
-        records = tuple(builder(fact) for fact in facts for builder in builders_of(fact))
+        records = tuple(builder(fact) for builder, fact in _recipes(facts))
         return self._call(tuple(self._hearers), records)
 
     def _call(self, hearers: tuple[str, ...], records: tuple[EventRecord, ...]) -> list[Effect]:
