@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.predicates import CheckPredicates, CheckPreemptionPredicates
-from yunikorn_actors.planning.why import explain
+from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.sim.simulator import Simulator
 
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -9,8 +9,8 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.nodes import RUN_LENGTH, NodeIndex, NodeView
-from yunikorn_actors.planning.shape import Shape, shape_key
+from yunikorn_actors.planning.model.nodes import RUN_LENGTH, NodeIndex, NodeView
+from yunikorn_actors.planning.model.shape import Shape, shape_key
 
 POLICIES = tuple(NODE_ORDERS)
 WEIGHTS = {"vcore": 1.0, "memory": 1.0}

@@ -7,7 +7,7 @@ from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.proposals import Allocate, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import WAIT_NS
-from yunikorn_actors.planning.why import explain
+from yunikorn_actors.planning.explain import explain
 
 AGE_NS = 1_000
 LIMITS = {

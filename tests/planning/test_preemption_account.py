@@ -5,7 +5,7 @@ from confirming import confirming_lab, policy
 from support import Lab
 
 from yunikorn_actors.domain.why import Preempting
-from yunikorn_actors.planning.why import explain
+from yunikorn_actors.planning.explain import explain
 
 CONFIG = (
     "partitions: [{name: default, preemption: {enabled: SWITCH}, queues: "

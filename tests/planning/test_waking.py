@@ -6,9 +6,9 @@ from support import APP, Lab, Recorder, report
 from yunikorn_actors import si
 from yunikorn_actors.domain.facts import AllocationCommitted
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.flights import InFlight
+from yunikorn_actors.planning.model.flights import InFlight
+from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AskView
 from yunikorn_actors.sim.checkers import could_run
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -9,8 +9,8 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
-from yunikorn_actors.planning.shape import Use
-from yunikorn_actors.planning.why import explain, explain_all
+from yunikorn_actors.planning.explain import explain, explain_all
+from yunikorn_actors.planning.model.shape import Use
 
 
 def why(written: Written, key: str = "a", app: str = APP) -> Why:

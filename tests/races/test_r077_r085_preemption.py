@@ -9,10 +9,10 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.planning.preempt import preemptor
+from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.planning.parts import preempting
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.search import Search
-from yunikorn_actors.planning.views import AppView
 from yunikorn_actors.sim.simulator import Simulator
 
 REQUIRED = {"yunikorn.apache.org/requiredNode": "n1"}
@@ -130,7 +130,7 @@ def test_r081_only_real_attempts_count(monkeypatch: pytest.MonkeyPatch) -> None:
         attempts.append(spec.key)
         return look(search, app, spec)
 
-    monkeypatch.setattr(preemptor, "ATTEMPTS_MAX", 1)
+    monkeypatch.setattr(preempting, "ATTEMPTS_MAX", 1)
     monkeypatch.setattr(Search, "next", counted)
     lab = rich_and_poor(0, at_once=True)
     gentle = policy(pushy=False)

@@ -20,7 +20,7 @@ from yunikorn_actors.messages.rm_events import (
     NodesRequested,
     RegistrationRequested,
 )
-from yunikorn_actors.planning.tree import Tree
+from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.sim.checkers import Ledger
 
 CALLBACK = f"rm:{RM}#1"

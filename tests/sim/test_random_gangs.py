@@ -14,7 +14,7 @@ from yunikorn_actors.domain.gang import is_held
 from yunikorn_actors.domain.proposals import AdmitGang
 from yunikorn_actors.machines.context.gangs import check_admission
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.gangs import Commitments
+from yunikorn_actors.planning.parts.gangs import Commitments
 
 SEEDS = 12
 TIMEOUT_S = 60

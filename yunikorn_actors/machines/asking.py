@@ -24,9 +24,9 @@ from yunikorn_actors.domain.proposals import (
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
+from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.offer import Offer, offer_of
-from yunikorn_actors.planning.shape import Use
 from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
 
 REFUSED = "its resource manager refuses the node, whoever goes"

@@ -1,8 +1,8 @@
 """Why an ask waits, answered by the planner of its partition."""
 
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
+from yunikorn_actors.planning.explain import explain, explain_all
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.why import explain, explain_all
 
 EXPLAINED_MAX = 1_000
 """Asks of one partition that are explained at once: the handler stays short."""

@@ -21,8 +21,8 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
+from yunikorn_actors.planning.parts.reserving import NEVER_NS
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.reserver import NEVER_NS
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Settle these decisions, or send them to be settled, now; also tell what the planner found out."""

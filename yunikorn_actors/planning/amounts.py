@@ -13,12 +13,12 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.flights import InFlight, Place
-from yunikorn_actors.planning.gangs import Gangs
-from yunikorn_actors.planning.limits import LimitViews
-from yunikorn_actors.planning.nodes import NodeIndex, NodeView
-from yunikorn_actors.planning.tree import Tree
-from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
+from yunikorn_actors.planning.model.flights import InFlight, Place
+from yunikorn_actors.planning.model.limits import LimitViews
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, QueueView
+from yunikorn_actors.planning.parts.gangs import Gangs
 
 
 class Amounts:

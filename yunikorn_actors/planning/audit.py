@@ -17,9 +17,9 @@ from yunikorn_actors.domain.resource import (
     discharge,
     pruned,
 )
-from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.views import AppView, Lane, QueueView, Rank
 
 
 def contradictions(planner: Planner) -> list[str]:

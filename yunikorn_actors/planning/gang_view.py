@@ -4,8 +4,8 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.resource import discharge
 from yunikorn_actors.planning.amounts import Amounts
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.views import AppView, AskView
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 
 class GangView(Amounts):

@@ -10,16 +10,16 @@ plan come in this order.
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Placing, Preempt, Proposal
-from yunikorn_actors.planning.backoff import Backoff
-from yunikorn_actors.planning.denials import Denials
-from yunikorn_actors.planning.flights import InFlight
-from yunikorn_actors.planning.limits import refusing_limit
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.preempt.preemptor import Preemptor
-from yunikorn_actors.planning.reserver import Reserver
-from yunikorn_actors.planning.shape import Use
+from yunikorn_actors.planning.model.flights import InFlight
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.parts.backoff import Backoff
+from yunikorn_actors.planning.parts.denials import Denials
+from yunikorn_actors.planning.parts.preempting import Preemptor
+from yunikorn_actors.planning.parts.reserving import Reserver
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
 
 
 class Planner(View):

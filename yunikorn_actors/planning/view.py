@@ -17,11 +17,11 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.flights import InFlight, used_by
 from yunikorn_actors.planning.gang_view import GangView
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape
-from yunikorn_actors.planning.views import AppView, AskView
+from yunikorn_actors.planning.model.flights import InFlight, used_by
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 
 class View(GangView):

@@ -45,9 +45,9 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.shape import Use
-from yunikorn_actors.planning.views import AskView
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 _CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})

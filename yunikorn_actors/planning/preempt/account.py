@@ -2,12 +2,12 @@
 
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.why import Preempting
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.parts.preempting import PAUSE_NS
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.asking import claims_of
-from yunikorn_actors.planning.preempt.preemptor import PAUSE_NS
 from yunikorn_actors.planning.preempt.rules import bounds_of
-from yunikorn_actors.planning.shape import Use
-from yunikorn_actors.planning.views import AskView
 
 
 def account_of(planner: Planner, ask: AskView) -> Preempting:

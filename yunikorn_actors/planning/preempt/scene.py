@@ -16,12 +16,12 @@ from yunikorn_actors.domain.proposals import VictimRef
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import used_up
 from yunikorn_actors.domain.resource import Resource, charge, discharge
-from yunikorn_actors.planning.flights import Place
-from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.model.flights import Place
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preempt.asking import room_on
 from yunikorn_actors.planning.preempt.usage import Usage
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView
 
 
 class Flight(Struct):

@@ -16,6 +16,8 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, fits_in
+from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.preempt.asking import (
     Asking,
     Lack,
@@ -28,8 +30,6 @@ from yunikorn_actors.planning.preempt.asking import (
 )
 from yunikorn_actors.planning.preempt.scene import Scene
 from yunikorn_actors.planning.preempt.usage import Usage
-from yunikorn_actors.planning.shape import Shape, Use
-from yunikorn_actors.planning.views import AppView
 
 RETRACTIONS_MAX = 100
 """The most choices that are taken back on one node."""

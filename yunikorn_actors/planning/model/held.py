@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from yunikorn_actors.domain.gates import GateKind
 
 if TYPE_CHECKING:
-    from yunikorn_actors.planning.views import AppEntry, AppView, QueueView
+    from yunikorn_actors.planning.model.views import AppEntry, AppView, QueueView
 
 
 class Held:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from yunikorn_actors.domain.allocation import AskOrder
-from yunikorn_actors.planning.views import AppView, AskView, ChildKey, Lane, QueueView
+from yunikorn_actors.planning.model.views import AppView, AskView, ChildKey, Lane, QueueView
 
 
 def waiting_below(

@@ -21,14 +21,14 @@ from yunikorn_actors.domain.eligibility import check_use
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
 from yunikorn_actors.domain.reserving import WAIT_NS, reservations_max, used_up
 from yunikorn_actors.domain.resource import fits_in
-from yunikorn_actors.planning.best_nodes import BestNodes
-from yunikorn_actors.planning.flights import Place
-from yunikorn_actors.planning.limits import refusing_limit
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape, Use
+from yunikorn_actors.planning.model.best_nodes import BestNodes
+from yunikorn_actors.planning.model.flights import Place
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.model.waiting import place_of, rank_of, waiting_below
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AppView, AskView, Gate, Lane, QueueView
-from yunikorn_actors.planning.waiting import place_of, rank_of, waiting_below
 
 NEVER_NS = 2**63 - 1
 

@@ -31,9 +31,9 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape, Use
-from yunikorn_actors.planning.views import AppView, AskView
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, Use
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.planner import Planner

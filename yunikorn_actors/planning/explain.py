@@ -17,12 +17,12 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_only_existing
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
-from yunikorn_actors.planning.gangs import Commitments, name_of
-from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, Use, shortfall
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, QueueView
+from yunikorn_actors.planning.parts.gangs import Commitments, name_of
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.account import account_of
-from yunikorn_actors.planning.shape import Shape, Use, shortfall
-from yunikorn_actors.planning.views import AppView, AskView, Gate, QueueView
 
 NAMES_MAX = 3
 

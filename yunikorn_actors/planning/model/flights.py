@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 from yunikorn_actors.domain.resource import Resource, charge
-from yunikorn_actors.planning.limits import LimitView
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.views import AppView, AskView, QueueView
+from yunikorn_actors.planning.model.limits import LimitView
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
 
 
 class Place(Struct):

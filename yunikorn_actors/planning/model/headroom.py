@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.views import AskView, QueueView
+from yunikorn_actors.planning.model.views import AskView, QueueView
 
 
 def available_to(ask: AskView, shortage: GateKind) -> Resource:

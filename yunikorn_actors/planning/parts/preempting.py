@@ -13,18 +13,18 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.proposals import Preempt, VictimRef
-from yunikorn_actors.planning.limits import refusing_limit
-from yunikorn_actors.planning.nodes import NodeView
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
+from yunikorn_actors.planning.model.waiting import waiting_in
+from yunikorn_actors.planning.parts.reserving import NEVER_NS
 from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
 from yunikorn_actors.planning.preempt.search import Search, is_barred
-from yunikorn_actors.planning.reserver import NEVER_NS
-from yunikorn_actors.planning.shape import Shape
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AskView, Lane, QueueView
-from yunikorn_actors.planning.waiting import waiting_in
 
 PAUSE_NS = 15_000_000_000
 """Between two attempts for one ask."""

@@ -26,7 +26,7 @@ from yunikorn_actors.domain.config import NodeSortConfig
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import FAIR, NodeOrder, Scale, scale_of
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.shape import Shape, Use, Wanted
+from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 
 RUN_LENGTH = 100
 FLOORS_MAX = 8

@@ -11,7 +11,7 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, saturated
 
 if TYPE_CHECKING:
-    from yunikorn_actors.planning.views import AskView, Lane
+    from yunikorn_actors.planning.model.views import AskView, Lane
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]

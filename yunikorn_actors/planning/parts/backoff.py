@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.allocation import AskOrder
 from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.planning.held import Held
-from yunikorn_actors.planning.limits import refusing_limit
-from yunikorn_actors.planning.reserver import NEVER_NS
-from yunikorn_actors.planning.views import AppView, AskView
+from yunikorn_actors.planning.model.held import Held
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.parts.reserving import NEVER_NS
 
 if TYPE_CHECKING:
     from yunikorn_actors.planning.view import View

@@ -25,9 +25,9 @@ from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.held import Held, Holder
-from yunikorn_actors.planning.limits import NO_SERIAL, LimitView
-from yunikorn_actors.planning.shape import Shape, Wanted
+from yunikorn_actors.planning.model.held import Held, Holder
+from yunikorn_actors.planning.model.limits import NO_SERIAL, LimitView
+from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
 
 Owner = tuple[str, str] | None

@@ -5,10 +5,10 @@ Denials last until the resource manager makes its next request. Without one they
 while, at growing distances: a predicate may depend on things that the core is not told.
 """
 
-from yunikorn_actors.planning.reserver import NEVER_NS
-from yunikorn_actors.planning.shape import NEVER, Denial, Shape, Use, own_key
+from yunikorn_actors.planning.model.shape import NEVER, Denial, Shape, Use, own_key
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.parts.reserving import NEVER_NS
 from yunikorn_actors.planning.view import View
-from yunikorn_actors.planning.views import AskView
 
 FIRST_DELAY_NS = 15_000_000_000
 LONGEST_DELAY_NS = 300_000_000_000

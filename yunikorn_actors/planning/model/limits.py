@@ -11,11 +11,11 @@ from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.planning.held import Held
-from yunikorn_actors.planning.shape import Wanted, shortfall
+from yunikorn_actors.planning.model.held import Held
+from yunikorn_actors.planning.model.shape import Wanted, shortfall
 
 if TYPE_CHECKING:
-    from yunikorn_actors.planning.views import AppView, Lane
+    from yunikorn_actors.planning.model.views import AppView, Lane
 
 NO_SERIAL = 0
 

@@ -11,10 +11,10 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.held import Holder
-from yunikorn_actors.planning.nodes import NodeView
-from yunikorn_actors.planning.shape import Shape, ShapeKey, shape_key
-from yunikorn_actors.planning.views import (
+from yunikorn_actors.planning.model.held import Holder
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
+from yunikorn_actors.planning.model.views import (
     NO_PRIORITY,
     AppEntry,
     AppView,
