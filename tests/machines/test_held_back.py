@@ -184,7 +184,7 @@ def test_one_that_is_lost_while_it_is_behind_is_away() -> None:
     slow.lab.simulator.resource_manager_lost(RM)
     slow.work()
     why = slow.lab.simulator.explain(APP, key)
-    assert why.obstacle.text == "its resource manager is away"
+    assert why.obstacle.text == "its resource manager is away, so its partitions are suspended"
     assert _records(slow) == [HELD]
 
 

@@ -103,5 +103,5 @@ def test_whoever_asks_is_told(topology: TopologyName) -> None:
     before = lab.simulator.explain(APP, "member")
     lab.advance(TEN_MINUTES_S + 1)
     after = lab.simulator.explain(APP, "member")
-    assert "nobody confirms that ph-a is gone" not in before.obstacle.text
-    assert "nobody confirms that ph-a is gone" in after.obstacle.text
+    assert "ph-a was not confirmed in time" not in before.obstacle.text
+    assert "ph-a was not confirmed in time" in after.obstacle.text

@@ -44,7 +44,7 @@ def test_nobody_else_starts(limit: dict[str, object]) -> None:
     assert [] == starts(written)
     why = explain(written.planner, "second", "small")
     assert why is not None
-    assert why.obstacle.text.endswith("running as it may: app-1 (a node is kept for it)")
+    assert why.obstacle.text.endswith("running applications: app-1 (a node is reserved for it)")
     assert 0 == written.state.root.running_apps
     written.drop("large", "n1")
     assert written.planner.has_work

@@ -38,7 +38,7 @@ def account(lab: Lab, app: str, key: str) -> Preempting:
     [
         ("poor", False, "true", "its policy"),
         ("poor", True, "false", "switched off"),
-        ("bare", True, "true", "guaranteed to its queue"),
+        ("bare", True, "true", "no guarantee"),
     ],
 )
 def test_what_stands_against_it(app: str, pushy: bool, switch: str, words: str) -> None:

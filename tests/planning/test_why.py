@@ -46,7 +46,7 @@ def test_the_quota_of_a_queue() -> None:
     )  # fmt: skip
     assert str(found) == (
         "a of app-1: queue root.default has no room for it, {vcore: 1} short; "
-        "that much must be released there, or the maximum be raised"
+        "release that much there, or raise the maximum"
     )
     written.reconfigure(LEAF, max={"vcore": 5})
     assert Cause.CLUSTER_FULL is obstacle(written).cause
@@ -111,7 +111,7 @@ def test_a_maximum_of_applications(leaf: dict[str, object], who: str) -> None:
     written.ask("a", "second", vcore=1)
     found = obstacle(written, app="second")
     assert (Cause.APP_LIMIT, LEAF) == (found.cause, found.where)
-    assert found.text == f"{who} has as many applications running as it may: app-1"
+    assert found.text == f"{who} has reached its maximum of running applications: app-1"
 
 
 def test_a_maximum_that_many_applications_share() -> None:
@@ -124,8 +124,8 @@ def test_a_maximum_that_many_applications_share() -> None:
         written.recover("r", "n1", f"app-{number}", vcore=1)
     written.reserve("a", "n1", "app-5")
     assert obstacle(written, app="app-6").text == (
-        "queue root.default has as many applications running as it may: "
-        "app-5 (a node is kept for it), app-2, app-3 and 1 more"
+        "queue root.default has reached its maximum of running applications: "
+        "app-5 (a node is reserved for it), app-2, app-3 and 1 more"
     )
 
 
@@ -161,9 +161,9 @@ NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
         _drained, {"NO_WORK": 1, "TOO_SMALL": 1},
         "of 2 nodes 1 take no work, 1 are too small; n1 is nearest, {vcore: 2} short",
     ),
-    "kept for others": (
+    "reserved for others": (
         _kept, {"KEPT": 1, "TOO_SMALL": 1},
-        "of 2 nodes 1 are kept for others, 1 are too small; n1 is nearest, {vcore: 2} short",
+        "of 2 nodes 1 are reserved for others, 1 are too small; n1 is nearest, {vcore: 2} short",
     ),
     "full": (
         _full, {"TOO_SMALL": 1, "FULL": 1},
@@ -193,7 +193,7 @@ def test_nothing_but_kept_nodes() -> None:
     written.reserve("other", "n1")
     written.ask("a", vcore=5)
     found = obstacle(written)
-    assert (None, "of 1 nodes 1 are kept for others") == (found.near_miss, found.text)
+    assert (None, "of 1 nodes 1 are reserved for others") == (found.near_miss, found.text)
 
 
 def test_an_ask_with_a_node_kept_for_it() -> None:
@@ -285,7 +285,7 @@ def test_a_gang_that_waits_for_what_is_to_come_of_another() -> None:
     written.admit("other")
     found = obstacle(written, "ph", "gang")
     assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
-    assert "beside what is to come of others" in found.text
+    assert "beside the commitments of other gangs" in found.text
 
 
 def test_a_gang_whose_commitment_has_lapsed() -> None:
@@ -296,4 +296,5 @@ def test_a_gang_whose_commitment_has_lapsed() -> None:
     written.admit("other")
     found = obstacle(written, "ph", "gang")
     assert Cause.GANG_HELD is found.cause
-    assert found.text.endswith("its commitment lapsed as no placeholder could be placed")
+    lapsed = "its commitment lapsed, because no placeholder could be placed in time"
+    assert found.text.endswith(lapsed)

@@ -1,7 +1,7 @@
 """Why an ask waits: the words in which it is said.
 
-One obstacle is named for each ask, the first that refuses it; what stands behind that one shows
-when it is gone.
+One obstacle is named for each ask, the first that refuses it. Another one behind it shows only when
+the first is gone.
 """
 
 from enum import StrEnum
@@ -31,7 +31,7 @@ class Cause(StrEnum):
 
 
 class NodeCheck(StrEnum):
-    """What a node fails first, in this order."""
+    """The checks of a node, in the order in which they are made."""
 
     NO_WORK = "NO_WORK"
     KEPT = "KEPT"
@@ -41,7 +41,7 @@ class NodeCheck(StrEnum):
 
 
 class NearMiss(Struct, frozen=True, kw_only=True):
-    """The node that lacks least."""
+    """The node that is short by the least."""
 
     node_id: str
     check: NodeCheck
@@ -56,14 +56,14 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     where: str = ""
     """Path of the queue, or id of the node."""
     lacks: Resource = field(default_factory=dict)
-    """How much more room it would take there."""
+    """How much room is missing there."""
     nodes: dict[str, int] = field(default_factory=dict)
-    """How many nodes fail which check first."""
+    """For each check, how many nodes fail it first."""
     near_miss: NearMiss | None = None
     refusals: dict[str, int] = field(default_factory=dict)
-    """What the resource manager's predicate said, and of how many nodes."""
+    """For each reason of the resource manager's predicate, how many nodes it refused."""
     until_ns: int = 0
-    """When time alone will change it; 0 where it will not."""
+    """When the ask is tried again without any other change; 0 if that does not happen."""
 
 
 class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -71,11 +71,11 @@ class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str
     victims: tuple[str, ...] = ()
-    """Keys of those who go and are not confirmed yet."""
+    """Keys of the preempted allocations whose end is not confirmed yet."""
     tried_ns: int = 0
-    """When no victim was found; 0 if that did not happen."""
+    """When the last search found no victims; 0 if none has failed."""
     next_ns: int = 0
-    """Not before then; 0 where time is not what it waits for."""
+    """When the next search may begin; 0 if it does not wait for a time."""
 
 
 class Why(Struct, frozen=True, kw_only=True):
@@ -85,10 +85,10 @@ class Why(Struct, frozen=True, kw_only=True):
     """How many of its repeats wait."""
     since_ns: int
     reserved: tuple[str, ...]
-    """Nodes that are kept for it."""
+    """Nodes that are reserved for it."""
     obstacle: Obstacle
     preempting: Preempting | None = None
-    """None where nothing of it waits for room."""
+    """None if no repeat of it waits for room."""
 
     def __str__(self) -> str:
         return f"{self.key} of {self.application_id}: {self.obstacle.text}; {self.obstacle.remedy}"

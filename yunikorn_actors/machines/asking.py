@@ -1,12 +1,12 @@
-"""Proposals that wait for their resource manager's word.
+"""Proposals that wait for an answer of their resource manager.
 
 A resource manager that has predicates is asked about every placement before it is proposed, and
-about those who would have to go for an ask. While the question is out the proposal is in flight
-like any other: what it would take is taken, and the scheduler goes on with other work. A yes sends
-this one proposal on its way; a no gives back what it held, and the planner remembers that this ask
-may not have this node. The question has the id of its proposal.
+about the victims that an ask needs. Until the answer comes the proposal is in flight like any
+other: its room is taken, and the scheduler goes on with other work. After a yes this one proposal
+is sent. After a no its room is free again, and the planner remembers that this ask may not have
+this node. The question has the id of its proposal.
 
-What enforces a quota makes room for nobody in particular: there is nothing to ask.
+Preemption that enforces a quota makes room for no single ask, so nothing is asked there.
 """
 
 from typing import Any, NamedTuple
@@ -29,16 +29,16 @@ from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.offer import Offer, offer_of
 from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
 
-REFUSED = "its resource manager refuses the node, whoever goes"
+REFUSED = "its resource manager refuses the node, whatever is preempted there"
 
 
 class _Held(NamedTuple):
-    """A proposal whose question is out."""
+    """A proposal that waits for the answer to its question."""
 
     proposal: Placing | Preempt
     question: p.Question
     further: tuple[VictimRef, ...] = ()
-    """Who may go as well, if the resource manager says so."""
+    """More allocations that may be preempted, if the resource manager wants it."""
 
 
 class Asking:
@@ -63,13 +63,13 @@ class Asking:
         planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Held] = {}
         self.dropped = 0
-        """Answers to questions that were not asked."""
+        """How many answers came that match no question."""
 
     def canonical_state(self) -> dict[str, Any]:
         return {"open": sorted(self._open), "dropped": self.dropped}
 
     def put(self, proposals: list[Proposal]) -> tuple[list[Proposal], list[Effect]]:
-        """Ask about those that need it; return the others, which may go at once."""
+        """Ask about the proposals that need it; return the others, which are sent at once."""
         ready: list[Proposal] = []
         questions: list[Effect] = []
         for proposal in proposals:
@@ -82,7 +82,7 @@ class Asking:
         return ready, questions
 
     def answered(self, message: p.Checked, now_ns: int) -> Proposal | None:
-        """Return the proposal if the answer was yes; after a no the planner knows better."""
+        """Return the proposal if the answer was yes; after a no tell the planner."""
         held = self._open.pop(message.question_id, None)
         if held is None:
             self.dropped += 1
@@ -96,7 +96,7 @@ class Asking:
         return held.proposal
 
     def _with_further(self, held: _Held, index: int) -> Preempt:
-        """No victims beyond the index; those that the room needs are preempted in any case."""
+        """Add the victims up to the index; the needed ones are in the proposal already."""
         proposal, question = held.proposal, held.question
         assert isinstance(proposal, Preempt)
         assert isinstance(question, p.CheckPreemptionPredicates)
@@ -106,7 +106,7 @@ class Asking:
     # -- what is asked
 
     def _held(self, proposal: Proposal) -> _Held | None:
-        """Return what there is to ask, if anything."""
+        """Return the proposal with its question; None if nothing needs to be asked."""
         if isinstance(proposal, Preempt):
             return self._held_preemption(proposal)
         if not self._has_predicates or not isinstance(proposal, Placing):
@@ -117,14 +117,15 @@ class Asking:
         return _Held(proposal, self._question(proposal, proposal.key, allocate=takes_room))
 
     def _is_bound(self, proposal: Reserve) -> bool:
-        """Reserving the one node of an ask that can run nowhere else needs no consent."""
+        """To reserve the only node where an ask can run needs no consent."""
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
         return ask is None or bool(ask.shape.required_node)
 
     def _held_preemption(self, proposal: Preempt) -> _Held | None:
-        """Without victims on the node itself it has room, and the question is a plain one.
+        """Ask about the victims on the node, or whether the ask may have the node.
 
-        So is it where the resource manager has no say in who goes: the node is only kept for now.
+        Without victims on the node itself it has room, so the ask is to be placed there. With
+        victims, and a resource manager that overrides `predicates` alone, it is only reserved now.
         """
         key = proposal.beneficiary.key
         if not proposal.victims and proposal.beneficiary.rule is not PreemptionRule.GUARANTEE:
@@ -168,7 +169,7 @@ class Asking:
 
 
 def _takes_room(proposal: Placing) -> bool:
-    """Whether it takes room now: a swap in place takes over what its placeholder holds."""
+    """Whether it takes room now: a swap on one node takes over the room of its placeholder."""
     if isinstance(proposal, Replace):
         return proposal.crosses
     return isinstance(proposal, Allocate)
@@ -182,7 +183,7 @@ def _use_of(held: _Held) -> Use:
 
 
 def _objection(held: _Held, message: p.Checked) -> str:
-    """An index beyond the list is no yes."""
+    """Return why the answer is a no, empty after a yes; an index beyond the list is a no."""
     if isinstance(message, p.PredicatesChecked):
         return message.reason
     assert isinstance(held.question, p.CheckPreemptionPredicates)

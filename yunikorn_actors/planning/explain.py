@@ -1,7 +1,7 @@
 """Why an ask waits, worked out when somebody asks.
 
 `CHECKS` is the table: one line for each thing that can hold an ask back, in the order in which the
-planner meets them. The first that objects is the obstacle.
+planner meets them. The first check that refuses the ask gives the obstacle.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ NAMES_MAX = 3
 
 
 class Survey(NamedTuple):
-    """What every node has to say about an ask of one shape."""
+    """How many nodes refuse an ask of one shape, and why."""
 
     counts: dict[str, int]
     near_miss: NearMiss | None
@@ -37,7 +37,7 @@ class Survey(NamedTuple):
 
 PARKED: Final = Obstacle(
     cause=Cause.PARKED,
-    text="it takes the place of a placeholder that is being released",
+    text="it replaces a placeholder that is being released",
     remedy="its resource manager must confirm that the placeholder is gone",
 )
 
@@ -47,12 +47,12 @@ class Case(NamedTuple):
     app: AppView
     ask: AskView
     surveys: dict[Shape, Survey]
-    """What has been found out for equals already."""
+    """Shapes whose nodes were looked at already, for another ask of the same shape."""
     commitments: Commitments
 
 
 def explain(planner: Planner, application_id: str, key: str) -> Why | None:
-    """Say why an ask waits; None where nothing of that name does."""
+    """Say why an ask waits; None if no ask of that key waits."""
     app = planner.state.applications.get(application_id)
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
@@ -61,7 +61,7 @@ def explain(planner: Planner, application_id: str, key: str) -> Why | None:
 
 
 def explain_all(planner: Planner, limit: int) -> list[Why]:
-    """Say it for so many asks that wait, in the order of their applications."""
+    """Say it for up to `limit` waiting asks, in the order of their applications."""
     surveys: dict[Shape, Survey] = {}
     commitments = Commitments(planner)
     found: list[Why] = []
@@ -105,7 +105,8 @@ def _parked(app: Application, record: Ask) -> Obstacle:
     late = [item.spec.key for item in held if item.is_overdue]
     if not late:
         return PARKED
-    return replace(PARKED, text=f"{PARKED.text}, and nobody confirms that {late[0]} is gone")
+    text = f"{PARKED.text}; the release of {late[0]} was not confirmed in time"
+    return replace(PARKED, text=text)
 
 
 def _obstacles(case: Case) -> Iterator[Obstacle]:
@@ -116,7 +117,7 @@ def _obstacles(case: Case) -> Iterator[Obstacle]:
     yield Obstacle(
         cause=Cause.NEXT,
         text="nothing refuses it",
-        remedy="it is tried when those before it have been",
+        remedy="it is tried after the asks before it",
     )
 
 
@@ -130,12 +131,12 @@ def _pause(case: Case) -> Obstacle | None:
         return Obstacle(
             cause=Cause.RM_PAUSED,
             text="its resource manager does not take its messages",
-            remedy="its callback must return from its calls, or it must register again",
+            remedy="its callback must return from its calls, or the manager must register again",
         )
     return Obstacle(
         cause=Cause.RM_PAUSED,
-        text="its resource manager is away",
-        remedy="it must register again",
+        text="its resource manager is away, so its partitions are suspended",
+        remedy="the resource manager must register again",
     )
 
 
@@ -147,7 +148,7 @@ def _application(case: Case) -> Obstacle | None:
         cause=Cause.APP_STATE,
         where=state,
         text=f"its application is {state}",
-        remedy="no ask of an application in this state is placed",
+        remedy="asks of an application in this state are not placed",
     )
 
 
@@ -157,7 +158,7 @@ def _decision(case: Case) -> Obstacle | None:
     return Obstacle(
         cause=Cause.ON_ITS_WAY,
         text="a node has been chosen",
-        remedy="it is being checked, by the predicate of its resource manager or by the core",
+        remedy="a predicate of its resource manager, or the core, is checking that choice",
     )
 
 
@@ -179,8 +180,8 @@ def _gang(case: Case) -> Obstacle | None:
         return Obstacle(
             cause=Cause.GANG_WAITS,
             where=spec.task_group,
-            text="its gang is not complete, or a placeholder stands for it",
-            remedy="the placeholders must be placed, swapped or given up",
+            text="placeholders of its gang still wait, or one keeps the room for it",
+            remedy="the placeholders must be placed, replaced or withdrawn",
         )
     if not spec.placeholder or not is_held(app) or case.app.is_admitting:
         return None
@@ -192,23 +193,23 @@ def _gang(case: Case) -> Obstacle | None:
     return Obstacle(
         cause=Cause.GANG_HELD,
         where=app.queue.path,
-        text="as many applications as may run have been admitted before it",
-        remedy="one of them must end, or the maximum be raised",
+        text="gangs that were admitted before it take the last places of running applications",
+        remedy="end one of them, or raise the maximum",
     )
 
 
 def _held(app: Application, place: Queue | Limit) -> Obstacle:
-    """A gang that is larger than the whole of a quota or limit can only be told so."""
+    """Tell a gang that can never fit, because the maximum is too small, from one that must wait."""
     sizes = place.spec.max if isinstance(place, Queue) else place.max_resources
     name = name_of(place)
     if lacks_room(sizes or {}, unplaced(app)):
         text = f"{name} never has room for the whole gang: it is larger than the maximum"
-        remedy = "the maximum must be raised, or the gang be smaller"
+        remedy = "raise the maximum, or make the gang smaller"
     else:
-        text = f"{name} has no room for the whole gang, beside what is to come of others"
-        remedy = "room for all of it must come at once: releases there, or a higher maximum"
+        text = f"{name} has no room for the whole gang beside the commitments of other gangs"
+        remedy = "release work there until all of the gang fits, or raise the maximum"
     if app.lapsed_ns:
-        text += "; it was admitted, and its commitment lapsed as no placeholder could be placed"
+        text += "; its commitment lapsed, because no placeholder could be placed in time"
     return Obstacle(cause=Cause.GANG_HELD, where=place.path, text=text, remedy=remedy)
 
 
@@ -231,20 +232,20 @@ def _crowd(case: Case, gate: Gate) -> Obstacle:
             cause=Cause.STATEAWARE_BUSY,
             where=path,
             text=f"{gate.name} starts one application at a time",
-            remedy="the one before it must have started",
+            remedy="the application before it must start first",
         )
     return Obstacle(
         cause=Cause.APP_LIMIT,
         where=path,
-        text=f"{gate.name} has as many applications running as it may: {_holders(case, gate)}",
-        remedy="one of them must end, or the maximum be raised",
+        text=f"{gate.name} has reached its maximum of running applications: {_holders(case, gate)}",
+        remedy="end one of them, or raise the maximum",
     )
 
 
 def _holders(case: Case, gate: Gate) -> str:
-    """Name who has the places, those that do not run first; not all, where they are many."""
+    """Name the first few applications that take the places, those that do not run before others."""
     apps, kept = case.planner.apps, gate.reserving
-    names = [f"{apps[serial].app.id} (a node is kept for it)" for serial in kept]
+    names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
     names += [
         app.app.id for app in apps.values() if gate.counts(app) and app.app.serial not in kept
     ]
@@ -256,7 +257,7 @@ def _holders(case: Case, gate: Gate) -> str:
 
 
 def _quota(case: Case) -> Obstacle | None:
-    """Only configured quotas hold back an ask that can run on one node alone."""
+    """Find a quota without room; an ask that requires a node ignores the size of the cluster."""
     shape = case.ask.shape
     for level in case.app.leaf.lineage:
         lacks = shortfall(shape.wanted, _sizes(case, level), level.used)
@@ -268,13 +269,13 @@ def _quota(case: Case) -> Obstacle | None:
                 where=level.queue.path,
                 lacks=lacks,
                 text=f"the whole cluster has no room for it, {describe(lacks)} short",
-                remedy="that much must be released, or come with another node",
+                remedy="release that much, or add a node that has it",
             )
     return None
 
 
 def _sizes(case: Case, level: QueueView) -> Resource:
-    """Read them where they are configured: what the planner keeps of them may be of before."""
+    """Read the maximum from the configuration: the planner's copy may be out of date."""
     if level.parent is not None:
         return sub_only_existing(level.queue.spec.max or {}, level.queue.claimed)
     return (
@@ -296,7 +297,7 @@ def _full(cause: Cause, gate: Gate, path: str, lacks: Resource) -> Obstacle:
         where=path,
         lacks=lacks,
         text=f"{gate.name} has no room for it, {describe(lacks)} short",
-        remedy="that much must be released there, or the maximum be raised",
+        remedy="release that much there, or raise the maximum",
     )
 
 
@@ -304,7 +305,7 @@ def _full(cause: Cause, gate: Gate, path: str, lacks: Resource) -> Obstacle:
 
 
 def _kept(case: Case) -> Obstacle | None:
-    """A node is kept for it and has no room yet; a node that is refused is another matter."""
+    """A node is reserved for it and has no room yet; `_node` tells of a node that is refused."""
     ask = case.ask
     for node_id in ask.ask.reserved:
         node = case.planner.nodes.views[node_id]
@@ -314,8 +315,8 @@ def _kept(case: Case) -> Obstacle | None:
                 cause=Cause.NODE_KEPT,
                 where=node_id,
                 lacks=lacks,
-                text=f"{node_id} is kept for it and is {describe(lacks)} short",
-                remedy="that much must be released on the node",
+                text=f"{node_id} is reserved for it and is {describe(lacks)} short",
+                remedy="release that much on the node",
             )
     return None
 
@@ -332,13 +333,13 @@ def _node(case: Case) -> Obstacle | None:
         return _refused(case, survey)
     required = shape.required_node
     if required and required not in case.planner.nodes.views:
-        text, remedy = f"node {required} is not registered", "it must come"
+        text, remedy = f"node {required} is not registered", "add this node"
     elif survey.near_miss is None:
-        text, remedy = _counted(survey), "a node must come, or be given free"
+        text, remedy = _counted(survey), "add a node, or make one available again"
     else:
         near = survey.near_miss
         text = f"{_counted(survey)}; {near.node_id} is nearest, {describe(near.lacks)} short"
-        remedy = "that much must be released there, or a node come that has room"
+        remedy = "release that much there, or add a node that has room"
     return Obstacle(
         cause=Cause.NO_NODE,
         where=required,
@@ -360,13 +361,13 @@ def _refused(case: Case, survey: Survey) -> Obstacle:
         refusals=survey.refusals,
         until_ns=denial.due_ns,
         text=f"its resource manager refuses every node that has room: {reasons}",
-        remedy="another node must have room; its next request has all of them asked again",
+        remedy="make room on another node; all are asked about again after its next request",
     )
 
 
 _WORDS: Final[dict[str, str]] = {
     NodeCheck.NO_WORK: "take no work",
-    NodeCheck.KEPT: "are kept for others",
+    NodeCheck.KEPT: "are reserved for others",
     NodeCheck.TOO_SMALL: "are too small",
     NodeCheck.FULL: "are too full",
 }
@@ -387,7 +388,7 @@ def _candidates(case: Case) -> list[NodeView]:
 
 
 def _survey(case: Case) -> Survey:
-    """Ask every node what it fails first; one that fails nothing is not counted."""
+    """Count the nodes by the first check that each fails; a node that passes all is left out."""
     counts: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
     shape = case.ask.shape
@@ -415,7 +416,7 @@ def _survey(case: Case) -> Survey:
 
 
 def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
-    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
+    """Neither a drain nor a reservation of another stops an ask that requires this node."""
     ask, shape = case.ask, case.ask.shape
     if not shape.required_node:
         if not node.node.is_schedulable:
@@ -446,4 +447,4 @@ CHECKS: Final[tuple[Callable[[Case], Obstacle | None], ...]] = (
     _kept,
     _node,
 )
-"""A feature that can hold an ask back has its line here, where the planner meets it."""
+"""A new reason for an ask to wait gets its line here, in the order of the planner's checks."""

@@ -22,7 +22,7 @@ NO_NODE = "request is waiting for cluster resources become available"
 
 
 def _crowded(gate: Holder) -> str:
-    return f"{gate.name} has as many applications running as it may"
+    return f"{gate.name} has reached its maximum of running applications"
 
 
 def _refusals(ask: AskView) -> dict[str, int]:
@@ -33,12 +33,12 @@ def _refusals(ask: AskView) -> dict[str, int]:
 class Findings:
     def __init__(self, *, heard: bool) -> None:
         self._heard = heard
-        """Whether anybody is told the states of containers."""
+        """Whether a resource manager hears the states of containers."""
         self._found: list[Finding] = []
         self.unexplained: dict[AskView, None] = {}
         """Asks that are not tried by themselves: the next plan finds out why."""
         self.moved: dict[AppView, None] = {}
-        """Applications that were held back or woken: the end of the plan shows which are held."""
+        """Applications that a run limit blocked or that were woken; some are both in one plan."""
         self._crowds: list[CrowdFinding] = []
 
     @property
@@ -55,9 +55,9 @@ class Findings:
         return found
 
     def note_crowds(self, apps: dict[int, AppView]) -> None:
-        """Compare which applications are held back now and at the end of the last plan.
+        """Tell which applications a run limit blocks now, or blocks no more since the last plan.
 
-        In between an application may be woken and held back again many times.
+        Only the end of the plan counts: in between, one may be woken and blocked again many times.
         """
         moved, self.moved = self.moved, {}
         for app in moved:
@@ -94,14 +94,14 @@ class Findings:
             self.note(ask, lane)
 
     def note_gang(self, app: AppView, reason: str) -> None:
-        """The gang is held: none of its placeholders is tried."""
+        """The gang awaits admission: none of its placeholders is tried."""
         if self._heard:
             for ask in app.asks.values():
                 if ask.ask.spec.placeholder:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
 
     def note_held(self, app: AppView, gate: Holder) -> None:
-        """A maximum of running applications is reached: nothing of this one is tried."""
+        """A maximum of running applications blocks this one: none of its asks is tried."""
         if self._heard:
             reason = _crowded(gate)
             for ask in app.app.asks.values():
@@ -109,7 +109,7 @@ class Findings:
                     self._tell(ask, WaitingState.SKIPPED, reason)
 
     def note_stuck(self, ask: AskView) -> None:
-        """It may not run where its placeholder stands, and no other node has room."""
+        """A real ask may not run on the node of its placeholder, and no other node has room."""
         if self._heard:
             self._tell(ask.ask, WaitingState.FAILED, NO_NODE)
 
@@ -118,7 +118,8 @@ class Findings:
             self._found.append(Finding(ask, state, reason))
 
     def note(self, ask: AskView, lane: Lane) -> None:
-        """Free size of the cluster is no quota: an ask that only this holds back has failed."""
+        # The free size of the cluster is no quota: an ask that only this refuses is FAILED, as one
+        # that no node holds, because a larger cluster would take it.
         gate = lane.refused_by
         if gate is not None and gate.is_quota:
             state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"

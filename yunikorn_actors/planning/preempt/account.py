@@ -13,29 +13,30 @@ from yunikorn_actors.planning.preempt.rules import bounds_of
 def account_of(planner: Planner, ask: AskView) -> Preempting:
     going = _going_for(planner, ask)
     if going:
-        return Preempting(text="others go for it and are not confirmed yet", victims=going)
+        text = "victims are preempted for it; their end is not confirmed yet"
+        return Preempting(text=text, victims=going)
     if claims_of(planner.state, ask.ask):
         nodes = ", ".join(dict.fromkeys(ask.ask.reserved))
-        return Preempting(text=f"room that comes free on {nodes} is promised to it")
+        return Preempting(text=f"it has an earmark: room that comes free on {nodes} is for it")
     objection = _objection(planner, ask)
     if objection is not None:
         return Preempting(text=objection)
     denial = ask.shape.denial
     if denial is not None and denial.refused[Use.PREEMPTING]:
         nodes = ", ".join(denial.refused[Use.PREEMPTING])
-        text = f"its resource manager refuses {nodes}, whoever goes"
+        text = f"its resource manager refuses {nodes}, whatever is preempted there"
         return Preempting(text=text, next_ns=denial.due_ns)
     if ask.tried is not None:
         tried_ns = ask.tried[0]
         return Preempting(
-            text="nobody was found who may go for it; it is tried again after a change",
+            text="no victims were found for it; the search is repeated after a change",
             tried_ns=tried_ns,
             next_ns=tried_ns + PAUSE_NS,
         )
     if ask.shape.required_node:
-        return Preempting(text="it is tried whenever its node changes")
+        return Preempting(text="victims are looked for whenever its node changes")
     due_ns = ask.ask.created_ns + planner.preemptor.delay_of(ask.app.leaf)
-    return Preempting(text="it has not been tried yet", next_ns=due_ns)
+    return Preempting(text="no victims have been looked for yet", next_ns=due_ns)
 
 
 def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
@@ -53,11 +54,11 @@ def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
 def _objection(planner: Planner, ask: AskView) -> str | None:
     spec, config = ask.ask.spec, planner.state.config
     if not spec.allow_preempt_other:
-        return "its policy does not let others go for it"
+        return "its policy forbids to preempt others for it"
     if spec.required_node:
         return None
     if config is None or not config.preemption_enabled:
         return "preemption is switched off in its partition"
     if not bounds_of(ask.app.leaf.queue, spec.resource):
-        return "nothing that it wants is guaranteed to its queue"
+        return "its queue has no guarantee of what it asks for"
     return None
