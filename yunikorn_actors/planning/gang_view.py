@@ -2,6 +2,7 @@
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import discharge
 from yunikorn_actors.planning.amounts import Amounts
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -23,6 +24,9 @@ class GangView(Amounts):
         self.gangs.settle_swap(fact.proposal_id)
         app = self.app_of(fact.application_id)
         self.gangs.withdraw(app, fact.uuid)
+        if fact.type in FREES:
+            # The queue will use less and the node have more room: an ask may be entitled by that.
+            self.unsettle(self.nodes.views[app.app.allocations[fact.uuid].node_id])
 
     def on_ask_parked(self, fact: f.AskParked) -> None:
         """The room on another node is the only amount that a swap takes."""
