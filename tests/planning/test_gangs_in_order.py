@@ -321,6 +321,21 @@ def test_one_that_may_not_run_is_not_waited_for() -> None:
     assert [OLD] == admitted(written)
 
 
+def test_one_that_may_start_only_now_goes_before_one_that_has_lapsed() -> None:
+    """Its leaf starts one application at a time; the one before it ends as the gang lapses."""
+    written = lapsed(OLD)
+    written.admit(OLD)
+    written.queue("root.next", properties={"application.sort.policy": "stateaware"})
+    written.add("first", YOUNG, queue="root.next", placeholder_ask={"vcore": 4})
+    written.admit("first")
+    ask_placeholder(written, "fph", "first")
+    ask_placeholder(written, "yph", YOUNG)
+    assert [] == admitted(written)
+    written.remove("first")
+    written.lapse(OLD)
+    assert [YOUNG, OLD] == admitted(written)
+
+
 def test_of_two_that_have_lapsed_the_first_is_admitted_first() -> None:
     written = lapsed(YOUNG, OLD)
     assert [YOUNG] == admitted(written)

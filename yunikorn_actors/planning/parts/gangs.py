@@ -182,12 +182,12 @@ class Gangs:
         self.room_has_changed = False
         held = [app for _, app in self._held]
         self._lapsed = [app for app in held if app.app.lapsed_ns]
-        is_offered = False
-        for app in held:
-            if not app.app.lapsed_ns and self._fits(planner, app):
-                planner.give_turn(app)
-                is_offered = is_offered or app.entry is not None
-        if not is_offered:
+        offered = [app for app in held if not app.app.lapsed_ns and self._fits(planner, app)]
+        for app in offered:
+            planner.give_turn(app)
+        # One of them may have a place to start only since the last plan.
+        planner.tree.top_up()
+        if all(app.entry is None for app in offered):
             self.offer_lapsed(planner)
 
     def offer_lapsed(self, planner: "Planner") -> bool:
