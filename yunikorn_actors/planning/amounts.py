@@ -177,7 +177,7 @@ class Amounts:
             self._wake(limit)
 
     def _wake(self, gate: Gate) -> None:
-        if gate.waiters:
+        if gate in self.tree.waiters:
             self.tree.wake_waiters(gate)
         self.tree.wake_held(gate)
 
@@ -324,6 +324,7 @@ class Amounts:
     def unwatch(self, view: AskView) -> None:
         self._withdraw(view)
         view.gone = True
+        self.tree.forget_reserved(view)
         del view.app.asks[view.ask.spec.key]
 
     def rekey_app(self, view: AppView) -> None:

@@ -13,9 +13,8 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.findings import Finding
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.planning.model.headroom import available_to
-from yunikorn_actors.planning.model.held import Holder
 from yunikorn_actors.planning.model.shape import Use
-from yunikorn_actors.planning.model.views import AppView, AskView, Lane
+from yunikorn_actors.planning.model.views import AppView, AskView, Holder, Lane
 
 CrowdFinding = tuple[Application, GateKind, str]
 NO_NODE = "request is waiting for cluster resources become available"

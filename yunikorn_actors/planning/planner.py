@@ -203,7 +203,7 @@ class Planner(View):
         """No node has room: the shape waits, and a required node is kept at once."""
         shape = ask.shape
         self.tree.wait_for_node(shape)
-        for lane in shape.lanes:
+        for lane in self.tree.lanes.get(shape, ()):
             self.findings.look_into_lane(lane)
             self._unsettle_apps(lane)
         self.reserving_is_stale = True

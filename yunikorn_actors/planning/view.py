@@ -59,7 +59,7 @@ class View(GangView):
                 self.gangs.offer(view, allocation)
         for ask in app.asks.values():
             if ask.remaining:
-                self._follow_reservations(self.watch(view, ask))
+                self.tree.follow_reserved(self.watch(view, ask))
         self.follow_gang(view)
 
     def _on_configured(self, fact: f.PartitionConfigured) -> None:
@@ -211,13 +211,13 @@ class View(GangView):
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape, or of another kind."""
         self._withdraw(view)
-        view.shape.reserved.pop(view, None)
+        self.tree.forget_reserved(view)
         was_placeholder = view.is_placeholder
         view.resize(shape)
         if view.is_placeholder is not was_placeholder:
             on_their_way = sum(1 for held in self.in_flight.values() if held.ask is view)
             view.app.placing += on_their_way if view.is_placeholder else -on_their_way
-        self._follow_reservations(view)
+        self.tree.follow_reserved(view)
         self.resync(view)
         if view.app.app.task_groups:
             self.follow_gang(view.app)
@@ -322,7 +322,7 @@ class View(GangView):
         self._measure_claims(fact.application_id)
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:
-            self._follow_reservations(ask)
+            self.tree.follow_reserved(ask)
         self.refresh_node(self.nodes.views[fact.node_id])
 
     def _on_reservation_dropped(self, fact: f.ReservationDropped) -> None:
@@ -337,20 +337,12 @@ class View(GangView):
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:
             self.keep_required(ask)
-            self._follow_reservations(ask)
+            self.tree.follow_reserved(ask)
         if ask is not None and ask.open:
             self.findings.look_into(ask)
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
         self.refresh_node(node)
-
-    def _follow_reservations(self, ask: AskView) -> None:
-        """An ask with a reservation goes before others on any node that has room for it."""
-        if ask.ask.reserved and not ask.shape.required_node:
-            ask.shape.reserved[ask] = None
-            self.tree.rouse(ask.shape)
-        else:
-            ask.shape.reserved.pop(ask, None)
 
     def _measure_claims(self, application_id: str) -> None:
         """Room promised to an ask reduces what the quotas leave to others."""

@@ -5,12 +5,8 @@ is known only when they are tried.
 """
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from yunikorn_actors.domain.gates import GateKind
-
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.model.views import AppEntry, AppView, QueueView
+from yunikorn_actors.planning.model.views import AppEntry, AppView, QueueView
 
 
 class Held:
@@ -24,12 +20,12 @@ class Held:
     def __bool__(self) -> bool:
         return bool(self.leaves)
 
-    def add(self, app: "AppView") -> None:
+    def add(self, app: AppView) -> None:
         self.apps[app.app.serial] = app
         app.held_entry = (app.held_key(), app)
         insort(self.leaves.setdefault(app.leaf, []), app.held_entry)
 
-    def discard(self, app: "AppView") -> None:
+    def discard(self, app: AppView) -> None:
         del self.apps[app.app.serial]
         entries = self.leaves[app.leaf]
         assert app.held_entry is not None
@@ -37,13 +33,3 @@ class Held:
         app.held_entry = None
         if not entries:
             del self.leaves[app.leaf]
-
-
-class Holder(Protocol):
-    """What keeps applications from taking part."""
-
-    kind: ClassVar[GateKind]
-    held: Held
-
-    @property
-    def name(self) -> str: ...

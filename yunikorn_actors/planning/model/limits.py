@@ -1,28 +1,31 @@
 """A limit of one user or group in one queue, as the planner sees it.
 
-Its usage is that of the replica plus what is in flight. Lanes and applications wait here for room
-or for a place, as they do at a queue.
+Its usage is that of the replica plus what is in flight. It refuses asks and holds applications back
+as a queue does.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
+from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.planning.model.held import Held
 from yunikorn_actors.planning.model.shape import Wanted, shortfall
-
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.model.views import AppView, Lane
 
 NO_SERIAL = 0
 
 
+class Starting(Protocol):
+    """An application that may start: nothing but its record counts here."""
+
+    app: Application
+
+
 class LimitView:
     kind: ClassVar[GateKind] = GateKind.QUOTA
-    __slots__ = ("held", "in_flight", "limit", "members", "starting", "state", "waiters")
+    __slots__ = ("in_flight", "limit", "members", "starting", "state")
 
     def __init__(self, state: PartitionState, limit: Limit) -> None:
         self.state = state
@@ -30,8 +33,6 @@ class LimitView:
         self.in_flight: Resource = {}
         self.starting: dict[int, int] = {}
         """Decisions in flight for applications that do not count as running yet."""
-        self.waiters: dict[Lane, None] = {}
-        self.held = Held()
         self.members = 0
 
     @property
@@ -80,14 +81,14 @@ class LimitView:
         usage = owners.get(self.limit.owner, {}).get(self.limit.path)
         return {} if usage is None else usage.reserving
 
-    def may_start(self, app: "AppView") -> bool:
+    def may_start(self, app: Starting) -> bool:
         most, serial = self.limit.max_applications, app.app.serial
         if not most:
             return True
         usage = self._usage()
         return usage.may_start(serial, most, self._others_starting(usage, serial))
 
-    def counts(self, app: "AppView") -> bool:
+    def counts(self, app: Starting) -> bool:
         """Whether it has one of the places, but for one that has it by a reservation."""
         serial = app.app.serial
         return serial in self._usage().running or serial in self.starting
@@ -105,12 +106,12 @@ class LimitView:
             if other != serial and other not in usage.running and other not in usage.reserving
         )
 
-    def take(self, app: "AppView", amount: Resource) -> None:
+    def take(self, app: Starting, amount: Resource) -> None:
         charge(self.in_flight, amount)
         serial = app.app.serial
         self.starting[serial] = self.starting.get(serial, 0) + 1
 
-    def settle(self, app: "AppView", amount: Resource) -> None:
+    def settle(self, app: Starting, amount: Resource) -> None:
         discharge(self.in_flight, amount)
         serial = app.app.serial
         self.starting[serial] -= 1

@@ -5,13 +5,9 @@ one to which its resource manager has refused nodes.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, saturated
-
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.model.views import AskView, Lane
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]
@@ -44,10 +40,8 @@ class Shape:
         "denial",
         "hopeless_at",
         "key",
-        "lanes",
         "oldest_ns",
         "required_node",
-        "reserved",
         "total",
         "waits_for_node",
         "wanted",
@@ -62,9 +56,6 @@ class Shape:
         self.total = 0
         for _, quantity in amounts:
             self.total += quantity
-        self.lanes: dict[Lane, None] = {}
-        self.reserved: dict[AskView, None] = {}
-        """Asks with a reservation that could run elsewhere."""
         self.hopeless_at = NEVER
         """At this count of node changes no node could hold it even when empty."""
         self.oldest_ns = INT64_MAX

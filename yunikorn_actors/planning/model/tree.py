@@ -11,7 +11,7 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.model.held import Holder
+from yunikorn_actors.planning.model.held import Held
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.model.views import (
@@ -20,6 +20,7 @@ from yunikorn_actors.planning.model.views import (
     AppView,
     AskView,
     Gate,
+    Holder,
     Lane,
     QueueView,
     key_of,
@@ -37,6 +38,14 @@ class Tree:
         self.shapes: dict[ShapeKey, Shape] = {}
         self.turns = Shape(((), "", "", ""))
         """The shape of what stands for a held gang: nothing but its admission is tried."""
+        self.lanes: dict[Shape, dict[Lane, None]] = {}
+        """All lanes of a shape, in whatever leaf."""
+        self.waiters: dict[Gate, dict[Lane, None]] = {}
+        """Lanes that a queue or a limit refused last."""
+        self.held: dict[Holder, Held] = {}
+        """Applications that do not take part, by what keeps them."""
+        self.reserved: dict[Shape, dict[AskView, None]] = {}
+        """Asks with a reservation that could run elsewhere."""
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
         self.roused: dict[Shape, None] = {}
@@ -73,8 +82,8 @@ class Tree:
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
         if app.held_by is not None:
-            app.held_by.held.discard(app)
-            app.held_by.held.add(app)
+            self._let_out(app.held_by, app)
+            self._take_in(app.held_by, app)
         if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
             return
         app.entry = (key_of(app), app)
@@ -108,7 +117,7 @@ class Tree:
         lane = leaf.lanes.get((shape, app.owner))
         if lane is None:
             lane = leaf.lanes[shape, app.owner] = Lane(leaf, shape, app.owner)
-            shape.lanes[lane] = None
+            self.lanes.setdefault(shape, {})[lane] = None
         assert app.entry is not None
         insort(lane.apps, app.entry)
         if lane.is_open:
@@ -124,10 +133,13 @@ class Tree:
         else:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
-            del shape.lanes[lane]
+            others = self.lanes[shape]
+            del others[lane]
             self._unfile(lane)
-            if not shape.lanes and not shape.waits_for_node:
-                self._forget(shape)
+            if not others:
+                del self.lanes[shape]
+                if not shape.waits_for_node:
+                    self._forget(shape)
 
     def _forget(self, shape: Shape) -> None:
         """No lane has this shape any more; a held application that still has it starts anew."""
@@ -202,20 +214,23 @@ class Tree:
         """There is no room for this shape: the lane waits until there is."""
         self._unfile(lane)
         lane.refused_by = gate
-        gate.waiters[lane] = None
+        self.waiters.setdefault(gate, {})[lane] = None
         self.close_lane(lane)
 
     def _unfile(self, lane: Lane) -> None:
         """The lane is refused by nothing now; asks that only a limit held back may preempt."""
         gate, lane.refused_by = lane.refused_by, None
         if gate is not None:
-            del gate.waiters[lane]
+            waiters = self.waiters[gate]
+            del waiters[lane]
+            if not waiters:
+                del self.waiters[gate]
             if lane.leaf.is_entitled and not isinstance(gate, QueueView):
                 self.resumed[lane] = None
 
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
-        for lane in [w for w in gate.waiters if gate.room_for(w.shape.wanted)]:
+        for lane in [w for w in self.waiters.get(gate, ()) if gate.room_for(w.shape.wanted)]:
             self._unfile(lane)
             if lane.is_open:
                 self.open_lane(lane)
@@ -227,17 +242,29 @@ class Tree:
         self.leave(app)
         app.held_by = holder
         self._findings.moved[app] = None
-        holder.held.add(app)
+        self._take_in(holder, app)
+
+    def _take_in(self, holder: Holder, app: AppView) -> None:
+        held = self.held.get(holder)
+        if held is None:
+            held = self.held[holder] = Held()
+        held.add(app)
+
+    def _let_out(self, holder: Holder, app: AppView) -> None:
+        held = self.held[holder]
+        held.discard(app)
+        if not held:
+            del self.held[holder]
 
     def let_go(self, app: AppView) -> None:
         if app.held_by is not None:
-            app.held_by.held.discard(app)
+            self._let_out(app.held_by, app)
             app.held_by = None
             self._findings.moved[app] = None
 
     def wake_held(self, gate: Gate) -> None:
         """There may be a place for another application, or for one with a reservation."""
-        if gate.held or gate.reserving:
+        if gate in self.held or gate.reserving:
             self.loose[gate] = None
 
     def top_up(self) -> bool:
@@ -247,21 +274,22 @@ class Tree:
         again until none is left or every place is taken. Says whether any was woken.
         """
         for gate in tuple(self.loose):
-            if not gate.held:
+            held = self.held.get(gate)
+            if held is None:
                 # The last application that waited here is gone, and its user's books with it.
                 del self.loose[gate]
                 continue
-            woken = self._wake_reserving(gate)
-            places, lists = gate.places(), tuple(gate.held.leaves.values())
+            woken = self._wake_reserving(gate, held)
+            places, lists = gate.places(), tuple(held.leaves.values())
             woken += sum(self._wake_first(gate, entries, places) for entries in lists)
             if not woken:
                 del self.loose[gate]
         return bool(self.loose)
 
-    def _wake_reserving(self, gate: Gate) -> int:
+    def _wake_reserving(self, gate: Gate, held: Held) -> int:
         """An application with a place by a reservation needs no other; return how many woke."""
-        held = [app for serial in gate.reserving if (app := gate.held.apps.get(serial))]
-        free = [app for app in held if gate.may_start(app)]
+        with_one = [app for serial in gate.reserving if (app := held.apps.get(serial))]
+        free = [app for app in with_one if gate.may_start(app)]
         for app in free:
             self.come_back(app)
         return len(free)
@@ -282,7 +310,7 @@ class Tree:
         """No node has room for this shape, wherever it is asked for."""
         shape.waits_for_node = True
         self.waiting_shapes[shape] = None
-        for lane in shape.lanes:
+        for lane in self.lanes.get(shape, ()):
             self.close_lane(lane)
 
     def wake_shapes(self, node: NodeView) -> None:
@@ -299,15 +327,32 @@ class Tree:
         del self.waiting_shapes[shape]
         shape.waits_for_node = False
         self.rouse(shape)
-        if not shape.lanes:
+        lanes = self.lanes.get(shape)
+        if lanes is None:
             self._forget(shape)
-        for lane in shape.lanes:
+            return
+        for lane in lanes:
             if lane.is_open:
                 self.open_lane(lane)
 
     def rouse(self, shape: Shape) -> None:
-        if shape.reserved and not shape.waits_for_node:
+        if shape in self.reserved and not shape.waits_for_node:
             self.roused[shape] = None
+
+    def follow_reserved(self, ask: AskView) -> None:
+        """An ask with a reservation goes before others on any node that has room for it."""
+        if ask.ask.reserved and not ask.shape.required_node:
+            self.reserved.setdefault(ask.shape, {})[ask] = None
+            self.rouse(ask.shape)
+        else:
+            self.forget_reserved(ask)
+
+    def forget_reserved(self, ask: AskView) -> None:
+        asks = self.reserved.get(ask.shape)
+        if asks is not None:
+            asks.pop(ask, None)
+            if not asks:
+                del self.reserved[ask.shape]
 
     def measure(self, capacity: Resource) -> None:
         """The cluster or the configuration changed: limits and shares have new measures.
@@ -355,7 +400,7 @@ class Tree:
             if app.entry is not None:
                 self._part(app, shape)
             del app.piles[shape]
-            if not shape.lanes:
+            if shape not in self.lanes:
                 self._forget(shape)
         if not app.piles:
             app.entry = None

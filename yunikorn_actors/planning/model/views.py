@@ -7,7 +7,7 @@ applications by the policy of the leaf, between queues by fair share.
 """
 
 from heapq import heappop, heappush
-from typing import ClassVar, Union
+from typing import ClassVar, Protocol, Union
 
 from msgspec import Struct
 
@@ -25,13 +25,21 @@ from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, sub_only_existing
 from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.model.held import Held, Holder
 from yunikorn_actors.planning.model.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
 
 Owner = tuple[str, str] | None
 """User and group, if any limit counts for them: it refuses their asks and not those of others."""
+
+
+class Holder(Protocol):
+    """What keeps applications from taking part."""
+
+    kind: ClassVar[GateKind]
+
+    @property
+    def name(self) -> str: ...
 
 
 class Lane:
@@ -219,7 +227,6 @@ class QueueView:
         "denominators",
         "entry",
         "fair_max",
-        "held",
         "is_entitled",
         "is_stateaware",
         "lanes",
@@ -238,7 +245,6 @@ class QueueView:
         "sorts_by_usage",
         "starting",
         "used",
-        "waiters",
         "waiting",
     )
 
@@ -256,12 +262,10 @@ class QueueView:
         self.application_limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that bound how many applications run."""
         self.members: dict[int, AppView] = {}
-        self.held = Held()
         self.starting: dict[int, None] = {}
         """Serials of applications to which something is on its way: they take a place."""
         self.limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that can refuse something: quotas, then the cluster."""
-        self.waiters: dict[Lane, None] = {}
         self.lanes: dict[tuple[Shape, Owner], Lane] = {}
         self.open_lanes: dict[Lane, None] = {}
         self.order: list[tuple[Rank, int, Lane]] = []

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from yunikorn_actors.domain.allocation import AskOrder
 from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.planning.model.held import Held
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.parts.reserving import NEVER_NS
@@ -32,7 +31,6 @@ class Backoff:
         self.resting: dict[AppView, int] = {}
         """Until when."""
         self.due_ns = NEVER_NS
-        self.held = Held()
 
     def wake(self, now_ns: int) -> None:
         """Wake applications whose rest is over; the same asks may make them rest again."""

@@ -110,13 +110,13 @@ class Reserver:
     def first_elsewhere(self) -> AskView | None:
         """Return the first ask with a reservation that may find room on another node."""
         asks: dict[QueueView, list[AskView]] = {}
-        roused = self._view.tree.roused
+        roused, reserved = self._view.tree.roused, self._view.tree.reserved
         for shape in tuple(roused):
-            if shape.waits_for_node or not shape.reserved:
+            if shape.waits_for_node or shape not in reserved:
                 # It is looked at again when it is roused.
                 del roused[shape]
                 continue
-            for ask in shape.reserved:
+            for ask in reserved[shape]:
                 if self._may_go_elsewhere(ask):
                     asks.setdefault(ask.app.leaf, []).append(ask)
         return min(asks[min(asks, key=place_of)], key=rank_of) if asks else None
@@ -172,7 +172,7 @@ class Reserver:
             if due_ns >= now_ns:
                 self.due_ns = min(self.due_ns, due_ns + 1)
                 continue
-            for lane in shape.lanes:
+            for lane in self._view.tree.lanes.get(shape, ()):
                 if self._has_headroom(lane.apps[0][1], shape):
                     found[lane] = None
         return found
