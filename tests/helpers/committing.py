@@ -5,7 +5,8 @@ from written import Written
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.machines.context.commit import commit
-from yunikorn_actors.machines.context.work import Partition, Uuids, Work
+from yunikorn_actors.machines.context.partition import Partition, Uuids
+from yunikorn_actors.machines.context.turn import Work
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.audit import contradictions
 
@@ -25,6 +26,7 @@ class Driver:
             reports=False,
             has_predicates=False,
             has_preemption_predicates=False,
+            uuids=Uuids("core"),
             settings=settings,
         )
         self._partition.state = written.state
@@ -34,8 +36,8 @@ class Driver:
         """The books are right afterwards, and what is refused has changed nothing."""
         state = self.written.state
         before = state.revision
-        work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings, Uuids("core"))
-        refusal = commit(work, self._partition, proposal)
+        work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
+        refusal = commit(work.turn(self._partition), proposal)
         assert refusal is None or before == state.revision
         assert [] == violations(state)
         assert [] == contradictions(self.written.planner)

@@ -16,7 +16,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.proposals import Allocate, Refusal
 from yunikorn_actors.machines.context import asks, commit, context
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
@@ -101,7 +101,7 @@ def test_fused_has_nothing_on_its_way() -> None:
 
 # -- planted bugs: a commit that does not look whether the ask is still there
 
-Commit: TypeAlias = Callable[[Work, Partition, Allocate], Refusal | None]
+Commit: TypeAlias = Callable[[Turn, Allocate], Refusal | None]
 
 
 class StaleMemory:
@@ -110,46 +110,44 @@ class StaleMemory:
     def __init__(self) -> None:
         self.specs: dict[str, AskSpec] = {}
 
-    def take_item(self, work: Work, partition: Partition, item: AskItem) -> None:
+    def take_item(self, turn: Turn, item: AskItem) -> None:
         self.specs[item.spec.key] = item.spec
-        asks.take_item(work, partition, item)
+        asks.take_item(turn, item)
 
-    def announce_only(self, work: Work, partition: Partition, proposal: Allocate) -> Refusal | None:
+    def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""
-        refusal = commit.commit(work, partition, proposal)
+        refusal = commit.commit(turn, proposal)
         if refusal is Refusal.ASK_GONE:
-            self._announce(work, partition, proposal, work.uuids.next())
+            self._announce(turn, proposal, turn.partition.uuids.next())
             return None
         return refusal
 
-    def announce_and_refuse(
-        self, work: Work, partition: Partition, proposal: Allocate
-    ) -> Refusal | None:
+    def announce_and_refuse(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Refuse the proposal, and announce it all the same."""
-        refusal = commit.commit(work, partition, proposal)
+        refusal = commit.commit(turn, proposal)
         if refusal is Refusal.ASK_GONE:
-            self._announce(work, partition, proposal, work.uuids.next())
+            self._announce(turn, proposal, turn.partition.uuids.next())
         return refusal
 
-    def resurrect(self, work: Work, partition: Partition, proposal: Allocate) -> Refusal | None:
+    def resurrect(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Put the withdrawn ask back, so that every book agrees with the allocation."""
-        refusal = commit.commit(work, partition, proposal)
+        refusal = commit.commit(turn, proposal)
         if refusal is not Refusal.ASK_GONE:
             return refusal
-        spec, now_ns = self.specs[proposal.key], work.now_ns
-        sequence = partition.next_sequence()
+        spec, now_ns = self.specs[proposal.key], turn.now_ns
+        sequence = turn.partition.next_sequence()
         added = f.AskAdded(spec=spec, created_ns=now_ns, sequence=sequence, at_ns=now_ns)
-        work.record(partition, added)
-        return commit.commit(work, partition, replace(proposal, sequence=sequence))
+        turn.record(added)
+        return commit.commit(turn, replace(proposal, sequence=sequence))
 
-    def _announce(self, work: Work, partition: Partition, proposal: Allocate, uuid: str) -> None:
+    def _announce(self, turn: Turn, proposal: Allocate, uuid: str) -> None:
         new = AnnouncedAllocation(
-            partition=partition.name,
+            partition=turn.partition.name,
             uuid=uuid,
             spec=self.specs[proposal.key],
             node_id=proposal.node_id,
         )
-        work.new.append(new)
+        turn.announce(new)
 
 
 BUGS: dict[str, tuple[Callable[[StaleMemory], Commit], tuple[type[Exception], ...]]] = {

@@ -6,8 +6,9 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import PlacementFailed
 from yunikorn_actors.domain.resource import has_negative
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.answers import ApplicationVerdict
 from yunikorn_actors.machines.context.asks import remove_ask
-from yunikorn_actors.machines.context.endings import remove_allocation
+from yunikorn_actors.machines.context.endings import announce_end, remove_allocation
 from yunikorn_actors.machines.context.gangs import gang_refusal
 from yunikorn_actors.machines.context.lifecycle import (
     arm_history_expiry,
@@ -18,79 +19,69 @@ from yunikorn_actors.machines.context.lifecycle import (
     sum_up,
 )
 from yunikorn_actors.machines.context.placing import queue_for
-from yunikorn_actors.machines.context.work import Partition, Work
-from yunikorn_actors.messages.rm_events import Rejected
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.scheduling import CrowdObservation
 
 
-def add_application(work: Work, partition: Partition, spec: ApplicationSpec) -> None:
+def add_application(turn: Turn, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
-    reason = _refusal(partition.state, spec)
+    reason = _refusal(turn.state, spec)
     if reason is not None:
-        reject_application(work, partition, spec, reason)
+        reject_application(turn, spec, reason)
         return
     try:
-        queue = queue_for(work, partition, spec)
+        queue = queue_for(turn, spec)
     except PlacementFailed as failure:
         reason = f"failed to place application {spec.application_id}: {failure}"
-        reject_application(work, partition, spec, reason)
+        reject_application(turn, spec, reason)
         return
     reason = gang_refusal(queue, spec)
     if reason is not None:
-        reject_application(work, partition, spec, reason)
-        clean_if_empty(work, partition, queue)
+        reject_application(turn, spec, reason)
+        clean_if_empty(turn, queue)
         return
     fact = f.ApplicationAdded(
-        spec=spec, queue=queue.path, serial=partition.next_serial(), at_ns=work.now_ns
+        spec=spec, queue=queue.path, serial=turn.partition.next_serial(), at_ns=turn.now_ns
     )
-    work.record(partition, fact)
-    work.accepted_apps.append(spec.application_id)
+    turn.record(fact)
+    turn.announce(ApplicationVerdict(spec.application_id))
 
 
-def reject_application(
-    work: Work, partition: Partition, spec: ApplicationSpec, reason: str
-) -> None:
-    serial = partition.next_serial()
-    fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=work.now_ns)
-    work.record(partition, fact)
-    arm_history_expiry(work, partition, serial)
-    forget_rejected(work, partition)
-    work.rejected_apps.append(Rejected(id=spec.application_id, reason=reason))
+def reject_application(turn: Turn, spec: ApplicationSpec, reason: str) -> None:
+    serial = turn.partition.next_serial()
+    fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=turn.now_ns)
+    turn.record(fact)
+    arm_history_expiry(turn, serial)
+    forget_rejected(turn)
+    turn.announce(ApplicationVerdict(spec.application_id, reason))
 
 
-def remove_application(work: Work, partition: Partition, application_id: str) -> None:
+def remove_application(turn: Turn, application_id: str) -> None:
     """Remove everything at once, asks first, so that nothing of it is scheduled again."""
-    app = partition.state.applications.get(application_id)
+    app = turn.state.applications.get(application_id)
     if app is None:
         return
     for ask in tuple(app.asks.values()):
         if ask.is_open:
-            remove_ask(work, partition, app, ask, TerminationType.STOPPED_BY_RM)
+            remove_ask(turn, app, ask, TerminationType.STOPPED_BY_RM)
     for allocation in tuple(app.allocations.values()):
-        remove_allocation(work, partition, app, allocation, TerminationType.STOPPED_BY_RM)
-        work.announce_release(
-            partition,
-            app.id,
-            allocation.spec.key,
-            allocation.uuid,
-            TerminationType.STOPPED_BY_RM,
-            f"Application {app.id} Removed",
-        )
-    cancel_timers(work, partition, app)
-    _forget(work, partition, app)
+        remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
+        announce_end(turn, allocation, f"Application {app.id} Removed")
+    cancel_timers(turn, app)
+    _forget(turn, app)
 
 
-def _forget(work: Work, partition: Partition, app: Application) -> None:
+def _forget(turn: Turn, app: Application) -> None:
     fact = f.ApplicationRemoved(
         application_id=app.id,
         serial=app.serial,
         queue=app.queue.path,
-        at_ns=work.now_ns,
+        at_ns=turn.now_ns,
         group=app.counted_in,
     )
-    work.record(partition, fact)
-    sum_up(work, partition, app)
-    clean_if_empty(work, partition, app.queue)
+    turn.record(fact)
+    sum_up(turn, app)
+    clean_if_empty(turn, app.queue)
 
 
 def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
@@ -106,11 +97,9 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
     return None
 
 
-def report_crowds(
-    work: Work, partition: Partition, observations: tuple[CrowdObservation, ...]
-) -> None:
+def report_crowds(turn: Turn, observations: tuple[CrowdObservation, ...]) -> None:
     """Ignore what was seen of a former life, or of an application that was removed."""
     for seen in observations:
-        app = partition.state.applications.get(seen.application_id)
+        app = turn.state.applications.get(seen.application_id)
         if app is not None and app.serial == seen.serial:
-            record_crowd(work, partition, app, seen.crowd, seen.reason)
+            record_crowd(turn, app, seen.crowd, seen.reason)

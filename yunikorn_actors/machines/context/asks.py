@@ -20,9 +20,12 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.gang import refuses_gangs
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.ids import NO_PROPOSAL
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.answers import rejected_ask
 from yunikorn_actors.machines.context.commit import place
+from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import (
     still_suits,
     swaps_of,
@@ -46,111 +49,123 @@ from yunikorn_actors.machines.context.reservations import (
     drop_overpromised,
 )
 from yunikorn_actors.machines.context.shortages import record_refusals, record_shortage
-from yunikorn_actors.machines.context.work import Partition, Work
-from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
+from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.messages.rm_events import (
+    AnnouncedAllocation,
+    AnnouncedWithdrawal,
+    AskItem,
+    RejectedAsk,
+)
 from yunikorn_actors.messages.scheduling import Observation
 
 UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
 
 
-def take_item(work: Work, partition: Partition, item: AskItem) -> None:
+def take_item(turn: Turn, item: AskItem) -> None:
     """Take one ask or report of an AllocationRequest, or reject it by itself."""
     if item.foreign:
-        _take_foreign(work, partition, item)
+        _take_foreign(turn, item)
         return
-    if _is_rejected(work, partition, item):
+    if _is_rejected(turn, item):
         return
-    app = partition.state.applications[item.spec.application_id]
+    app = turn.state.applications[item.spec.application_id]
     if item.node_id:
-        _take_report(work, partition, app, item, announced=True)
+        _take_report(turn, app, item, announced=True)
     else:
-        _take_ask(work, partition, app, item.spec)
+        _take_ask(turn, app, item.spec)
 
 
-def recover(work: Work, partition: Partition, node_id: str, item: AskItem) -> None:
+def recover(turn: Turn, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
     if item.node_id != node_id:
         item = replace(item, node_id=node_id)
-    if _is_rejected(work, partition, item):
+    if _is_rejected(turn, item):
         return
-    app = partition.state.applications[item.spec.application_id]
-    _take_report(work, partition, app, item, announced=False)
+    app = turn.state.applications[item.spec.application_id]
+    _take_report(turn, app, item, announced=False)
 
 
-def remove_ask(
-    work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType
-) -> None:
+def remove_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType) -> None:
     """Drop the waiting repeats of an ask; the resource manager asked for it and gets no answer."""
-    unpark_ask(work, partition, app, ask, "the ask is gone")
-    drop_of_ask(work, partition, app, ask, "the ask is gone")
-    work.record(
-        partition,
+    unpark_ask(turn, app, ask, "the ask is gone")
+    drop_of_ask(turn, app, ask, "the ask is gone")
+    turn.record(
         f.AskRemoved(
             application_id=app.id,
             key=ask.spec.key,
             resource=ask.spec.resource,
             type=type_,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
     if ask.spec.placeholder:
-        watch_commitment(work, partition, app)
+        watch_commitment(turn, app)
 
 
-def withdraw_ask(
-    work: Work, partition: Partition, app: Application, ask: Ask, type_: TerminationType, why: str
-) -> None:
+def withdraw_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType, why: str) -> None:
     """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
-    remove_ask(work, partition, app, ask, type_)
-    work.announce_withdrawal(partition, spec, type_, why)
+    remove_ask(turn, app, ask, type_)
+    turn.announce(
+        AnnouncedWithdrawal(
+            partition=turn.partition.name,
+            application_id=spec.application_id,
+            key=spec.key,
+            type=type_,
+            message=why,
+            later_form=spec.later_form,
+        )
+    )
 
 
-def report_waiting(work: Work, partition: Partition, observations: tuple[Observation, ...]) -> None:
+def report_waiting(turn: Turn, observations: tuple[Observation, ...]) -> None:
     """Record what waiting asks lack and tell their states, each on change only."""
     for seen in observations:
-        app = partition.state.applications.get(seen.application_id)
+        app = turn.state.applications.get(seen.application_id)
         ask = None if app is None else app.asks.get(seen.key)
         if app is None or ask is None or ask.sequence != seen.sequence or not ask.remaining:
             continue
         if seen.shortage is not None:
-            record_shortage(work, partition, app, ask, seen.shortage, seen.available)
+            record_shortage(turn, app, ask, seen.shortage, seen.available)
         if seen.refusals:
-            record_refusals(work, partition, app, ask, seen.refusals)
-        if not partition.reports or ask.told in {seen.state, WaitingState.RESERVED}:
+            record_refusals(turn, app, ask, seen.refusals)
+        if not turn.partition.reports or ask.told in {seen.state, WaitingState.RESERVED}:
             continue
-        work.record(
-            partition,
+        tell_state(turn, ask, seen.state, seen.reason)
+        turn.record(
             f.AskReported(
                 application_id=seen.application_id,
                 key=seen.key,
                 state=seen.state,
                 reason=seen.reason,
-                at_ns=work.now_ns,
+                at_ns=turn.now_ns,
                 of_shortage=bool(seen.shortage),
             ),
         )
-        work.tell_state(ask.spec, seen.state, seen.reason)
 
 
-def _is_rejected(work: Work, partition: Partition, item: AskItem) -> bool:
-    reason = _refusal(partition, item)
+def names_no_application(rejected: RejectedAsk) -> bool:
+    """Whether it was rejected because its application is not there, or takes no asks."""
+    return rejected.reason.startswith(UNKNOWN_APPLICATION)
+
+
+def _is_rejected(turn: Turn, item: AskItem) -> bool:
+    reason = _refusal(turn.state, item)
     if reason is None:
         return False
-    work.unknown_applications += reason.startswith(UNKNOWN_APPLICATION)
-    work.reject_ask(item, reason)
+    turn.announce(rejected_ask(item.spec, reason))
     return True
 
 
-def _refusal(partition: Partition, item: AskItem) -> str | None:
+def _refusal(state: PartitionState, item: AskItem) -> str | None:
     spec = item.spec
-    app = partition.state.applications.get(spec.application_id)
+    app = state.applications.get(spec.application_id)
     if app is None:
         return f"{UNKNOWN_APPLICATION} {spec.application_id}"
     if app.state in TAKES_NO_ASKS:
         return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: it is {app.state.value}"
-    if item.node_id and item.node_id not in partition.state.nodes:
+    if item.node_id and item.node_id not in state.nodes:
         return f"failed to find node {item.node_id}"
     reason = _refused_amounts(spec)
     if reason is not None:
@@ -159,7 +174,7 @@ def _refusal(partition: Partition, item: AskItem) -> str | None:
         return unsupported_sort(app.queue, app.id)
     if item.uuid and not item.node_id:
         return "an ask has no UUID: only a running allocation, which names its node, may bring one"
-    if item.uuid and _belongs_to_another(partition, app, item):
+    if item.uuid and _belongs_to_another(state, app, item):
         return f"UUID {item.uuid} belongs to another allocation"
     return None
 
@@ -174,110 +189,100 @@ def _refused_amounts(spec: AskSpec) -> str | None:
     return None
 
 
-def _belongs_to_another(partition: Partition, app: Application, item: AskItem) -> bool:
-    owner = partition.state.owner_of(item.uuid)
+def _belongs_to_another(state: PartitionState, app: Application, item: AskItem) -> bool:
+    owner = state.owner_of(item.uuid)
     if owner is app:
         return app.allocations[item.uuid].spec.key != item.spec.key
     return owner is not None
 
 
-def _take_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
+def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
     if known is None:
-        _add_ask(work, partition, app, spec)
+        _add_ask(turn, app, spec)
     elif known.is_open or spec.max_allocations > known.taken:
-        _replace_ask(work, partition, app, known, spec)
+        _replace_ask(turn, app, known, spec)
     elif spec.later_form:
-        _resize(work, partition, app, known.uuids, spec)
+        _resize(turn, app, known.uuids, spec)
 
 
-def _add_ask(work: Work, partition: Partition, app: Application, spec: AskSpec) -> None:
+def _add_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     if app.state in _WAKES:
-        link_group(work, partition, app)
-        advance(work, partition, app, ApplicationEvent.RUN)
-    work.record(
-        partition,
+        link_group(turn, app)
+        advance(turn, app, ApplicationEvent.RUN)
+    turn.record(
         f.AskAdded(
             spec=spec,
-            created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
-            sequence=partition.next_sequence(),
-            at_ns=work.now_ns,
-        ),
+            created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=turn.partition.next_sequence(),
+            at_ns=turn.now_ns,
+        )
     )
-    _let_gang_go_first(work, partition, app, app.asks[spec.key])
+    _let_gang_go_first(turn, app, app.asks[spec.key])
 
 
-def _let_gang_go_first(work: Work, partition: Partition, app: Application, came: Ask) -> None:
+def _let_gang_go_first(turn: Turn, app: Application, came: Ask) -> None:
     """The first placeholder that waits bars asks of which some may have a reservation."""
     if came.spec.placeholder and app.waiting_placeholders == came.remaining:
-        drop_barred_of(work, partition, app)
+        drop_barred_of(turn, app)
 
 
-def _replace_ask(
-    work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
-) -> None:
+def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> None:
     """Allocated repeats keep their values, and the new ask cannot remove them."""
     taken = known.taken
     if spec.max_allocations < taken:
         spec = replace(spec, max_allocations=taken)
-    _unpark_what_no_longer_suits(work, partition, app, known, spec)
+    _unpark_what_no_longer_suits(turn, app, known, spec)
     wanted = spec.max_allocations - taken - known.parked
     if spec == known.spec and known.remaining == wanted:
         return
     if spec.max_allocations == taken:
-        remove_ask(work, partition, app, known, TerminationType.STOPPED_BY_RM)
-        settle(work, partition, app)
+        remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
+        settle(turn, app)
         return
-    drop_of_ask(work, partition, app, known, "the ask was sent again")
-    work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+    drop_of_ask(turn, app, known, "the ask was sent again")
+    turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     for swap in swaps_of(app, known):
-        drop_overpromised(work, partition, partition.state.nodes[swap.node_id])
-    _let_gang_go_first(work, partition, app, known)
+        drop_overpromised(turn, turn.state.nodes[swap.node_id])
+    _let_gang_go_first(turn, app, known)
 
 
-def _unpark_what_no_longer_suits(
-    work: Work, partition: Partition, app: Application, known: Ask, spec: AskSpec
-) -> None:
+def _unpark_what_no_longer_suits(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> None:
     """A parked repeat stays parked with its new size, if its placeholder still holds that."""
     for swap in swaps_of(app, known):
-        if not still_suits(partition.state, app, swap, spec):
-            unpark(work, partition, app, swap, "the ask was sent again and does not fit there")
+        if not still_suits(turn.state, app, swap, spec):
+            unpark(turn, app, swap, "the ask was sent again and does not fit there")
     keep = spec.max_allocations - known.taken
-    unpark_ask(work, partition, app, known, "the ask was sent again with fewer repeats", keep)
+    unpark_ask(turn, app, known, "the ask was sent again with fewer repeats", keep)
 
 
-def _take_report(
-    work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
-) -> None:
+def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool) -> None:
     """The UUID says which allocation is meant; without one the key and the node must do."""
     known = app.asks.get(item.spec.key)
     if item.uuid in app.allocations:
-        _resize(work, partition, app, (item.uuid,), item.spec)
+        _resize(turn, app, (item.uuid,), item.spec)
     elif known is not None and known.is_open:
         if not known.remaining:
             # It runs where the resource manager says, not where its swap would end (H-31).
-            unpark(work, partition, app, swaps_of(app, known)[0], "it runs already")
-        _place_by_rm(work, partition, app, known, item, announced=announced)
+            unpark(turn, app, swaps_of(app, known)[0], "it runs already")
+        _place_by_rm(turn, app, known, item, announced=announced)
     elif known is None or item.uuid:
-        _recover(work, partition, app, item, announced=announced)
+        _recover(turn, app, item, announced=announced)
     else:
         here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
-        _resize(work, partition, app, here, item.spec)
-    drop_overpromised(work, partition, partition.state.nodes[item.node_id])
+        _resize(turn, app, here, item.spec)
+    drop_overpromised(turn, turn.state.nodes[item.node_id])
 
 
-def _recover(
-    work: Work, partition: Partition, app: Application, item: AskItem, *, announced: bool
-) -> None:
+def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) -> None:
     spec = item.spec
     if app.state in _WAKES:
-        link_group(work, partition, app)
-        advance(work, partition, app, ApplicationEvent.RUN)
-    record_crowd(work, partition, app, GateKind.NONE)
-    work.uuids.avoid(item.uuid)
-    uuid = item.uuid or work.uuids.next()
-    work.record(
-        partition,
+        link_group(turn, app)
+        advance(turn, app, ApplicationEvent.RUN)
+    record_crowd(turn, app, GateKind.NONE)
+    turn.partition.uuids.avoid(item.uuid)
+    uuid = item.uuid or turn.partition.uuids.next()
+    turn.record(
         f.AllocationRecovered(
             spec=spec,
             queue=app.queue.path,
@@ -285,29 +290,28 @@ def _recover(
             group=app.group,
             uuid=uuid,
             node_id=item.node_id,
-            created_ns=work.now_ns if spec.created_ns is None else spec.created_ns,
-            sequence=partition.next_sequence(),
-            at_ns=work.now_ns,
-        ),
+            created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
+            sequence=turn.partition.next_sequence(),
+            at_ns=turn.now_ns,
+        )
     )
-    charged_by_force(work, partition, app)
+    charged_by_force(turn, app)
     if announced:
-        work.new.append(
+        turn.announce(
             AnnouncedAllocation(
-                partition=partition.name, uuid=uuid, spec=spec, node_id=item.node_id
+                partition=turn.partition.name, uuid=uuid, spec=spec, node_id=item.node_id
             )
         )
     if spec.placeholder:
-        placeholder_placed(work, partition, app, recovered=True)
+        placeholder_placed(turn, app, recovered=True)
         if app.task_groups[spec.task_group].alive == 1:
-            drop_barred_of(work, partition, app)
+            drop_barred_of(turn, app)
     else:
-        work_started(work, partition, app)
+        work_started(turn, app)
 
 
 def _place_by_rm(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     known: Ask,
     item: AskItem,
@@ -315,27 +319,24 @@ def _place_by_rm(
     announced: bool,
 ) -> None:
     """The ask waits here and runs there: the report decides, size included."""
-    work.uuids.avoid(item.uuid)
+    turn.partition.uuids.avoid(item.uuid)
     if item.spec.resource != known.spec.resource:
-        drop_of_ask(work, partition, app, known, "the ask has another size")
+        drop_of_ask(turn, app, known, "the ask has another size")
         spec = replace(known.spec, resource=item.spec.resource)
-        work.record(partition, f.AskReplaced(spec=spec, at_ns=work.now_ns))
+        turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     key, uuid = item.spec.key, item.uuid
-    place(work, partition, app, key, item.node_id, NO_PROPOSAL, uuid, announced=announced)
-    charged_by_force(work, partition, app)
+    place(turn, app, key, item.node_id, NO_PROPOSAL, uuid, announced=announced)
+    charged_by_force(turn, app)
 
 
-def _resize(
-    work: Work, partition: Partition, app: Application, uuids: Iterable[str], spec: AskSpec
-) -> None:
+def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -> None:
     for uuid in uuids:
         allocation: Allocation = app.allocations[uuid]
         swap = app.swaps.get(uuid)
         if swap is not None and not fits_in(app.asks[swap.key].spec.resource, spec.resource):
-            unpark(work, partition, app, swap, "its placeholder has become smaller")
+            unpark(turn, app, swap, "its placeholder has become smaller")
         if allocation.resource != spec.resource:
-            work.record(
-                partition,
+            turn.record(
                 f.AllocationResized(
                     application_id=app.id,
                     queue=app.queue.path,
@@ -346,38 +347,38 @@ def _resize(
                     node_id=allocation.node_id,
                     old_resource=allocation.resource,
                     resource=spec.resource,
-                    at_ns=work.now_ns,
+                    at_ns=turn.now_ns,
                 ),
             )
-            drop_overpromised(work, partition, partition.state.nodes[allocation.node_id])
-    charged_by_force(work, partition, app)
+            drop_overpromised(turn, turn.state.nodes[allocation.node_id])
+    charged_by_force(turn, app)
 
 
-def _take_foreign(work: Work, partition: Partition, item: AskItem) -> None:
+def _take_foreign(turn: Turn, item: AskItem) -> None:
     spec = item.spec
     if not item.node_id:
-        work.reject_ask(item, f"trying to add a foreign request (non-allocation) {spec.key}")
-    elif item.node_id not in partition.state.nodes:
-        work.reject_ask(item, f"failed to find node {item.node_id} for allocation {spec.key}")
+        reason = f"trying to add a foreign request (non-allocation) {spec.key}"
+        turn.announce(rejected_ask(spec, reason))
+    elif item.node_id not in turn.state.nodes:
+        reason = f"failed to find node {item.node_id} for allocation {spec.key}"
+        turn.announce(rejected_ask(spec, reason))
     elif has_negative(spec.resource):
-        work.reject_ask(item, "allocation contains negative resources")
+        turn.announce(rejected_ask(spec, "allocation contains negative resources"))
     else:
-        _leave_former_node(work, partition, item)
-        work.record(
-            partition,
+        _leave_former_node(turn, item)
+        turn.record(
             f.ForeignAllocationPut(
-                key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=work.now_ns
-            ),
+                key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=turn.now_ns
+            )
         )
-        drop_overpromised(work, partition, partition.state.nodes[item.node_id])
+        drop_overpromised(turn, turn.state.nodes[item.node_id])
 
 
-def _leave_former_node(work: Work, partition: Partition, item: AskItem) -> None:
-    known = partition.state.foreign.get(item.spec.key)
+def _leave_former_node(turn: Turn, item: AskItem) -> None:
+    known = turn.state.foreign.get(item.spec.key)
     if known is not None and known.node_id != item.node_id:
-        work.record(
-            partition,
+        turn.record(
             f.ForeignAllocationRemoved(
-                key=known.key, node_id=known.node_id, resource=known.resource, at_ns=work.now_ns
-            ),
+                key=known.key, node_id=known.node_id, resource=known.resource, at_ns=turn.now_ns
+            )
         )

@@ -31,6 +31,7 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
+from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -47,7 +48,7 @@ from yunikorn_actors.machines.context.reservations import (
     unreserve,
 )
 from yunikorn_actors.machines.context.shortages import record_shortage
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 
@@ -70,32 +71,31 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     return refusal or check_limits(state, app, ask.spec.resource)
 
 
-def commit(work: Work, partition: Partition, proposal: Proposal) -> Refusal | None:
+def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
     match proposal:
         case Reserve():
-            return reserve(work, partition, proposal)
+            return reserve(turn, proposal)
         case Unreserve():
-            return unreserve(work, partition, proposal)
+            return unreserve(turn, proposal)
         case Preempt():
-            return preempt(work, partition, proposal)
+            return preempt(turn, proposal)
         case AdmitGang():
-            return admit(work, partition, proposal)
+            return admit(turn, proposal)
         case Replace():
-            return begin_swap(work, partition, proposal)
+            return begin_swap(turn, proposal)
         case CancelPlaceholder():
-            return cancel_placeholder(work, partition, proposal)
-    state = partition.state
+            return cancel_placeholder(turn, proposal)
+    state = turn.state
     refusal = check(state, proposal)
     if refusal is None:
         app = state.applications[proposal.application_id]
-        place(work, partition, app, proposal.key, proposal.node_id, proposal.proposal_id)
+        place(turn, app, proposal.key, proposal.node_id, proposal.proposal_id)
     return refusal
 
 
 def place(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     key: str,
     node_id: str,
@@ -109,21 +109,19 @@ def place(
     What that reported by itself is news to nobody, but for a state that is no longer true. That its
     application may run again, and that there is room for all of the ask, is so before it is placed.
     """
-    record_crowd(work, partition, app, GateKind.NONE)
+    record_crowd(turn, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
     if ask.remaining == 1:
-        record_shortage(work, partition, app, ask, GateKind.NONE, {})
-    is_news = announced or ask.told is not WaitingState.UNTOLD
-    if partition.reports and is_news and ask.told is not WaitingState.SCHEDULED:
-        work.tell_state(spec, WaitingState.SCHEDULED, "")
-    uuid = uuid or work.uuids.next()
+        record_shortage(turn, app, ask, GateKind.NONE, {})
+    if announced or ask.told is not WaitingState.UNTOLD:
+        tell_state(turn, ask, WaitingState.SCHEDULED)
+    uuid = uuid or turn.partition.uuids.next()
     if ask.reserved:
-        settle_reservations(work, partition, app, ask, node_id)
+        settle_reservations(turn, app, ask, node_id)
     if spec.required_node:
-        displace(work, partition, partition.state.nodes[node_id])
-    work.record(
-        partition,
+        displace(turn, turn.state.nodes[node_id])
+    turn.record(
         f.AllocationCommitted(
             application_id=app.spec.application_id,
             queue=app.queue.path,
@@ -133,17 +131,19 @@ def place(
             uuid=uuid,
             node_id=node_id,
             resource=spec.resource,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal_id,
-        ),
+        )
     )
     if announced:
-        work.new.append(
-            AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=node_id)
+        turn.announce(
+            AnnouncedAllocation(
+                partition=turn.partition.name, uuid=uuid, spec=spec, node_id=node_id
+            )
         )
     if spec.timeout_ms > 0:
-        arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
+        arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
     if spec.placeholder:
-        placeholder_placed(work, partition, app)
+        placeholder_placed(turn, app)
     elif app.state is not ApplicationState.RUNNING:
-        work_started(work, partition, app)
+        work_started(turn, app)

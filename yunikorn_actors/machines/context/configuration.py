@@ -19,59 +19,57 @@ from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.machines.context.lifecycle import clean_if_empty, relink_groups
 from yunikorn_actors.machines.context.quotas import queue_reconfigured
 from yunikorn_actors.machines.context.reservations import drop_barred
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 
 
-def configure(work: Work, partition: Partition, config: PartitionConfig) -> None:
-    state = partition.state
+def configure(turn: Turn, config: PartitionConfig) -> None:
+    state = turn.state
     if state.config != config:
-        work.record(partition, f.PartitionConfigured(config=config))
+        turn.record(f.PartitionConfigured(config=config))
     described = dict(_describe(config.root, "", 0, {}, None))
     for path, spec in described.items():
-        _put(work, partition, path, spec)
+        _put(turn, path, spec)
     for queue in tuple(state.queues.values()):
         if queue.spec.managed and queue.path not in described:
-            _drain(work, partition, queue)
-    relink_groups(work, partition)
-    drop_barred(work, partition)
+            _drain(turn, queue)
+    relink_groups(turn)
+    drop_barred(turn)
 
 
-def _put(work: Work, partition: Partition, path: str, spec: QueueSpec) -> None:
-    queue = partition.state.queues.get(path)
+def _put(turn: Turn, path: str, spec: QueueSpec) -> None:
+    queue = turn.state.queues.get(path)
     if queue is None:
-        work.record(partition, f.QueueAdded(path=path, spec=spec, at_ns=work.now_ns))
+        turn.record(f.QueueAdded(path=path, spec=spec, at_ns=turn.now_ns))
         return
     if queue.spec != spec:
         old_spec = queue.spec
-        work.record(
-            partition,
-            f.QueueReconfigured(path=path, old_spec=old_spec, spec=spec, at_ns=work.now_ns),
+        turn.record(
+            f.QueueReconfigured(path=path, old_spec=old_spec, spec=spec, at_ns=turn.now_ns),
         )
-        queue_reconfigured(work, partition, queue, old_spec)
+        queue_reconfigured(turn, queue, old_spec)
     if queue.state is not QueueState.ACTIVE:
-        _change_state(work, partition, queue, QueueState.ACTIVE)
+        _change_state(turn, queue, QueueState.ACTIVE)
 
 
-def _drain(work: Work, partition: Partition, queue: Queue) -> None:
+def _drain(turn: Turn, queue: Queue) -> None:
     if queue.state is QueueState.ACTIVE:
-        _change_state(work, partition, queue, QueueState.DRAINING)
-        clean_if_empty(work, partition, queue)
+        _change_state(turn, queue, QueueState.DRAINING)
+        clean_if_empty(turn, queue)
 
 
-def _change_state(work: Work, partition: Partition, queue: Queue, state: QueueState) -> None:
-    work.record(partition, f.QueueStateChanged(path=queue.path, state=state, at_ns=work.now_ns))
+def _change_state(turn: Turn, queue: Queue, state: QueueState) -> None:
+    turn.record(f.QueueStateChanged(path=queue.path, state=state, at_ns=turn.now_ns))
 
 
-def clean(work: Work, partition: Partition, path: str, generation: int) -> None:
+def clean(turn: Turn, path: str, generation: int) -> None:
     """The queue has been empty for a while: remove it, and perhaps its parent at once."""
-    queue = partition.state.queues.get(path)
-    if queue is None or partition.cleaning.get(path) != generation:
+    queue = turn.state.queues.get(path)
+    if queue is None or turn.partition.cleaning.get(path) != generation:
         return
-    del partition.cleaning[path]
+    del turn.partition.cleaning[path]
     while queue is not None and queue.is_to_be_cleaned:
-        work.record(
-            partition,
-            f.QueueRemoved(path=queue.path, managed=queue.spec.managed, at_ns=work.now_ns),
+        turn.record(
+            f.QueueRemoved(path=queue.path, managed=queue.spec.managed, at_ns=turn.now_ns),
         )
         queue = queue.parent
 

@@ -6,47 +6,47 @@ to say so.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import ConfirmationDue
 
 
-def watch_confirmations(work: Work, partition: Partition, warning_ns: int) -> None:
+def watch_confirmations(turn: Turn, warning_ns: int) -> None:
     """Arm the timer with the first release that waits, and cancel it after the last."""
-    if partition.state.unconfirmed:
-        _arm(work, partition, work.now_ns + warning_ns)
+    if turn.state.unconfirmed:
+        _arm(turn, turn.now_ns + warning_ns)
     else:
-        partition.awaits_confirmation = False
-        work.timers.append(CancelTimer(name=_name(partition)))
+        turn.partition.awaits_confirmation = False
+        turn.want(CancelTimer(name=_name(turn.partition)))
 
 
-def report_unconfirmed(work: Work, partition: Partition, warning_ns: int) -> None:
+def report_unconfirmed(turn: Turn, warning_ns: int) -> None:
     """Report those whose time is up, and come back for the next one."""
-    partition.awaits_confirmation = False
-    for uuid, application_id in tuple(partition.state.unconfirmed.items()):
-        allocation = partition.state.applications[application_id].allocations[uuid]
+    turn.partition.awaits_confirmation = False
+    for uuid, application_id in tuple(turn.state.unconfirmed.items()):
+        allocation = turn.state.applications[application_id].allocations[uuid]
         assert allocation.releasing is not None
         due_ns = allocation.asked_back_ns + warning_ns
-        if due_ns > work.now_ns:
-            _arm(work, partition, due_ns)
+        if due_ns > turn.now_ns:
+            _arm(turn, due_ns)
             return
-        work.record(
-            partition,
+        turn.record(
             f.ConfirmationMissed(
                 application_id=application_id,
                 key=allocation.spec.key,
                 uuid=uuid,
                 type=allocation.releasing,
                 asked_back_ns=allocation.asked_back_ns,
-                at_ns=work.now_ns,
-            ),
+                at_ns=turn.now_ns,
+            )
         )
 
 
-def _arm(work: Work, partition: Partition, due_ns: int) -> None:
-    partition.awaits_confirmation = True
-    message = ConfirmationDue(partition=partition.name, epoch=partition.epoch)
-    work.timers.append(SetTimer(name=_name(partition), due_ns=due_ns, message=message))
+def _arm(turn: Turn, due_ns: int) -> None:
+    turn.partition.awaits_confirmation = True
+    message = ConfirmationDue(partition=turn.partition.name, epoch=turn.partition.epoch)
+    turn.want(SetTimer(name=_name(turn.partition), due_ns=due_ns, message=message))
 
 
 def _name(partition: Partition) -> str:

@@ -5,6 +5,11 @@ from typing import Any
 
 from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.context.answers import (
+    ApplicationVerdict,
+    NodeVerdict,
+    rejected_ask,
+)
 from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
@@ -17,9 +22,9 @@ from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.estate import Estate, events_configured
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
+from yunikorn_actors.machines.context.partition import Partition
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
-from yunikorn_actors.machines.context.work import Partition
 from yunikorn_actors.machines.machine import (
     Effect,
     Send,
@@ -115,7 +120,7 @@ class Context:
         self._estate.hold(work, manager)
         extra_ns = manager.extra.paused_timeout_ns
         due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
-        work.timers.append(
+        work.wanted.append(
             SetTimer(
                 name=f"paused/{manager.rm_id}",
                 due_ns=now_ns + (extra_ns or self._estate.settings.paused_timeout_ns),
@@ -190,19 +195,19 @@ class Context:
             partition = self.partitions.get(item.partition)
             if partition is None:
                 spec = item.spec
-                work.reject_ask(
-                    item,
+                reason = (
                     f"Failed to find partition {item.partition}, for application "
-                    f"{spec.application_id} and allocation {spec.key}",
+                    f"{spec.application_id} and allocation {spec.key}"
                 )
+                work.announce(rejected_ask(spec, reason))
             else:
-                take_item(work, partition, item)
+                take_item(work.turn(partition), item)
         for ask_release in message.ask_releases:
             if (partition := self.partitions.get(ask_release.partition)) is not None:
-                release_asks(work, partition, ask_release)
+                release_asks(work.turn(partition), ask_release)
         for release in message.releases:
             if (partition := self.partitions.get(release.partition)) is not None:
-                release_allocations(work, partition, release)
+                release_allocations(work.turn(partition), release)
         return self._estate.finish(work)
 
     def _on_rm_update_application(
@@ -217,12 +222,12 @@ class Context:
                     f"Failed to add application {id_} to partition {new.partition}, "
                     "partition doesn't exist"
                 )
-                work.rejected_apps.append(rm.Rejected(id=id_, reason=reason))
+                work.announce(ApplicationVerdict(id_, reason))
             else:
-                add_application(work, partition, new.spec)
+                add_application(work.turn(partition), new.spec)
         for old in message.removed:
             if (partition := self.partitions.get(old.partition)) is not None:
-                remove_application(work, partition, old.application_id)
+                remove_application(work.turn(partition), old.application_id)
         return self._estate.finish(work)
 
     def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> list[Effect]:
@@ -230,10 +235,10 @@ class Context:
         for item in message.nodes:
             partition = self.partitions.get(item.partition)
             if partition is not None:
-                act_on_node(work, partition, item)
+                act_on_node(work.turn(partition), item)
             elif item.action.name.startswith("CREATE"):
                 reason = f"failed to find partition {item.partition} for new node {item.node_id}"
-                work.rejected_nodes.append(rm.Rejected(id=item.node_id, reason=reason))
+                work.announce(NodeVerdict(item.node_id, reason))
             else:
                 refuse_stray(work, item)
         return self._estate.finish(work)
@@ -245,13 +250,14 @@ class Context:
         if partition is None or partition.scheduler is None:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
+        turn = work.turn(partition)
         refusals: list[Effect] = []
         for proposal in message.proposals:
             if scheduler_of(proposal.proposal_id) != partition.life:
                 # Whoever made it has failed, and nobody waits for its answer.
                 self._estate.stale += 1
                 continue
-            reason = commit(work, partition, proposal)
+            reason = commit(turn, proposal)
             if reason is not None:
                 refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
                 refusals.append(Send(to=partition.scheduler, message=refusal))
@@ -262,8 +268,8 @@ class Context:
         if partition is None:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
-        report_waiting(work, partition, message.observations)
-        report_crowds(work, partition, message.crowds)
+        report_waiting(work.turn(partition), message.observations)
+        report_crowds(work.turn(partition), message.crowds)
         return self._estate.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
@@ -295,16 +301,17 @@ class Context:
         if partition is None:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
+        turn = work.turn(partition)
         match message:
             case s.ApplicationTimerDue():
-                on_timer(work, partition, message)
+                on_timer(turn, message)
             case s.HistoryExpiryDue():
                 if (ended := partition.state.finished.get(message.serial)) is not None:
-                    expire(work, partition, ended)
+                    expire(turn, ended)
             case s.QueueCleaningDue():
-                clean(work, partition, message.path, message.generation)
+                clean(turn, message.path, message.generation)
             case s.ConfirmationDue():
-                report_unconfirmed(work, partition, self._estate.confirm_warning_ns(partition))
+                report_unconfirmed(turn, self._estate.confirm_warning_ns(partition))
         return self._estate.finish(work)
 
     # -- questions

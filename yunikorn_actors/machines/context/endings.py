@@ -9,24 +9,23 @@ from yunikorn_actors.machines.context.lifecycle import (
     cancel_allocation_timer,
     stop_placeholder_timer,
 )
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.messages.rm_events import AnnouncedRelease
 
 ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
 """These also end the ask. An allocation that times out or loses its node just ends."""
 
 
 def remove_allocation(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
 ) -> None:
     """Take an allocation out of all books in one step."""
     if allocation.spec.timeout_ms > 0:
-        cancel_allocation_timer(work, partition, app, allocation.uuid)
-    work.record(
-        partition,
+        cancel_allocation_timer(turn, app, allocation.uuid)
+    turn.record(
         f.AllocationReleased(
             application_id=app.id,
             queue=app.queue.path,
@@ -37,13 +36,13 @@ def remove_allocation(
             node_id=allocation.node_id,
             resource=allocation.resource,
             type=type_,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             placeholder=allocation.spec.placeholder,
             with_ask=type_ in ENDS_ASK and _is_last(app.asks[allocation.spec.key]),
-        ),
+        )
     )
     if allocation.spec.placeholder:
-        stop_placeholder_timer(work, partition, app)
+        stop_placeholder_timer(turn, app)
 
 
 def _is_last(ask: Ask) -> bool:
@@ -52,8 +51,7 @@ def _is_last(ask: Ask) -> bool:
 
 
 def request_release(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
@@ -63,16 +61,33 @@ def request_release(
     """Ask the resource manager to end an allocation; it stays charged until that is confirmed."""
     if not allocation.may_be_released:
         return
-    work.record(
-        partition,
+    turn.record(
         f.ReleaseRequested(
             application_id=app.id,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             type=type_,
             message=message,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal_id,
-        ),
+        )
     )
-    work.announce_release(partition, app.id, allocation.spec.key, allocation.uuid, type_, message)
+    _announce(turn, allocation, type_, message)
+
+
+def announce_end(turn: Turn, allocation: Allocation, why: str) -> None:
+    """Its resource manager hears that an allocation is gone, of which it decided so itself."""
+    _announce(turn, allocation, TerminationType.STOPPED_BY_RM, why)
+
+
+def _announce(turn: Turn, allocation: Allocation, type_: TerminationType, message: str) -> None:
+    turn.announce(
+        AnnouncedRelease(
+            partition=turn.partition.name,
+            application_id=allocation.spec.application_id,
+            uuid=allocation.uuid,
+            key=allocation.spec.key,
+            type=type_,
+            message=message,
+        )
+    )

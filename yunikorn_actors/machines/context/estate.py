@@ -9,17 +9,19 @@ from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_crowds
-from yunikorn_actors.machines.context.asks import report_waiting
+from yunikorn_actors.machines.context.asks import names_no_application, report_waiting
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
+from yunikorn_actors.machines.context.partition import Partition, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
-from yunikorn_actors.machines.context.work import Partition, Uuids, Work
+from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
@@ -34,7 +36,7 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
-from yunikorn_actors.messages.rm_events import EventsConfigured
+from yunikorn_actors.messages.rm_events import EventsConfigured, RejectedAsk
 
 PARTITION_REMOVED = "PartitionRemoved"
 
@@ -60,25 +62,26 @@ class Estate:
         """How many EventPublishers there have been before this one."""
 
     def work(self, rm_id: str, now_ns: int) -> Work:
-        return Work(rm_id, now_ns, self.settings, self.uuids)
+        return Work(rm_id, now_ns, self.settings)
 
-    def finish(self, work: Work, planned: Partition | None = None) -> list[Effect]:
+    def finish(self, work: Work, planned: Turn | None = None) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
-        touched = work.touched()
-        for partition in touched:
-            follow(work, partition)
-            if bool(partition.state.unconfirmed) is not partition.awaits_confirmation:
-                watch_confirmations(work, partition, self.confirm_warning_ns(partition))
-        if planned is not None and planned not in touched:
-            touched.append(planned)
-        for partition in touched:
-            if partition.planner is not None:
-                findings = partition.planner.findings
-                report_waiting(work, partition, s.observations_of(findings.take()))
-                report_crowds(work, partition, s.crowds_of(findings.take_crowds()))
+        for turn in work.touched:
+            follow(turn)
+            if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
+                watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
+        turns = list(work.touched)
+        if planned is not None and planned not in turns:
+            turns.append(planned)
+        for turn in turns:
+            planner = turn.partition.planner
+            if planner is not None:
+                report_waiting(turn, s.observations_of(planner.findings.take()))
+                report_crowds(turn, s.crowds_of(planner.findings.take_crowds()))
         effects = work.effects()
-        for partition in touched:
+        for turn in turns:
+            partition = turn.partition
             if partition.loop is not None and self.partitions.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
@@ -89,13 +92,14 @@ class Estate:
         return (manager.extra if manager is not None else ExtraConfig()).confirm_warning_ns
 
     def _count(self, work: Work) -> None:
-        self.scheduling_errors += work.unknown_applications
+        rejected = work.answers.of(RejectedAsk)
+        self.scheduling_errors += sum(map(names_no_application, rejected))
         self.refused_node_actions += len(work.stray)
-        for rejected in work.rejected_nodes:
-            if not self._has_node(work.rm_id, rejected.id):
-                self.failed_nodes[work.rm_id, rejected.id] = None
-        for accepted in work.accepted_nodes:
-            self.failed_nodes.pop((work.rm_id, accepted), None)
+        for node in work.answers.of(NodeVerdict):
+            if not node.refusal:
+                self.failed_nodes.pop((work.rm_id, node.id), None)
+            elif not self._has_node(work.rm_id, node.id):
+                self.failed_nodes[work.rm_id, node.id] = None
 
     def _has_node(self, rm_id: str, node_id: str) -> bool:
         own = (partition for partition in self.partitions.values() if partition.rm_id == rm_id)
@@ -119,16 +123,17 @@ class Estate:
         """Commit what the partition's own planner decided, on the truth it was decided on."""
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
+        turn = work.turn(partition)
         for proposal in proposals:
-            refusal = commit(work, partition, proposal)
+            refusal = commit(turn, proposal)
             if refusal is not None:
                 partition.planner.reject(proposal.proposal_id)
-        return self.finish(work, partition)
+        return self.finish(work, turn)
 
     def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
-            work.record(self.partitions[name], manager.hold(work.now_ns))
+            work.turn(self.partitions[name]).record(manager.hold(work.now_ns))
 
     def explain(self, message: ExplainRequested) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
@@ -175,7 +180,7 @@ class Estate:
         )
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
-        work.record(partition, fact)
+        work.turn(partition).record(fact)
         asked = (Send(to=partition.scheduler, message=it) for it in partition.explaining.values())
         return [
             StopMachine(address=message.address),
@@ -207,7 +212,7 @@ class Estate:
                 missed_facts=revision - known.get((name, partition.epoch), 0),
             )
             work = self.work(partition.rm_id, now_ns)
-            work.record(partition, fact)
+            work.turn(partition).record(fact)
             effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.finish(work)])
         return effects
 
@@ -219,19 +224,12 @@ class Estate:
         effects: list[Effect] = [CancelTimer(name=f"paused/{rm_id}")] if manager.is_paused else []
         for name in manager.partitions:
             work = self.work(rm_id, now_ns)
-            self._empty(work, self.partitions[name])
+            _empty(work.turn(self.partitions[name]))
             effects.extend([*work.silent_effects(), *self._close(name)])
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
         return [*effects, Send(to=EVENT_PUBLISHER, message=gone)]
-
-    def _empty(self, work: Work, partition: Partition) -> None:
-        for id_, app in tuple(partition.state.applications.items()):
-            fail(work, partition, app, PARTITION_REMOVED)
-            remove_application(work, partition, id_)
-        for node in tuple(partition.state.nodes.values()):
-            remove_node(work, partition, node)
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
@@ -244,6 +242,7 @@ class Estate:
             reports=manager.hears_states,
             has_predicates=manager.has_predicates,
             has_preemption_predicates=manager.has_preemption_predicates,
+            uuids=self.uuids,
             settings=self.settings,
         )
         manager.partitions.append(full_name)
@@ -281,17 +280,27 @@ class Estate:
         closing: list[Effect] = []
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
         for name in [name for name in manager.partitions if name not in described]:
-            self._empty(work, self.partitions[name])
+            _empty(work.turn(self.partitions[name]))
             manager.partitions.remove(name)
             closing.extend(self._close(name))
         for name, partition_config in described.items():
             is_new = name not in self.partitions
             if is_new:
                 effects.extend(self._open(manager, partition_config.name))
-            configure(work, self.partitions[name], partition_config)
+            turn = work.turn(self.partitions[name])
+            configure(turn, partition_config)
             if is_new and manager.is_held:
-                work.record(self.partitions[name], manager.hold(now_ns))
+                turn.record(manager.hold(now_ns))
         return [*effects, *self.finish(work), *closing]
+
+
+def _empty(turn: Turn) -> None:
+    """End all that is in a partition which is about to go."""
+    for id_, app in tuple(turn.state.applications.items()):
+        fail(turn, app, PARTITION_REMOVED)
+        remove_application(turn, id_)
+    for node in tuple(turn.state.nodes.values()):
+        remove_node(turn, node)
 
 
 def _start_scheduler(manager: ResourceManager, partition: Partition) -> list[Effect]:

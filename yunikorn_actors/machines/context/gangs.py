@@ -29,6 +29,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
 from yunikorn_actors.domain.swap import Swap
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.endings import remove_allocation, request_release
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -39,7 +40,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
@@ -71,42 +72,40 @@ def unsupported_sort(queue: Queue, application_id: str) -> str:
     )
 
 
-def admit(work: Work, partition: Partition, proposal: AdmitGang) -> Refusal | None:
-    refusal = check_admission(partition.state, proposal)
+def admit(turn: Turn, proposal: AdmitGang) -> Refusal | None:
+    refusal = check_admission(turn.state, proposal)
     if refusal is None:
-        app = partition.state.applications[proposal.application_id]
-        work.record(
-            partition,
+        app = turn.state.applications[proposal.application_id]
+        turn.record(
             f.GangAdmitted(
                 application_id=app.id,
                 serial=app.serial,
                 queue=app.queue.path,
                 commitment=unplaced(app),
-                at_ns=work.now_ns,
+                at_ns=turn.now_ns,
                 proposal_id=proposal.proposal_id,
-            ),
+            )
         )
-        watch_commitment(work, partition, app)
+        watch_commitment(turn, app)
     return refusal
 
 
-def lapse(work: Work, partition: Partition, app: Application) -> None:
+def lapse(turn: Turn, app: Application) -> None:
     """The gang cannot use its room: others may have it, and the gang waits behind them.
 
     What of it is on its way is refused from now on, as of any gang that is held.
     """
-    work.record(
-        partition,
+    turn.record(
         f.GangLapsed(
             application_id=app.id,
             serial=app.serial,
             queue=app.queue.path,
             commitment=unplaced(app),
-            waited_ns=placeholder_timeout(work, app),
-            at_ns=work.now_ns,
-        ),
+            waited_ns=placeholder_timeout(turn, app),
+            at_ns=turn.now_ns,
+        )
     )
-    drop_barred_of(work, partition, app)
+    drop_barred_of(turn, app)
 
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
@@ -167,21 +166,19 @@ def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) 
     return Refusal.GANG_HELD if app.waiting_placeholders else None
 
 
-def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal | None:
+def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     """Ask the placeholder back and park the real ask; nothing else waits for the answer."""
-    refusal = check_replace(partition.state, proposal)
+    refusal = check_replace(turn.state, proposal)
     if refusal is not None:
         return refusal
-    app = partition.state.applications[proposal.application_id]
+    app = turn.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     placeholder = app.allocations[proposal.placeholder]
-    if partition.reports and ask.told is not WaitingState.SCHEDULED:
-        work.tell_state(ask.spec, WaitingState.SCHEDULED, "")
+    tell_state(turn, ask, WaitingState.SCHEDULED)
     why = f"replacing allocationKey: {proposal.key}"
     type_ = TerminationType.PLACEHOLDER_REPLACED
-    request_release(work, partition, app, placeholder, type_, why)
-    work.record(
-        partition,
+    request_release(turn, app, placeholder, type_, why)
+    turn.record(
         f.AskParked(
             application_id=app.id,
             key=proposal.key,
@@ -189,29 +186,26 @@ def begin_swap(work: Work, partition: Partition, proposal: Replace) -> Refusal |
             placeholder=placeholder.uuid,
             node_id=proposal.node_id,
             crosses=proposal.crosses,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal.proposal_id,
-        ),
+        )
     )
     return None
 
 
-def cancel_placeholder(
-    work: Work, partition: Partition, proposal: CancelPlaceholder
-) -> Refusal | None:
+def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
     """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
-    refusal = _check_member(partition.state, proposal)
+    refusal = _check_member(turn.state, proposal)
     if refusal is not None:
         return refusal
-    app = partition.state.applications[proposal.application_id]
+    app = turn.state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released:
         return Refusal.PLACEHOLDER_GONE
     if not is_of_group(spec, placeholder) or suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
-    work.record(
-        partition,
+    turn.record(
         f.PlaceholderCancelled(
             application_id=app.id,
             task_group=spec.task_group,
@@ -220,12 +214,11 @@ def cancel_placeholder(
             placeholder=placeholder.uuid,
             placeholder_key=placeholder.spec.key,
             placeholder_resource=placeholder.resource,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
     request_release(
-        work,
-        partition,
+        turn,
         app,
         placeholder,
         TerminationType.TIMEOUT,
@@ -239,22 +232,20 @@ def cancel_placeholder(
 
 
 def end_allocation(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
 ) -> None:
     """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
     if allocation.uuid in app.swaps:
-        complete_swap(work, partition, app, allocation, type_)
+        complete_swap(turn, app, allocation, type_)
     else:
-        remove_allocation(work, partition, app, allocation, type_)
+        remove_allocation(turn, app, allocation, type_)
 
 
 def complete_swap(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     placeholder: Allocation,
     type_: TerminationType,
@@ -262,11 +253,10 @@ def complete_swap(
     """The placeholder is gone: the real allocation stands in its place, in one step (R-004)."""
     swap = app.swaps[placeholder.uuid]
     spec = app.asks[swap.key].spec
-    uuid = work.uuids.next()
+    uuid = turn.partition.uuids.next()
     if placeholder.spec.timeout_ms > 0:
-        cancel_allocation_timer(work, partition, app, placeholder.uuid)
-    work.record(
-        partition,
+        cancel_allocation_timer(turn, app, placeholder.uuid)
+    turn.record(
         f.SwapCompleted(
             application_id=app.id,
             queue=app.queue.path,
@@ -281,22 +271,23 @@ def complete_swap(
             placeholder_node=placeholder.node_id,
             placeholder_resource=placeholder.resource,
             type=type_,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
-    work.new.append(
-        AnnouncedAllocation(partition=partition.name, uuid=uuid, spec=spec, node_id=swap.node_id)
+    turn.announce(
+        AnnouncedAllocation(
+            partition=turn.partition.name, uuid=uuid, spec=spec, node_id=swap.node_id
+        )
     )
     if spec.timeout_ms > 0:
-        arm_allocation_timer(work, partition, app, uuid, spec.timeout_ms)
-    stop_placeholder_timer(work, partition, app)
-    work_started(work, partition, app)
+        arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
+    stop_placeholder_timer(turn, app)
+    work_started(turn, app)
 
 
-def unpark(work: Work, partition: Partition, app: Application, swap: Swap, reason: str) -> None:
+def unpark(turn: Turn, app: Application, swap: Swap, reason: str) -> None:
     """The swap is off; the placeholder, asked back already, ends like any other."""
-    work.record(
-        partition,
+    turn.record(
         f.AskUnparked(
             application_id=app.id,
             key=swap.key,
@@ -305,17 +296,15 @@ def unpark(work: Work, partition: Partition, app: Application, swap: Swap, reaso
             node_id=swap.node_id,
             crosses=swap.crosses,
             reason=reason,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
 
 
-def unpark_ask(
-    work: Work, partition: Partition, app: Application, ask: Ask, reason: str, keep: int = 0
-) -> None:
+def unpark_ask(turn: Turn, app: Application, ask: Ask, reason: str, keep: int = 0) -> None:
     """Take an ask out of its swaps; with several repeats the oldest may be kept."""
     for swap in swaps_of(app, ask)[keep:]:
-        unpark(work, partition, app, swap, reason)
+        unpark(turn, app, swap, reason)
 
 
 def swaps_of(app: Application, ask: Ask) -> list[Swap]:

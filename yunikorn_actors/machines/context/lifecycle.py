@@ -20,11 +20,14 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import group_of, is_limited
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
+from yunikorn_actors.messages.rm_events import ApplicationUpdate
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
     HistoryExpiryDue,
@@ -47,20 +50,17 @@ _ENDS_WHEN_IDLE = frozenset(
 _KEEPS_STATE = frozenset({ApplicationState.RUNNING, ApplicationState.RESUMING})
 
 
-def advance(
-    work: Work, partition: Partition, app: Application, event: ApplicationEvent, message: str = ""
-) -> None:
+def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str = "") -> None:
     """Fire an event; if it is no transition, nothing happens and nothing is announced."""
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
     if state in FINISHED:
-        cancel_timers(work, partition, app)
+        cancel_timers(turn, app)
     else:
-        _cancel_timer(work, partition, app, STATE_TIMER)
+        _cancel_timer(turn, app, STATE_TIMER)
     has_left, leaves = app.state in LEAVES_USER_COUNT, state in LEAVES_USER_COUNT
-    work.record(
-        partition,
+    turn.record(
         f.ApplicationStateChanged(
             application_id=app.id,
             serial=app.serial,
@@ -68,30 +68,36 @@ def advance(
             state=state,
             event=event,
             message=message,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             group=app.group if has_left is not leaves else "",
-        ),
+        )
     )
-    work.announce_state(app.id, state, message or event.value)
-    delay_ns = _state_timeout(work, state)
+    _announce_state(turn, app.id, state, message or event.value)
+    delay_ns = _state_timeout(turn, state)
     if delay_ns is not None:
-        _arm_timer(work, partition, app, STATE_TIMER, delay_ns)
+        _arm_timer(turn, app, STATE_TIMER, delay_ns)
     if state in COUNTS_AS_RUNNING:
-        _limit_execution(work, partition, app)
+        _limit_execution(turn, app)
     if state in GANG_IS_OVER:
-        watch_commitment(work, partition, app)
+        watch_commitment(turn, app)
     if state in FINISHED:
-        sum_up(work, partition, app)
-        arm_history_expiry(work, partition, app.serial)
-        clean_if_empty(work, partition, app.queue)
+        sum_up(turn, app)
+        arm_history_expiry(turn, app.serial)
+        clean_if_empty(turn, app.queue)
 
 
-def sum_up(work: Work, partition: Partition, app: Application) -> None:
+def _announce_state(turn: Turn, id_: str, state: ApplicationState, message: str) -> None:
+    turn.announce(
+        ApplicationUpdate(application_id=id_, state=state, at_ns=turn.now_ns, message=message)
+    )
+
+
+def sum_up(turn: Turn, app: Application) -> None:
     """Sum up an ended application and what it used, if it ever ran."""
     if not app.started_ns:
         return
     fact = f.ApplicationSummarized(
-        rm_id=partition.rm_id,
+        rm_id=turn.partition.rm_id,
         application_id=app.id,
         serial=app.serial,
         queue=app.queue.path,
@@ -100,63 +106,62 @@ def sum_up(work: Work, partition: Partition, app: Application) -> None:
         submitted_ns=app.submitted_ns,
         started_ns=app.started_ns,
         history=app.history.saturated(),
-        at_ns=work.now_ns,
+        at_ns=turn.now_ns,
     )
-    work.record(partition, fact)
-    work.lines.append(Log(text=fact.line()))
+    turn.record(fact)
+    turn.want(Log(text=fact.line()))
 
 
-def _limit_execution(work: Work, partition: Partition, app: Application) -> None:
+def _limit_execution(turn: Turn, app: Application) -> None:
     """The time runs from the first run on; an application that comes back may have used it up."""
     limited = app.spec.timeout_ms > 0 and not app.spec.is_gang
     if limited and EXECUTION_TIMER not in app.timers:
-        left_ns = app.started_ns + app.spec.timeout_ms * _NS_PER_MS - work.now_ns
-        _arm_timer(work, partition, app, EXECUTION_TIMER, max(0, left_ns))
+        left_ns = app.started_ns + app.spec.timeout_ms * _NS_PER_MS - turn.now_ns
+        _arm_timer(turn, app, EXECUTION_TIMER, max(0, left_ns))
 
 
-def link_group(work: Work, partition: Partition, app: Application) -> None:
+def link_group(turn: Turn, app: Application) -> None:
     """Decide once in which group an application counts, when it first wants something."""
     if app.state is ApplicationState.NEW:
         group = group_of(app.queue, app.spec.groups)
         if group:
-            _link(work, partition, app, group)
+            _link(turn, app, group)
 
 
-def relink_groups(work: Work, partition: Partition) -> None:
+def relink_groups(turn: Turn) -> None:
     """A group without limits any more counts no application (R-122).
 
     Whoever has not been charged yet chooses by the limits as they are now (R-118).
     """
-    for app in partition.state.applications.values():
+    for app in turn.state.applications.values():
         group = app.group
         if app.state is ApplicationState.ACCEPTED and app.serial not in app.usages[0].running:
             group = group_of(app.queue, app.spec.groups)
         elif group and not is_limited(app.queue, group):
             group = ""
         if group != app.group:
-            _link(work, partition, app, group)
+            _link(turn, app, group)
 
 
-def _link(work: Work, partition: Partition, app: Application, group: str) -> None:
-    work.record(
-        partition,
+def _link(turn: Turn, app: Application, group: str) -> None:
+    turn.record(
         f.ApplicationLinked(
             application_id=app.id,
             serial=app.serial,
             old_group=app.counted_in,
             group=group,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
 
 
-def fail(work: Work, partition: Partition, app: Application, message: str) -> None:
+def fail(turn: Turn, app: Application, message: str) -> None:
     """It is Failing from here on; only `settle` makes it Failed, when nothing of it is charged."""
     if app.state is not ApplicationState.FAILING:
-        advance(work, partition, app, ApplicationEvent.FAIL, message)
+        advance(turn, app, ApplicationEvent.FAIL, message)
 
 
-def settle(work: Work, partition: Partition, app: Application, *, work_ended: bool = False) -> None:
+def settle(turn: Turn, app: Application, *, work_ended: bool = False) -> None:
     """Let the state follow after something of the application went away.
 
     Placeholders keep an application from completing (R-029) until the last real allocation ends:
@@ -164,16 +169,16 @@ def settle(work: Work, partition: Partition, app: Application, *, work_ended: bo
     """
     if app.state in _ENDS_WHEN_IDLE:
         if _has_no_work(app) and (work_ended or not app.allocations):
-            advance(work, partition, app, ApplicationEvent.COMPLETE)
+            advance(turn, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.FAILING:
         if not app.allocations:
-            advance(work, partition, app, ApplicationEvent.FAIL)
+            advance(turn, app, ApplicationEvent.FAIL)
     elif app.has_placeholders:
         return
     elif app.state is ApplicationState.RESUMING:
-        _resumed(work, partition, app)
+        _resumed(turn, app)
     elif app.state is ApplicationState.COMPLETING and STATE_TIMER not in app.timers:
-        advance(work, partition, app, ApplicationEvent.COMPLETE)
+        advance(turn, app, ApplicationEvent.COMPLETE)
 
 
 def _has_no_work(app: Application) -> bool:
@@ -181,93 +186,86 @@ def _has_no_work(app: Application) -> bool:
     return not (any(app.pending.values()) or any(app.allocated.values()) or app.swaps)
 
 
-def _resumed(work: Work, partition: Partition, app: Application) -> None:
+def _resumed(turn: Turn, app: Application) -> None:
     """The last placeholder is gone; members swapped in meanwhile run already."""
-    advance(work, partition, app, ApplicationEvent.RUN)
+    advance(turn, app, ApplicationEvent.RUN)
     if any(app.allocated.values()):
-        advance(work, partition, app, ApplicationEvent.RUN)
+        advance(turn, app, ApplicationEvent.RUN)
 
 
-def record_crowd(
-    work: Work, partition: Partition, app: Application, crowd: GateKind, reason: str = ""
-) -> None:
+def record_crowd(turn: Turn, app: Application, crowd: GateKind, reason: str = "") -> None:
     """Record whether a maximum of running applications holds it back, on change only."""
     if app.crowd is not crowd:
-        work.record(
-            partition,
+        turn.record(
             f.ApplicationCrowded(
                 application_id=app.id,
                 serial=app.serial,
                 old_crowd=app.crowd,
                 crowd=crowd,
                 reason=reason,
-                at_ns=work.now_ns,
-            ),
+                at_ns=turn.now_ns,
+            )
         )
 
 
-def work_started(work: Work, partition: Partition, app: Application) -> None:
+def work_started(turn: Turn, app: Application) -> None:
     """A real allocation stands. While the gang is being dissolved that decides nothing."""
     if app.state not in _KEEPS_STATE:
-        advance(work, partition, app, ApplicationEvent.RUN)
+        advance(turn, app, ApplicationEvent.RUN)
 
 
-def placeholder_placed(
-    work: Work, partition: Partition, app: Application, *, recovered: bool = False
-) -> None:
+def placeholder_placed(turn: Turn, app: Application, *, recovered: bool = False) -> None:
     """The clock of the gang runs from its first placeholder; the last one lets it run."""
     if PLACEHOLDER_TIMER not in app.timers:
-        delay_ns = placeholder_timeout(work, app, recovered=recovered)
-        _arm_timer(work, partition, app, PLACEHOLDER_TIMER, delay_ns)
-    watch_commitment(work, partition, app)
+        delay_ns = placeholder_timeout(turn, app, recovered=recovered)
+        _arm_timer(turn, app, PLACEHOLDER_TIMER, delay_ns)
+    watch_commitment(turn, app)
     is_complete = app.spec.is_gang and equals(app.placeholders, app.spec.placeholder_ask)
     if app.state is ApplicationState.ACCEPTED and is_complete:
-        advance(work, partition, app, ApplicationEvent.RUN)
+        advance(turn, app, ApplicationEvent.RUN)
 
 
-def placeholder_timeout(work: Work, app: Application, *, recovered: bool = False) -> int:
+def placeholder_timeout(turn: Turn, app: Application, *, recovered: bool = False) -> int:
     """A gang that came together before a restart has only the rest of its time (R-031)."""
     spec = app.spec
-    delay_ns = work.settings.placeholder_timeout_ns
+    delay_ns = turn.settings.placeholder_timeout_ns
     if spec.is_gang and spec.timeout_ms > 0:
         delay_ns = spec.timeout_ms * _NS_PER_MS
     if recovered and spec.created_ns is not None:
-        delay_ns = max(_NS_PER_MS, min(delay_ns, spec.created_ns + delay_ns - work.now_ns))
+        delay_ns = max(_NS_PER_MS, min(delay_ns, spec.created_ns + delay_ns - turn.now_ns))
     return delay_ns
 
 
-def stop_placeholder_timer(work: Work, partition: Partition, app: Application) -> None:
+def stop_placeholder_timer(turn: Turn, app: Application) -> None:
     """Without a placeholder there is nothing to time out (H-22)."""
     if not app.has_placeholders:
-        _cancel_timer(work, partition, app, PLACEHOLDER_TIMER)
-        watch_commitment(work, partition, app)
+        _cancel_timer(turn, app, PLACEHOLDER_TIMER)
+        watch_commitment(turn, app)
 
 
-def watch_commitment(work: Work, partition: Partition, app: Application) -> None:
+def watch_commitment(turn: Turn, app: Application) -> None:
     """An admitted gang keeps its room for so long without a placeholder; then it is held again.
 
     The time runs from its admission, or from the end of its last placeholder.
     """
-    if app.serial not in partition.state.admitted or app.has_placeholders:
-        _cancel_timer(work, partition, app, COMMITMENT_TIMER)
+    if app.serial not in turn.state.admitted or app.has_placeholders:
+        _cancel_timer(turn, app, COMMITMENT_TIMER)
     elif COMMITMENT_TIMER not in app.timers:
-        delay_ns = placeholder_timeout(work, app)
-        _arm_timer(work, partition, app, COMMITMENT_TIMER, delay_ns)
+        delay_ns = placeholder_timeout(turn, app)
+        _arm_timer(turn, app, COMMITMENT_TIMER, delay_ns)
 
 
-def current_timer(partition: Partition, message: ApplicationTimerDue) -> Application | None:
+def current_timer(state: PartitionState, message: ApplicationTimerDue) -> Application | None:
     """Return the application whose armed timer this is; None for a stale firing."""
-    app = partition.state.applications.get(message.application_id)
+    app = state.applications.get(message.application_id)
     if app is None or app.serial != message.serial:
         return None
     timer = app.timers.get(message.kind)
     return app if timer is not None and timer.generation == message.generation else None
 
 
-def arm_allocation_timer(
-    work: Work, partition: Partition, app: Application, uuid: str, timeout_ms: int
-) -> None:
-    _arm_timer(work, partition, app, _ALLOCATION_TIMER + uuid, timeout_ms * _NS_PER_MS)
+def arm_allocation_timer(turn: Turn, app: Application, uuid: str, timeout_ms: int) -> None:
+    _arm_timer(turn, app, _ALLOCATION_TIMER + uuid, timeout_ms * _NS_PER_MS)
 
 
 def allocation_of_timer(kind: str) -> str:
@@ -275,31 +273,31 @@ def allocation_of_timer(kind: str) -> str:
     return kind.removeprefix(_ALLOCATION_TIMER) if kind.startswith(_ALLOCATION_TIMER) else ""
 
 
-def cancel_allocation_timer(work: Work, partition: Partition, app: Application, uuid: str) -> None:
-    _cancel_timer(work, partition, app, _ALLOCATION_TIMER + uuid)
+def cancel_allocation_timer(turn: Turn, app: Application, uuid: str) -> None:
+    _cancel_timer(turn, app, _ALLOCATION_TIMER + uuid)
 
 
-def timer_has_fired(work: Work, partition: Partition, app: Application, kind: str) -> None:
+def timer_has_fired(turn: Turn, app: Application, kind: str) -> None:
     """It is armed no longer, whatever follows."""
-    work.record(partition, f.TimerCancelled(application_id=app.id, kind=kind))
+    turn.record(f.TimerCancelled(application_id=app.id, kind=kind))
 
 
-def cancel_timers(work: Work, partition: Partition, app: Application) -> None:
+def cancel_timers(turn: Turn, app: Application) -> None:
     for kind in tuple(app.timers):
-        _cancel_timer(work, partition, app, kind)
+        _cancel_timer(turn, app, kind)
 
 
 def _history_timer(partition: Partition, serial: int) -> str:
     return f"history/{partition.name}#{partition.epoch}/{serial}"
 
 
-def arm_history_expiry(work: Work, partition: Partition, serial: int) -> None:
-    work.timers.append(
+def arm_history_expiry(turn: Turn, serial: int) -> None:
+    turn.want(
         SetTimer(
-            name=_history_timer(partition, serial),
-            due_ns=work.now_ns + work.settings.history_ns,
+            name=_history_timer(turn.partition, serial),
+            due_ns=turn.now_ns + turn.settings.history_ns,
             message=HistoryExpiryDue(
-                partition=partition.name, epoch=partition.epoch, serial=serial
+                partition=turn.partition.name, epoch=turn.partition.epoch, serial=serial
             ),
         )
     )
@@ -312,22 +310,21 @@ def cancelled_histories(partition: Partition) -> list[Effect]:
     ]
 
 
-def forget_rejected(work: Work, partition: Partition) -> None:
+def forget_rejected(turn: Turn) -> None:
     """Repeated rejections must not fill the memory: the oldest are forgotten early."""
-    rejected = partition.state.rejected
-    while len(rejected) > work.settings.rejected_max:
+    rejected = turn.state.rejected
+    while len(rejected) > turn.settings.rejected_max:
         serial = next(iter(rejected))
-        expire(work, partition, partition.state.finished[serial])
-        work.timers.append(CancelTimer(name=_history_timer(partition, serial)))
+        expire(turn, turn.state.finished[serial])
+        turn.want(CancelTimer(name=_history_timer(turn.partition, serial)))
 
 
-def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None:
+def expire(turn: Turn, ended: FinishedApplication) -> None:
     """The history is over; of a former life nothing is told, as the id names another by now."""
     id_ = ended.spec.application_id
     expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
     assert expired is not None
-    work.record(
-        partition,
+    turn.record(
         f.ApplicationStateChanged(
             application_id=id_,
             serial=ended.serial,
@@ -335,27 +332,27 @@ def expire(work: Work, partition: Partition, ended: FinishedApplication) -> None
             state=expired,
             event=ApplicationEvent.EXPIRE,
             message="",
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
-    work.record(partition, f.ApplicationForgotten(serial=ended.serial, at_ns=work.now_ns))
-    if id_ not in partition.state.applications:
-        work.announce_state(id_, expired, ApplicationEvent.EXPIRE.value)
+    turn.record(f.ApplicationForgotten(serial=ended.serial, at_ns=turn.now_ns))
+    if id_ not in turn.state.applications:
+        _announce_state(turn, id_, expired, ApplicationEvent.EXPIRE.value)
 
 
-def clean_if_empty(work: Work, partition: Partition, queue: Queue) -> None:
+def clean_if_empty(turn: Turn, queue: Queue) -> None:
     """Remove an empty dynamic or draining queue ten seconds after it became empty."""
     if not queue.is_to_be_cleaned:
         return
-    generation = partition.next_timer()
-    partition.cleaning[queue.path] = generation
-    work.timers.append(
+    generation = turn.partition.next_timer()
+    turn.partition.cleaning[queue.path] = generation
+    turn.want(
         SetTimer(
-            name=f"clean/{partition.name}#{partition.epoch}/{queue.path}",
-            due_ns=work.now_ns + work.settings.queue_cleaning_ns,
+            name=f"clean/{turn.partition.name}#{turn.partition.epoch}/{queue.path}",
+            due_ns=turn.now_ns + turn.settings.queue_cleaning_ns,
             message=QueueCleaningDue(
-                partition=partition.name,
-                epoch=partition.epoch,
+                partition=turn.partition.name,
+                epoch=turn.partition.epoch,
                 path=queue.path,
                 generation=generation,
             ),
@@ -369,11 +366,11 @@ def _is_stateaware(app: Application) -> bool:
     return not tag_of(app.spec, APP_TAG_STATE_AWARE_DISABLE)
 
 
-def _state_timeout(work: Work, state: ApplicationState) -> int | None:
+def _state_timeout(turn: Turn, state: ApplicationState) -> int | None:
     if state is ApplicationState.COMPLETING:
-        return work.settings.completing_timeout_ns
+        return turn.settings.completing_timeout_ns
     if state is ApplicationState.STARTING:
-        return work.settings.starting_timeout_ns
+        return turn.settings.starting_timeout_ns
     return None
 
 
@@ -381,22 +378,19 @@ def _timer_name(partition: Partition, app: Application, kind: str) -> str:
     return f"{kind}/{partition.name}#{partition.epoch}/{app.serial}"
 
 
-def _arm_timer(
-    work: Work, partition: Partition, app: Application, kind: str, delay_ns: int
-) -> None:
-    generation = partition.next_timer()
-    due_ns = min(work.now_ns + delay_ns, INT64_MAX)
-    work.record(
-        partition,
+def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
+    generation = turn.partition.next_timer()
+    due_ns = min(turn.now_ns + delay_ns, INT64_MAX)
+    turn.record(
         f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),
     )
-    work.timers.append(
+    turn.want(
         SetTimer(
-            name=_timer_name(partition, app, kind),
+            name=_timer_name(turn.partition, app, kind),
             due_ns=due_ns,
             message=ApplicationTimerDue(
-                partition=partition.name,
-                epoch=partition.epoch,
+                partition=turn.partition.name,
+                epoch=turn.partition.epoch,
                 application_id=app.id,
                 serial=app.serial,
                 kind=kind,
@@ -406,7 +400,7 @@ def _arm_timer(
     )
 
 
-def _cancel_timer(work: Work, partition: Partition, app: Application, kind: str) -> None:
+def _cancel_timer(turn: Turn, app: Application, kind: str) -> None:
     if kind in app.timers:
-        work.record(partition, f.TimerCancelled(application_id=app.id, kind=kind))
-        work.timers.append(CancelTimer(name=_timer_name(partition, app, kind)))
+        turn.record(f.TimerCancelled(application_id=app.id, kind=kind))
+        turn.want(CancelTimer(name=_timer_name(turn.partition, app, kind)))

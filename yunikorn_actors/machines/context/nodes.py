@@ -11,7 +11,9 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import has_negative, pruned
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.asks import recover
+from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import settle
 from yunikorn_actors.machines.context.reservations import (
@@ -19,43 +21,42 @@ from yunikorn_actors.machines.context.reservations import (
     drop_of_size,
     drop_overpromised,
 )
-from yunikorn_actors.machines.context.work import Partition, Work
-from yunikorn_actors.messages.rm_events import NodeItem, Rejected
+from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import NODE_PARTITION, NODE_READY_ATTRIBUTE, ActionFromRM
 
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 
 
-def act_on_node(work: Work, partition: Partition, item: NodeItem) -> None:
+def act_on_node(turn: Turn, item: NodeItem) -> None:
     create = item.action in {ActionFromRM.CREATE, ActionFromRM.CREATE_DRAIN}
     if create:
-        _create(work, partition, item)
+        _create(turn, item)
         return
-    node = partition.state.nodes.get(item.node_id)
+    node = turn.state.nodes.get(item.node_id)
     if node is None:
-        _refuse(work, partition, item, "unknown node")
+        _refuse(turn, item, "unknown node")
         return
     action = _ACTIONS.get(item.action)
     if action is None:
-        _refuse(work, partition, item, "unknown action")
+        _refuse(turn, item, "unknown action")
         return
-    action(work, partition, item, node)
+    action(turn, item, node)
 
 
-def _create(work: Work, partition: Partition, item: NodeItem) -> None:
+def _create(turn: Turn, item: NodeItem) -> None:
     capacity, occupied = item.capacity or {}, item.occupied or {}
     reason = None
-    if item.node_id in partition.state.nodes:
+    if item.node_id in turn.state.nodes:
         reason = f"node {item.node_id} is registered already: a node id must be unique"
     elif has_negative(capacity) or has_negative(occupied):
         reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
     if reason is not None:
-        work.rejected_nodes.append(Rejected(id=item.node_id, reason=_REFUSED + reason))
+        turn.announce(NodeVerdict(item.node_id, _REFUSED + reason))
         return
     attributes = item.attributes or {}
     _record_size(
-        work,
-        partition,
+        turn,
         f.NodeAdded(
             node_id=item.node_id,
             capacity=pruned(capacity),
@@ -63,131 +64,117 @@ def _create(work: Work, partition: Partition, item: NodeItem) -> None:
             attributes=attributes,
             drained=item.action is ActionFromRM.CREATE_DRAIN,
             ready=_readiness(attributes, otherwise=True),
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
         ),
     )
-    work.accepted_nodes.append(item.node_id)
+    turn.announce(NodeVerdict(item.node_id))
     for allocation in item.allocations:
-        recover(work, partition, item.node_id, allocation)
+        recover(turn, item.node_id, allocation)
 
 
-def _update(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+def _update(turn: Turn, item: NodeItem, node: Node) -> None:
     capacity = node.capacity if item.capacity is None else pruned(item.capacity)
     occupied = node.occupied_reported if item.occupied is None else pruned(item.occupied)
     if has_negative(capacity) or has_negative(occupied):
-        _refuse(work, partition, item, "negative amount")
+        _refuse(turn, item, "negative amount")
         return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
-        drop_of_size(work, partition, node, capacity)
+        drop_of_size(turn, node, capacity)
         _record_size(
-            work,
-            partition,
+            turn,
             f.NodeResized(
                 node_id=node.id,
                 old_capacity=node.capacity,
                 old_occupied=node.occupied_reported,
                 capacity=capacity,
                 occupied=occupied,
-                at_ns=work.now_ns,
+                at_ns=turn.now_ns,
             ),
         )
-        drop_overpromised(work, partition, node)
+        drop_overpromised(turn, node)
     if item.attributes is not None:
-        _replace_attributes(work, partition, node, item.attributes)
+        _replace_attributes(turn, node, item.attributes)
 
 
-def _replace_attributes(
-    work: Work, partition: Partition, node: Node, attributes: dict[str, str]
-) -> None:
+def _replace_attributes(turn: Turn, node: Node, attributes: dict[str, str]) -> None:
     """A node never changes its partition; readiness changes only if the update names it."""
     if NODE_PARTITION in node.attributes:
         attributes = attributes | {NODE_PARTITION: node.attributes[NODE_PARTITION]}
     if attributes != node.attributes:
-        work.record(
-            partition,
-            f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=work.now_ns),
+        turn.record(
+            f.NodeAttributesReplaced(node_id=node.id, attributes=attributes, at_ns=turn.now_ns),
         )
     ready = _readiness(attributes, otherwise=node.ready)
     if ready is not node.ready:
-        _schedule(work, partition, node, drained=node.drained, ready=ready)
+        _schedule(turn, node, drained=node.drained, ready=ready)
 
 
-def _drain(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+def _drain(turn: Turn, item: NodeItem, node: Node) -> None:
     if node.drained:
-        _refuse(work, partition, item, "node is draining already")
+        _refuse(turn, item, "node is draining already")
     else:
-        _schedule(work, partition, node, drained=True, ready=node.ready)
+        _schedule(turn, node, drained=True, ready=node.ready)
 
 
-def _undrain(work: Work, partition: Partition, item: NodeItem, node: Node) -> None:
+def _undrain(turn: Turn, item: NodeItem, node: Node) -> None:
     if node.drained:
-        _schedule(work, partition, node, drained=False, ready=node.ready)
+        _schedule(turn, node, drained=False, ready=node.ready)
     else:
-        _refuse(work, partition, item, "node is not draining")
+        _refuse(turn, item, "node is not draining")
 
 
-def _decommission(work: Work, partition: Partition, _: NodeItem, node: Node) -> None:
-    remove_node(work, partition, node)
+def _decommission(turn: Turn, _: NodeItem, node: Node) -> None:
+    remove_node(turn, node)
 
 
-def remove_node(work: Work, partition: Partition, node: Node) -> None:
+def remove_node(turn: Turn, node: Node) -> None:
     if not node.drained:
-        _schedule(work, partition, node, drained=True, ready=node.ready)
-    drop_of_node(work, partition, node, "the node is gone", required_too=True)
-    _call_off_swaps(work, partition, node)
+        _schedule(turn, node, drained=True, ready=node.ready)
+    drop_of_node(turn, node, "the node is gone", required_too=True)
+    _call_off_swaps(turn, node)
     for allocation in tuple(node.allocations.values()):
-        app = partition.state.applications[allocation.spec.application_id]
-        end_allocation(work, partition, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
-        work.announce_release(
-            partition,
-            app.id,
-            allocation.spec.key,
-            allocation.uuid,
-            TerminationType.STOPPED_BY_RM,
-            f"Node {node.id} Removed",
-        )
-        settle(work, partition, app, work_ended=not allocation.spec.placeholder)
-    _record_size(work, partition, f.NodeRemoved(node_id=node.id, at_ns=work.now_ns))
+        app = turn.state.applications[allocation.spec.application_id]
+        end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
+        announce_end(turn, allocation, f"Node {node.id} Removed")
+        settle(turn, app, work_ended=not allocation.spec.placeholder)
+    _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
 
 
-def _call_off_swaps(work: Work, partition: Partition, node: Node) -> None:
+def _call_off_swaps(turn: Turn, node: Node) -> None:
     """Swaps to this node are called off (R-058, R-059); others end with it (R-060)."""
     reason = f"node {node.id} is gone"
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
     staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
     for application_id, uuid in (*arriving, *staying):
-        app = partition.state.applications[application_id]
+        app = turn.state.applications[application_id]
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
-            unpark(work, partition, app, swap, reason)
+            unpark(turn, app, swap, reason)
 
 
-def _schedule(work: Work, partition: Partition, node: Node, *, drained: bool, ready: bool) -> None:
+def _schedule(turn: Turn, node: Node, *, drained: bool, ready: bool) -> None:
     if drained or not ready:
-        drop_of_node(work, partition, node, "the node takes no work", required_too=False)
-    work.record(
-        partition,
+        drop_of_node(turn, node, "the node takes no work", required_too=False)
+    turn.record(
         f.NodeScheduleChanged(
             node_id=node.id,
             was_drained=node.drained,
             was_ready=node.ready,
             drained=drained,
             ready=ready,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
 
 
-def _record_size(
-    work: Work, partition: Partition, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved
-) -> None:
+def _record_size(turn: Turn, fact: f.NodeAdded | f.NodeResized | f.NodeRemoved) -> None:
     """A change of a node may change the cluster size, which is the maximum of the root queue."""
-    capacity = partition.state.capacity
+    capacity = turn.state.capacity
     before = dict(capacity)
-    work.record(partition, fact)
+    turn.record(fact)
     if capacity != before:
-        resized = f.ClusterResized(capacity=dict(capacity), at_ns=work.now_ns)
-        work.record(partition, resized)
+        resized = f.ClusterResized(capacity=dict(capacity), at_ns=turn.now_ns)
+        turn.record(resized)
 
 
 def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
@@ -198,20 +185,20 @@ def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
 
 def refuse_stray(work: Work, item: NodeItem) -> None:
     """There is no partition to record it in."""
-    work.stray.append(_refusal(work, item, f"unknown partition {item.partition}"))
+    work.stray.append(_refusal(item, work.now_ns, f"unknown partition {item.partition}"))
 
 
-def _refuse(work: Work, partition: Partition, item: NodeItem, reason: str) -> None:
-    work.record(partition, _refusal(work, item, reason))
+def _refuse(turn: Turn, item: NodeItem, reason: str) -> None:
+    turn.record(_refusal(item, turn.now_ns, reason))
 
 
-def _refusal(work: Work, item: NodeItem, reason: str) -> f.NodeActionRefused:
+def _refusal(item: NodeItem, at_ns: int, reason: str) -> f.NodeActionRefused:
     return f.NodeActionRefused(
-        node_id=item.node_id, action=int(item.action), reason=reason, at_ns=work.now_ns
+        node_id=item.node_id, action=int(item.action), reason=reason, at_ns=at_ns
     )
 
 
-_ACTIONS: dict[ActionFromRM, Callable[[Work, Partition, NodeItem, Node], None]] = {
+_ACTIONS: dict[ActionFromRM, Callable[[Turn, NodeItem, Node], None]] = {
     ActionFromRM.UPDATE: _update,
     ActionFromRM.DRAIN_NODE: _drain,
     ActionFromRM.DECOMISSION: _decommission,

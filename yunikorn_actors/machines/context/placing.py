@@ -12,6 +12,7 @@ import msgspec
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.config import TemplateConfig
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import (
     RECOVERY_PATH,
     PlacementFailed,
@@ -21,7 +22,7 @@ from yunikorn_actors.domain.placement import (
 )
 from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, strictly_greater_than_zero
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.si.constants import (
     APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
     APP_TAG_NAMESPACE_RESOURCE_MAX_APPS,
@@ -42,20 +43,20 @@ class _TaggedResource(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_TaggedResource)
 
 
-def queue_for(work: Work, partition: Partition, spec: ApplicationSpec) -> Queue:
+def queue_for(turn: Turn, spec: ApplicationSpec) -> Queue:
     """Return the leaf for an application, created if needed; or raise PlacementFailed."""
-    path = place(partition.state, spec)
-    if path not in partition.state.queues:
-        _check_creation(partition, spec, path)
-        _create(work, partition, path)
-    queue = partition.state.queues[path]
+    path = place(turn.state, spec)
+    if path not in turn.state.queues:
+        _check_creation(turn.state, spec, path)
+        _create(turn, path)
+    queue = turn.state.queues[path]
     if not queue.spec.managed and path != RECOVERY_PATH:
-        _apply_tags(work, partition, spec, queue)
+        _apply_tags(turn, spec, queue)
     return queue
 
 
-def _check_creation(partition: Partition, spec: ApplicationSpec, path: str) -> None:
-    above = nearest(partition.state, path)
+def _check_creation(state: PartitionState, spec: ApplicationSpec, path: str) -> None:
+    above = nearest(state, path)
     if path == RECOVERY_PATH:
         return
     reason = None
@@ -74,9 +75,9 @@ def _check_creation(partition: Partition, spec: ApplicationSpec, path: str) -> N
         )
 
 
-def _create(work: Work, partition: Partition, path: str) -> None:
+def _create(turn: Turn, path: str) -> None:
     """Make every missing level: parents on the way, a leaf at the end."""
-    state = partition.state
+    state = turn.state
     parts = path.split(".")
     for number in range(1, len(parts) + 1):
         name = ".".join(parts[:number])
@@ -86,7 +87,7 @@ def _create(work: Work, partition: Partition, path: str) -> None:
         is_leaf = number == len(parts)
         template = None if name == RECOVERY_PATH else above.spec.template
         spec = _leaf_spec(template) if is_leaf else _parent_spec(template)
-        work.record(partition, f.QueueAdded(path=name, spec=spec, at_ns=work.now_ns))
+        turn.record(f.QueueAdded(path=name, spec=spec, at_ns=turn.now_ns))
 
 
 def _parent_spec(template: TemplateConfig | None) -> QueueSpec:
@@ -109,7 +110,7 @@ def _positive(resource: Resource | None) -> Resource | None:
     return resource if strictly_greater_than_zero(resource) else None
 
 
-def _apply_tags(work: Work, partition: Partition, spec: ApplicationSpec, queue: Queue) -> None:
+def _apply_tags(turn: Turn, spec: ApplicationSpec, queue: Queue) -> None:
     """The last application that brings quota tags decides for its dynamic queue."""
     new = queue.spec
     quota = _tagged(spec, APP_TAG_NAMESPACE_RESOURCE_QUOTA)
@@ -120,9 +121,8 @@ def _apply_tags(work: Work, partition: Partition, spec: ApplicationSpec, queue: 
     if text.isascii() and text.isdecimal() and len(text) < 20 and int(text):  # noqa: PLR2004 - uint64
         new = msgspec.structs.replace(new, max_applications=int(text))
     if new != queue.spec:
-        work.record(
-            partition,
-            f.QueueReconfigured(path=queue.path, old_spec=queue.spec, spec=new, at_ns=work.now_ns),
+        turn.record(
+            f.QueueReconfigured(path=queue.path, old_spec=queue.spec, spec=new, at_ns=turn.now_ns),
         )
 
 

@@ -23,7 +23,7 @@ from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.reservations import keep_for
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preempt import quota, required
 from yunikorn_actors.planning.preempt.asking import (
@@ -232,54 +232,49 @@ _CHECKS: dict[PreemptionRule, _Check] = {
 # -- what follows
 
 
-def preempt(work: Work, partition: Partition, proposal: Preempt) -> Refusal | None:
-    state = partition.state
-    refusal = check_preempt(state, proposal, work.now_ns, work.settings)
+def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
+    state = turn.state
+    refusal = check_preempt(state, proposal, turn.now_ns, turn.settings)
     if refusal is not None:
         return refusal
     beneficiary = proposal.beneficiary
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE and not proposal.victims:
-        _tell_hopeless(work, partition, proposal)
+        _tell_hopeless(turn, proposal)
         return None
     enforced = beneficiary.rule is PreemptionRule.QUOTA
-    work.record(
-        partition,
+    turn.record(
         f.PreemptionDecided(
             beneficiary=beneficiary,
             node_id=proposal.node_id,
             victims=tuple(ref.uuid for ref in proposal.victims),
             max=state.queues[beneficiary.queue].spec.max or {} if enforced else {},
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal.proposal_id,
-        ),
+        )
     )
     for allocation in _victims(state, proposal) or ():
-        _mark(work, partition, allocation, beneficiary)
+        _mark(turn, allocation, beneficiary)
     if beneficiary.rule is PreemptionRule.GUARANTEE:
         app = state.applications[beneficiary.application_id]
-        keep_for(work, partition, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
+        keep_for(turn, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])
     return None
 
 
-def _tell_hopeless(work: Work, partition: Partition, proposal: Preempt) -> None:
-    work.record(
-        partition,
+def _tell_hopeless(turn: Turn, proposal: Preempt) -> None:
+    turn.record(
         f.PreemptionFailed(
             application_id=proposal.beneficiary.application_id,
             key=proposal.beneficiary.key,
             node_id=proposal.node_id,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal.proposal_id,
-        ),
+        )
     )
 
 
-def _mark(
-    work: Work, partition: Partition, allocation: Allocation, beneficiary: Beneficiary
-) -> None:
-    app = partition.state.applications[allocation.spec.application_id]
-    work.record(
-        partition,
+def _mark(turn: Turn, allocation: Allocation, beneficiary: Beneficiary) -> None:
+    app = turn.state.applications[allocation.spec.application_id]
+    turn.record(
         f.VictimMarked(
             application_id=app.id,
             queue=app.queue.path,
@@ -288,9 +283,9 @@ def _mark(
             node_id=allocation.node_id,
             resource=allocation.resource,
             beneficiary=beneficiary,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
     message = _MESSAGES[beneficiary.rule].format(key=beneficiary.key, queue=beneficiary.queue)
     type_ = TerminationType.PREEMPTED_BY_SCHEDULER
-    request_release(work, partition, app, allocation, type_, message)
+    request_release(turn, app, allocation, type_, message)

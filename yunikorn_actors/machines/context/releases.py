@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
+from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import settle
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
 _T = TerminationType
@@ -24,55 +26,53 @@ TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
 ECHO = "allocation remove as per RM request"
 
 
-def release_asks(work: Work, partition: Partition, item: AskReleaseItem) -> None:
+def release_asks(turn: Turn, item: AskReleaseItem) -> None:
     """Withdraw asks; an ask that was allocated meanwhile is released instead (R-129)."""
-    for app in _applications(partition, item.application_id):
+    for app in _applications(turn.state, item.application_id):
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:
-            _release_ask(work, partition, app, key, allocated_too=bool(item.key))
+            _release_ask(turn, app, key, allocated_too=bool(item.key))
 
 
-def release_allocations(work: Work, partition: Partition, item: ReleaseItem) -> None:
-    foreign = partition.state.foreign.get(item.key)
+def release_allocations(turn: Turn, item: ReleaseItem) -> None:
+    foreign = turn.state.foreign.get(item.key)
     if foreign is not None and not item.application_id:
-        work.record(
-            partition,
+        turn.record(
             f.ForeignAllocationRemoved(
                 key=item.key,
                 node_id=foreign.node_id,
                 resource=foreign.resource,
-                at_ns=work.now_ns,
-            ),
+                at_ns=turn.now_ns,
+            )
         )
     # What it decides is one thing to all others; unknown as a fact would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
-    for app in _holders(partition, item):
+    for app in _holders(turn.state, item):
         gone = _matching(app, item)
         for allocation in gone:
-            end_allocation(work, partition, app, allocation, ended)
+            end_allocation(turn, app, allocation, ended)
             if item.type in BY_RM:
-                _echo(work, partition, app, allocation)
+                announce_end(turn, allocation, ECHO)
         ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
         if ask is not None and ask.is_open:
-            remove_ask(work, partition, app, ask, item.type)
+            remove_ask(turn, app, ask, item.type)
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
-            settle(work, partition, app, work_ended=work_ended)
+            settle(turn, app, work_ended=work_ended)
 
 
-def _applications(partition: Partition, application_id: str) -> Iterator[Application]:
-    applications = partition.state.applications
+def _applications(state: PartitionState, application_id: str) -> Iterator[Application]:
     if not application_id:
-        yield from tuple(applications.values())
-    elif application_id in applications:
-        yield applications[application_id]
+        yield from tuple(state.applications.values())
+    elif application_id in state.applications:
+        yield state.applications[application_id]
 
 
-def _holders(partition: Partition, item: ReleaseItem) -> Iterator[Application]:
+def _holders(state: PartitionState, item: ReleaseItem) -> Iterator[Application]:
     """Yield the applications that a release may concern; a UUID names one at most."""
     if item.application_id or not item.uuid:
-        yield from _applications(partition, item.application_id)
-    elif (owner := partition.state.owner_of(item.uuid)) is not None:
+        yield from _applications(state, item.application_id)
+    elif (owner := state.owner_of(item.uuid)) is not None:
         yield owner
 
 
@@ -86,24 +86,16 @@ def _matching(app: Application, item: ReleaseItem) -> tuple[Allocation, ...]:
     return tuple(app.allocations.values())
 
 
-def _release_ask(
-    work: Work, partition: Partition, app: Application, key: str, *, allocated_too: bool
-) -> None:
+def _release_ask(turn: Turn, app: Application, key: str, *, allocated_too: bool) -> None:
     ask = app.asks.get(key)
     if ask is None:
         return
     if ask.is_open:
-        remove_ask(work, partition, app, ask, _T.STOPPED_BY_RM)
-        settle(work, partition, app)
+        remove_ask(turn, app, ask, _T.STOPPED_BY_RM)
+        settle(turn, app)
     elif allocated_too and ask.spec.max_allocations == 1:
         for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
-            end_allocation(work, partition, app, allocation, _T.STOPPED_BY_RM)
-            _echo(work, partition, app, allocation)
-        settle(work, partition, app, work_ended=not ask.spec.placeholder)
-
-
-def _echo(work: Work, partition: Partition, app: Application, allocation: Allocation) -> None:
-    work.announce_release(
-        partition, app.id, allocation.spec.key, allocation.uuid, TerminationType.STOPPED_BY_RM, ECHO
-    )
+            end_allocation(turn, app, allocation, _T.STOPPED_BY_RM)
+            announce_end(turn, allocation, ECHO)
+        settle(turn, app, work_ended=not ask.spec.placeholder)

@@ -24,7 +24,8 @@ from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import WAIT_NS, last_choice, reservations_max, used_up
 from yunikorn_actors.domain.resource import Resource, fits_in
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.turn import Turn
 
 NO_HEADROOM = "no headroom for too long"
 NO_START = "its application may not start for too long"
@@ -80,48 +81,42 @@ def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:
     return Refusal.RESERVATION_LIMIT if kept >= reservations_max(state) else None
 
 
-def reserve(work: Work, partition: Partition, proposal: Reserve) -> Refusal | None:
-    refusal = check_reserve(
-        partition.state, proposal, work.now_ns, work.settings.reservation_delay_ns
-    )
+def reserve(turn: Turn, proposal: Reserve) -> Refusal | None:
+    refusal = check_reserve(turn.state, proposal, turn.now_ns, turn.settings.reservation_delay_ns)
     if refusal is not None:
         return refusal
-    app = partition.state.applications[proposal.application_id]
+    app = turn.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     required = bool(ask.spec.required_node)
     if required:
-        displace(work, partition, partition.state.nodes[proposal.node_id])
-    if partition.reports and ask.told is not WaitingState.RESERVED:
-        work.tell_state(ask.spec, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
-    work.record(
-        partition,
+        displace(turn, turn.state.nodes[proposal.node_id])
+    tell_state(turn, ask, WaitingState.RESERVED, f"reserved on node {proposal.node_id}")
+    turn.record(
         f.ReservationMade(
             application_id=app.id,
             key=proposal.key,
             node_id=proposal.node_id,
             required=required,
             resource=ask.spec.resource,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal.proposal_id,
-        ),
+        )
     )
     return None
 
 
-def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node: Node) -> None:
+def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
     """Promise coming room to an ask, beside other promises; reservations that wait give way."""
     for item in tuple(node.reservations.values()):
         if item.is_ordinary:
-            waiting = partition.state.applications[item.application_id]
+            waiting = turn.state.applications[item.application_id]
             reason = "others have to go for another ask"
-            _drop(work, partition, waiting, waiting.asks[item.key], node.id, reason)
+            _drop(turn, waiting, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
-        given_up = last_choice(partition.state, ask)
-        _drop(work, partition, app, ask, given_up, "room is made elsewhere")
-    if partition.reports and ask.told is not WaitingState.RESERVED:
-        work.tell_state(ask.spec, WaitingState.RESERVED, f"room is made on node {node.id}")
-    work.record(
-        partition,
+        given_up = last_choice(turn.state, ask)
+        _drop(turn, app, ask, given_up, "room is made elsewhere")
+    tell_state(turn, ask, WaitingState.RESERVED, f"room is made on node {node.id}")
+    turn.record(
         f.ReservationMade(
             application_id=app.id,
             key=ask.spec.key,
@@ -129,8 +124,8 @@ def keep_for(work: Work, partition: Partition, app: Application, ask: Ask, node:
             required=False,
             resource=ask.spec.resource,
             by_preemption=True,
-            at_ns=work.now_ns,
-        ),
+            at_ns=turn.now_ns,
+        )
     )
 
 
@@ -150,9 +145,9 @@ def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> 
     return None
 
 
-def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal | None:
-    state = partition.state
-    refusal = check_unreserve(state, proposal, work.now_ns)
+def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
+    state = turn.state
+    refusal = check_unreserve(state, proposal, turn.now_ns)
     if refusal is not None:
         return refusal
     app = state.applications[proposal.application_id]
@@ -161,59 +156,57 @@ def unreserve(work: Work, partition: Partition, proposal: Unreserve) -> Refusal 
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
         settles = 0 if left else proposal.proposal_id
-        _drop(work, partition, app, ask, proposal.node_id, reason, settles)
+        _drop(turn, app, ask, proposal.node_id, reason, settles)
     return None
 
 
-def displace(work: Work, partition: Partition, node: Node) -> None:
+def displace(turn: Turn, node: Node) -> None:
     """An ask that can run here alone goes before those that could run elsewhere (R-072)."""
-    drop_of_node(work, partition, node, "a required-node ask needs the node", required_too=False)
+    drop_of_node(turn, node, "a required-node ask needs the node", required_too=False)
 
 
-def drop_of_node(
-    work: Work, partition: Partition, node: Node, reason: str, *, required_too: bool
-) -> None:
+def drop_of_node(turn: Turn, node: Node, reason: str, *, required_too: bool) -> None:
     for item in tuple(node.reservations.values()):
         if required_too or not item.required:
-            _drop_all(work, partition, item, reason)
+            _drop_all(turn, item, reason)
 
 
-def drop_of_size(work: Work, partition: Partition, node: Node, capacity: Resource) -> None:
+def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
     """A node does not grow by releases: an ask larger than the node would wait in vain."""
     for item in tuple(node.reservations.values()):
-        ask = partition.state.applications[item.application_id].asks[item.key]
+        ask = turn.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity):
-            _drop_all(work, partition, item, "the node is too small")
+            _drop_all(turn, item, "the node is too small")
 
 
-def drop_overpromised(work: Work, partition: Partition, node: Node) -> None:
+def drop_overpromised(turn: Turn, node: Node) -> None:
     """Room was taken here by force: earmarks for which too little is left go, the last first."""
     while node.reservations and is_overpromised(node):
         item = tuple(node.reservations.values())[-1]
-        app = partition.state.applications[item.application_id]
-        _drop(work, partition, app, app.asks[item.key], node.id, "its room was taken")
+        app = turn.state.applications[item.application_id]
+        _drop(turn, app, app.asks[item.key], node.id, "its room was taken")
 
 
-def drop_barred(work: Work, partition: Partition) -> None:
+def drop_barred(turn: Turn) -> None:
     """A leaf may hold gangs from now on, and they have no use for a node until admitted."""
-    if partition.state.reservation_count:
-        for app in partition.state.applications.values():
+    if turn.state.reservation_count:
+        for app in turn.state.applications.values():
             if app.task_groups:
-                drop_barred_of(work, partition, app)
+                drop_barred_of(turn, app)
 
 
-def drop_barred_of(work: Work, partition: Partition, app: Application) -> None:
+def drop_barred_of(turn: Turn, app: Application) -> None:
     """An ask that its gang holds back since has no use for a node (R-073)."""
-    if not partition.state.reservation_count:
+    if not turn.state.reservation_count:
         return
     for ask in app.asks.values():
         if ask.reserved and is_held_back(app, ask.spec):
-            drop_of_ask(work, partition, app, ask, "its gang comes first")
+            drop_of_ask(turn, app, ask, "its gang comes first")
 
 
-def drop_of_ask(work: Work, partition: Partition, app: Application, ask: Ask, reason: str) -> None:
+def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
     for node_id in ask.reserved:
-        _drop(work, partition, app, ask, node_id, reason)
+        _drop(turn, app, ask, node_id, reason)
 
 
 def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
@@ -230,40 +223,36 @@ def _kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:
     return state.nodes[node_id].reservations[ask.spec.application_id, ask.spec.key]
 
 
-def settle_reservations(
-    work: Work, partition: Partition, app: Application, ask: Ask, node_id: str
-) -> None:
+def settle_reservations(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:
     """A repeat is about to be placed: its reservation, here or elsewhere, has served."""
-    kept = used_up(partition.state, ask, node_id)
+    kept = used_up(turn.state, ask, node_id)
     if kept is not None:
         reason = "allocated" if kept == node_id else "allocated on another node"
-        _drop(work, partition, app, ask, kept, reason)
+        _drop(turn, app, ask, kept, reason)
 
 
-def _drop_all(work: Work, partition: Partition, item: Reservation, reason: str) -> None:
-    app = partition.state.applications[item.application_id]
+def _drop_all(turn: Turn, item: Reservation, reason: str) -> None:
+    app = turn.state.applications[item.application_id]
     for _ in range(item.repeats):
-        _drop(work, partition, app, app.asks[item.key], item.node_id, reason)
+        _drop(turn, app, app.asks[item.key], item.node_id, reason)
 
 
 def _drop(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     ask: Ask,
     node_id: str,
     reason: str,
     proposal_id: int = 0,
 ) -> None:
-    work.record(
-        partition,
+    turn.record(
         f.ReservationDropped(
             application_id=app.id,
             key=ask.spec.key,
             node_id=node_id,
             reason=reason,
             resource=ask.spec.resource,
-            at_ns=work.now_ns,
+            at_ns=turn.now_ns,
             proposal_id=proposal_id,
-        ),
+        )
     )

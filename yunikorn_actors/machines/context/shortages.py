@@ -9,22 +9,20 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 
 _REFUSALS_NS = 15_000_000_000
 
 
 def record_shortage(
-    work: Work,
-    partition: Partition,
+    turn: Turn,
     app: Application,
     ask: Ask,
     shortage: GateKind,
     available: Resource,
 ) -> None:
     if ask.shortage is not shortage:
-        work.record(
-            partition,
+        turn.record(
             f.AskShortageChanged(
                 application_id=app.id,
                 key=ask.spec.key,
@@ -33,18 +31,15 @@ def record_shortage(
                 shortage=shortage,
                 resource=ask.spec.resource,
                 available=available,
-                at_ns=work.now_ns,
-            ),
+                at_ns=turn.now_ns,
+            )
         )
 
 
-def record_refusals(
-    work: Work, partition: Partition, app: Application, ask: Ask, refusals: dict[str, int]
-) -> None:
-    if ask.refused_ns is None or work.now_ns - ask.refused_ns >= _REFUSALS_NS:
-        work.record(
-            partition,
+def record_refusals(turn: Turn, app: Application, ask: Ask, refusals: dict[str, int]) -> None:
+    if ask.refused_ns is None or turn.now_ns - ask.refused_ns >= _REFUSALS_NS:
+        turn.record(
             f.AskRefused(
-                application_id=app.id, key=ask.spec.key, refusals=refusals, at_ns=work.now_ns
-            ),
+                application_id=app.id, key=ask.spec.key, refusals=refusals, at_ns=turn.now_ns
+            )
         )

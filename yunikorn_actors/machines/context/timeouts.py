@@ -21,7 +21,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     settle,
     timer_has_fired,
 )
-from yunikorn_actors.machines.context.work import Partition, Work
+from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
@@ -33,71 +33,69 @@ LEFT_OVER = "releasing placeholders on app complete"
 _T = TerminationType
 
 
-def on_timer(work: Work, partition: Partition, message: ApplicationTimerDue) -> None:
-    app = current_timer(partition, message)
+def on_timer(turn: Turn, message: ApplicationTimerDue) -> None:
+    app = current_timer(turn.state, message)
     if app is None:
         return
-    timer_has_fired(work, partition, app, message.kind)
+    timer_has_fired(turn, app, message.kind)
     match message.kind:
         case lifecycle.STATE_TIMER:
-            _expire_state(work, partition, app)
+            _expire_state(turn, app)
         case lifecycle.EXECUTION_TIMER:
-            _expire_application(work, partition, app)
+            _expire_application(turn, app)
         case lifecycle.PLACEHOLDER_TIMER:
-            _expire_gang(work, partition, app)
+            _expire_gang(turn, app)
         case lifecycle.COMMITMENT_TIMER:
-            lapse(work, partition, app)
+            lapse(turn, app)
         case kind:
-            _expire_allocation(work, partition, app, allocation_of_timer(kind))
+            _expire_allocation(turn, app, allocation_of_timer(kind))
 
 
-def _expire_state(work: Work, partition: Partition, app: Application) -> None:
+def _expire_state(turn: Turn, app: Application) -> None:
     """Completed waits for the confirmations of unused placeholders."""
     if app.state is ApplicationState.STARTING:
-        advance(work, partition, app, ApplicationEvent.RUN)
+        advance(turn, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
-        _give_back_placeholders(work, partition, app, LEFT_OVER)
-        settle(work, partition, app)
+        _give_back_placeholders(turn, app, LEFT_OVER)
+        settle(turn, app)
 
 
-def _expire_gang(work: Work, partition: Partition, app: Application) -> None:
+def _expire_gang(turn: Turn, app: Application) -> None:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
     for ask in tuple(app.asks.values()):
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
-            withdraw_ask(work, partition, app, ask, _T.TIMEOUT, why)
-    _give_back_placeholders(work, partition, app, PLACEHOLDER_EXPIRED)
+            withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
+    _give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
         if fails:
-            fail(work, partition, app, GANG_EXPIRED)
+            fail(turn, app, GANG_EXPIRED)
         else:
-            advance(work, partition, app, ApplicationEvent.RESUME, GANG_EXPIRED)
-    settle(work, partition, app)
+            advance(turn, app, ApplicationEvent.RESUME, GANG_EXPIRED)
+    settle(turn, app)
 
 
-def _give_back_placeholders(
-    work: Work, partition: Partition, app: Application, message: str
-) -> None:
+def _give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
     for allocation in tuple(app.allocations.values()):
         if allocation.spec.placeholder:
-            request_release(work, partition, app, allocation, _T.TIMEOUT, message)
+            request_release(turn, app, allocation, _T.TIMEOUT, message)
 
 
-def _expire_application(work: Work, partition: Partition, app: Application) -> None:
-    """A completing application may complete: it has no work, and if it asks again it ends."""
+def _expire_application(turn: Turn, app: Application) -> None:
+    """A completing application may complete: it has no turn, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
     for ask in tuple(app.asks.values()):
         if ask.is_open:
-            withdraw_ask(work, partition, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
+            withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
     for allocation in tuple(app.allocations.values()):
-        request_release(work, partition, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
-    fail(work, partition, app, APPLICATION_EXPIRED)
-    settle(work, partition, app)
+        request_release(turn, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
+    fail(turn, app, APPLICATION_EXPIRED)
+    settle(turn, app)
 
 
-def _expire_allocation(work: Work, partition: Partition, app: Application, uuid: str) -> None:
+def _expire_allocation(turn: Turn, app: Application, uuid: str) -> None:
     allocation = app.allocations.get(uuid)
     if allocation is not None:
-        request_release(work, partition, app, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)
+        request_release(turn, app, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)

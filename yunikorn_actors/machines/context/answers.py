@@ -1,0 +1,94 @@
+"""What a resource manager is to hear when a handler ends.
+
+It is announced item by item, in any order. The resource manager gets at most one message of each
+kind, in the one order that the interface promises: verdicts on what it brought, then rejected,
+released, new, then the states of applications.
+"""
+
+from collections import defaultdict
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import Message
+
+
+class Verdict(Struct, frozen=True):
+    """Whether what came is taken; where not, the refusal says why."""
+
+    id: str
+    refusal: str = ""
+
+
+class NodeVerdict(Verdict, frozen=True):
+    pass
+
+
+class ApplicationVerdict(Verdict, frozen=True):
+    pass
+
+
+Answer = (
+    NodeVerdict
+    | ApplicationVerdict
+    | rm.RejectedAsk
+    | rm.AnnouncedWithdrawal
+    | rm.AnnouncedRelease
+    | rm.AnnouncedAllocation
+    | rm.ContainerState
+    | rm.ApplicationUpdate
+)
+AnswerT = TypeVar("AnswerT", bound=Answer)
+
+
+class Answers:
+    """The answers of one handler."""
+
+    def __init__(self) -> None:
+        self._by_kind: defaultdict[type, list[Any]] = defaultdict(list)
+
+    def add(self, answer: Answer) -> None:
+        self._by_kind[type(answer)].append(answer)
+
+    def of(self, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
+        return tuple(self._by_kind.get(kind, ()))
+
+    def messages(self, rm_id: str) -> list[Message]:
+        to_rm: list[Message] = []
+        if nodes := self.of(NodeVerdict):
+            accepted, rejected = _divided(nodes)
+            to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
+        if applications := self.of(ApplicationVerdict):
+            accepted, rejected = _divided(applications)
+            to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
+        if asks := self.of(rm.RejectedAsk):
+            to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
+        withdrawn, released = self.of(rm.AnnouncedWithdrawal), self.of(rm.AnnouncedRelease)
+        if withdrawn or released:
+            release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
+            to_rm.append(release)
+        if new := self.of(rm.AnnouncedAllocation):
+            to_rm.append(rm.RMNewAllocations(rm_id=rm_id, allocations=new))
+        if states := self.of(rm.ContainerState):
+            to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
+        if updated := self.of(rm.ApplicationUpdate):
+            to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
+        return to_rm
+
+
+def _divided(verdicts: tuple[Verdict, ...]) -> tuple[tuple[str, ...], tuple[rm.Rejected, ...]]:
+    """Take those apart that are accepted and those that are rejected."""
+    accepted = tuple(it.id for it in verdicts if not it.refusal)
+    rejected = tuple(rm.Rejected(id=it.id, reason=it.refusal) for it in verdicts if it.refusal)
+    return accepted, rejected
+
+
+def rejected_ask(spec: AskSpec, reason: str) -> rm.RejectedAsk:
+    return rm.RejectedAsk(
+        application_id=spec.application_id,
+        key=spec.key,
+        reason=reason,
+        later_form=spec.later_form,
+    )

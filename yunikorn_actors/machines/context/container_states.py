@@ -1,0 +1,15 @@
+"""What a resource manager is told of how its asks are doing: on change only, and if it listens."""
+
+from yunikorn_actors.domain.allocation import Ask, WaitingState
+from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.messages.rm_events import ContainerState
+
+
+def tell_state(turn: Turn, ask: Ask, state: WaitingState, reason: str = "") -> None:
+    if turn.partition.reports and ask.told is not state:
+        spec = ask.spec
+        turn.announce(
+            ContainerState(
+                application_id=spec.application_id, key=spec.key, state=state, reason=reason
+            )
+        )
