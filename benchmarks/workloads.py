@@ -21,6 +21,7 @@ from benchmarks.load import PREEMPTS, Load, Size, Timing
 from yunikorn_actors import si
 
 ASK = {"vcore": 500, "memory": 1 << 30, "pods": 1}
+RUNNING = si.Resource.of(ASK)
 FRAGMENT = {"vcore": 5_000, "memory": 16 << 30, "pods": 1}
 FRAGMENTS_TO_A_NODE = 3
 ANSWER_S = 1.0
@@ -253,7 +254,7 @@ class Recovery(Workload, frozen=True, kw_only=True):
             application_id=f"app-{number % self.cluster.applications}",
             allocation_key=f"running-{number}",
             uuid=f"old-{number}",
-            resource_per_alloc=si.Resource.of(ASK),
+            resource_per_alloc=RUNNING,
             node_id=self.cluster.node_id(number * self.cluster.nodes // self.running),
         )
 

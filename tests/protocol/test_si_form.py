@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from yunikorn_actors import si
 from yunikorn_actors.si import form
 from yunikorn_actors.si.checks import Form, compiled
-from yunikorn_actors.si.plain import plain_ask, plain_resource
+from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
 
 LONGEST = 1024
 CONVERT = "convert it before the call"
@@ -237,7 +237,26 @@ ASKS = st.builds(
     originator=st.booleans() | JUNK,
     preemption_policy=st.builds(si.PreemptionPolicy) | JUNK,
 )
-PLAIN = [(si.AllocationAsk, plain_ask, ASKS), (si.Resource, plain_resource, RESOURCES)]
+REPORTS = st.builds(
+    si.Allocation,
+    allocation_key=NAMES | JUNK,
+    allocation_tags=st.dictionaries(NAMES, NAMES) | JUNK,
+    uuid=NAMES | JUNK,
+    resource_per_alloc=RESOURCES | JUNK,
+    priority=st.integers() | JUNK,
+    node_id=NAMES | JUNK,
+    application_id=NAMES | JUNK,
+    partition_name=NAMES | JUNK,
+    task_group_name=NAMES | JUNK,
+    placeholder=st.booleans() | JUNK,
+    originator=st.booleans() | JUNK,
+    preemption_policy=st.builds(si.PreemptionPolicy) | JUNK,
+)
+PLAIN = [
+    (si.AllocationAsk, plain_ask, ASKS),
+    (si.Allocation, plain_allocation, REPORTS),
+    (si.Resource, plain_resource, RESOURCES),
+]
 
 
 @pytest.mark.parametrize(("kind", "is_plain", "values"), PLAIN)
@@ -258,19 +277,43 @@ PLAIN_ASK = ask(
     tags={"k": "v"},
     preemption_policy=si.PreemptionPolicy(),
 )
+PLAIN_REPORT = si.Allocation(
+    allocation_key="a-1",
+    allocation_tags={"k": "v"},
+    uuid="u-1",
+    resource_per_alloc=si.Resource.of({"memory": 1, "vcore": 2}),
+    node_id="n-1",
+    application_id="app-1",
+    partition_name="default",
+    preemption_policy=si.PreemptionPolicy(),
+)
+ORDINARY = {
+    si.AllocationAsk: (PLAIN_ASK, plain_ask),
+    si.Allocation: (PLAIN_REPORT, plain_allocation),
+}
 SPOILT = [
-    {name: junk}
-    for name in si.AllocationAsk.__struct_fields__
+    (kind, {name: junk})
+    for kind in ORDINARY
+    for name in kind.__struct_fields__
     for junk in (7.5, "\ud800", 2**63, "k" * 1025, {1: ""}, (), si.Quantity())
 ]
 
 
-def test_an_ordinary_ask_is_plain() -> None:
-    assert plain_ask(PLAIN_ASK)
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_an_ordinary_one_is_plain(kind: type) -> None:
+    ordinary, is_plain = ORDINARY[kind]
+    assert is_plain(ordinary)
 
 
-@pytest.mark.parametrize("spoilt", SPOILT)
-def test_one_spoilt_field_is_never_plain(spoilt: dict[str, Any]) -> None:
-    value = msgspec.structs.replace(PLAIN_ASK, **spoilt)
-    assert not plain_ask(value)
-    assert compiled(si.AllocationAsk, FULL)(value) is not None
+@pytest.mark.parametrize("kind", ORDINARY)
+def test_one_without_its_key_is_never_plain(kind: type) -> None:
+    ordinary, is_plain = ORDINARY[kind]
+    assert not is_plain(msgspec.structs.replace(ordinary, allocation_key=""))
+
+
+@pytest.mark.parametrize(("kind", "spoilt"), SPOILT)
+def test_one_spoilt_field_is_never_plain(kind: type, spoilt: dict[str, Any]) -> None:
+    ordinary, is_plain = ORDINARY[kind]
+    value = msgspec.structs.replace(ordinary, **spoilt)
+    assert not is_plain(value)
+    assert compiled(kind, FULL)(value) is not None

@@ -18,7 +18,7 @@ from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
 from yunikorn_actors.si.checks import Check, Fault, Form, Forms, compiled
 from yunikorn_actors.si.constants import TAG_FOREIGN
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
-from yunikorn_actors.si.plain import plain_ask, plain_resource
+from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
 from yunikorn_actors.si.registration import (
     RegisterResourceManagerRequest,
     UpdateConfigurationRequest,
@@ -91,7 +91,7 @@ _FORMS: Final[Forms] = {
     ApplicationRequest: Form(required=("rm_id",)),
     NodeRequest: Form(required=("rm_id",)),
     AllocationAsk: Form(required=("allocation_key", "application_id"), plainly_sound=plain_ask),
-    Allocation: Form(required=("allocation_key",)),
+    Allocation: Form(required=("allocation_key",), plainly_sound=plain_allocation),
     AllocationRelease: Form(rule=_release_names_something),
     AllocationAskRelease: Form(rule=_ask_release_names_something),
     AddApplicationRequest: Form(required=("application_id",)),

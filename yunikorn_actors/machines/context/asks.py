@@ -180,6 +180,8 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
 
 
 def _refused_amounts(spec: AskSpec) -> str | None:
+    if min(spec.resource.values(), default=0) > 0 and spec.max_allocations > 0:
+        return None
     if has_negative(spec.resource):
         return "allocation contains negative resources"
     if is_zero(spec.resource):

@@ -16,15 +16,15 @@ from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries, requests_ha
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
-    allocation,
-    ask_item,
+    allocations,
+    ask_items,
     ask_release,
     container_state,
     new_application,
-    node_item,
+    node_items,
     release_in,
     release_out,
-    reported_item,
+    reported_items,
     withdrawal,
     withdrawn_release,
 )
@@ -153,8 +153,8 @@ class RmProxy:
         event = rm.RMUpdateAllocation(
             rm_id=rm_id,
             asks=(
-                *(ask_item(rm_id, ask) for ask in request.asks),
-                *(reported_item(rm_id, item, later_form=True) for item in request.allocations),
+                *ask_items(rm_id, request.asks),
+                *reported_items(rm_id, request.allocations),
             ),
             ask_releases=tuple(
                 ask_release(rm_id, item) for item in releases.allocation_asks_to_release
@@ -186,7 +186,7 @@ class RmProxy:
         request = message.request
         event = rm.RMUpdateNode(
             rm_id=request.rm_id,
-            nodes=tuple(node_item(request.rm_id, info) for info in request.nodes),
+            nodes=tuple(node_items(request.rm_id, request.nodes)),
         )
         return self._forward(request.rm_id, event)
 
@@ -266,7 +266,7 @@ class RmProxy:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations) -> list[Effect]:
-        announced = tuple([allocation(item) for item in message.allocations])
+        announced = tuple(allocations(message.allocations))
         return self._call(
             message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(new=announced))
         )

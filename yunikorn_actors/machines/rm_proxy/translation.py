@@ -2,24 +2,49 @@
 
 Towards the core partition names become full names and amounts plain resources; towards the resource
 manager names are its own again and every value is a copy, so that nobody can reach into the core.
+Items of one message that share an object share the copy, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.ids import partition_name, short_partition_name
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages import rm_events as rm
 
 _NS_PER_S = 1_000_000_000
 _SECONDS_DIGITS_MAX = 10
 """More digits than this are no time in seconds that anybody means."""
 
+_Said = TypeVar("_Said")
+_Copy = TypeVar("_Copy")
+
+
+class _Copies(Generic[_Said, _Copy]):
+    """Copies of what the items of one message hold; neighbours that share an object share its copy.
+
+    Most items of a message are of one size and say so with one object: a hundred asks then have one
+    dictionary of amounts instead of a hundred.
+    """
+
+    def __init__(self, copied: Callable[[_Said], _Copy]) -> None:
+        self._copied = copied
+        self._last: tuple[_Said, _Copy] | None = None
+
+    def of(self, said: _Said) -> _Copy:
+        last = self._last
+        if last is None or last[0] is not said:
+            last = self._last = (said, self._copied(said))
+        return last[1]
+
+
 # -- from the interface to the core
 
 
-def _amounts(resource: si.Resource | None) -> dict[str, int]:
+def _amounts(resource: si.Resource | None) -> Resource:
     if resource is None:
         return {}
     return {kind: quantity.value for kind, quantity in resource.resources.items()}
@@ -39,14 +64,19 @@ def _creation_ns(tags: Mapping[str, str], name: str = si.TAG_CREATION_TIME) -> i
     return None
 
 
-def ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
+def ask_items(rm_id: str, asks: Iterable[si.AllocationAsk]) -> Iterator[rm.AskItem]:
+    amounts = _Copies(_amounts)
+    return (_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks)
+
+
+def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskItem:
     tags = ask.tags
     is_placeholder = ask.placeholder and bool(ask.task_group_name)
     may_be_victim, may_preempt = _preemption(ask.preemption_policy, tags)
     spec = AskSpec(
         application_id=ask.application_id,
         key=ask.allocation_key,
-        resource=_amounts(ask.resource_ask),
+        resource=resource,
         max_allocations=ask.max_allocations,
         priority=ask.priority,
         task_group=ask.task_group_name,
@@ -63,8 +93,17 @@ def ask_item(rm_id: str, ask: si.AllocationAsk) -> rm.AskItem:
     return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
 
 
-def reported_item(
-    rm_id: str, item: si.Allocation, *, later_form: bool, partition: str | None = None
+def reported_items(rm_id: str, items: Iterable[si.Allocation]) -> Iterator[rm.AskItem]:
+    """Items of the later form: with a node a report, without one an ask."""
+    amounts = _Copies(_amounts)
+    for item in items:
+        partition = partition_name(rm_id, item.partition_name)
+        resource = amounts.of(item.resource_per_alloc)
+        yield _reported_item(partition, item, resource, later_form=True)
+
+
+def _reported_item(
+    partition: str, item: si.Allocation, resource: Resource, *, later_form: bool
 ) -> rm.AskItem:
     tags = item.allocation_tags
     is_placeholder = item.placeholder and bool(item.task_group_name)
@@ -72,7 +111,7 @@ def reported_item(
     spec = AskSpec(
         application_id=item.application_id,
         key=item.allocation_key,
-        resource=_amounts(item.resource_per_alloc),
+        resource=resource,
         priority=item.priority,
         task_group=item.task_group_name,
         placeholder=is_placeholder,
@@ -85,7 +124,7 @@ def reported_item(
         later_form=later_form,
     )
     return rm.AskItem(
-        partition=partition or partition_name(rm_id, item.partition_name),
+        partition=partition,
         spec=spec,
         node_id=item.node_id,
         uuid=item.uuid,
@@ -131,7 +170,14 @@ def new_application(
     return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
 
 
-def node_item(rm_id: str, info: si.NodeInfo) -> rm.NodeItem:
+def node_items(rm_id: str, infos: Iterable[si.NodeInfo]) -> Iterator[rm.NodeItem]:
+    amounts = _Copies(_amounts)
+    return (_node_item(rm_id, info, amounts) for info in infos)
+
+
+def _node_item(
+    rm_id: str, info: si.NodeInfo, amounts: _Copies[si.Resource | None, Resource]
+) -> rm.NodeItem:
     """Existing allocations belong to the partition of their node, whatever they say."""
     partition = partition_name(rm_id, info.attributes.get(si.NODE_PARTITION, ""))
     return rm.NodeItem(
@@ -142,26 +188,40 @@ def node_item(rm_id: str, info: si.NodeInfo) -> rm.NodeItem:
         capacity=_optional(info.schedulable_resource),
         occupied=_optional(info.occupied_resource),
         allocations=tuple(
-            reported_item(rm_id, item, later_form=False, partition=partition)
+            _reported_item(partition, item, amounts.of(item.resource_per_alloc), later_form=False)
             for item in info.existing_allocations
         ),
     )
 
 
-def _optional(resource: si.Resource | None) -> dict[str, int] | None:
+def _optional(resource: si.Resource | None) -> Resource | None:
     return None if resource is None else _amounts(resource)
 
 
 # -- from the core to the interface
 
 
-def allocation(item: rm.AnnouncedAllocation) -> si.Allocation:
+_POLICIES = {
+    (may_be_victim, may_preempt): si.PreemptionPolicy(
+        allow_preempt_self=may_be_victim, allow_preempt_other=may_preempt
+    )
+    for may_be_victim in (False, True)
+    for may_preempt in (False, True)
+}
+
+
+def allocations(items: Iterable[rm.AnnouncedAllocation]) -> Iterator[si.Allocation]:
+    resources = _Copies(si.Resource.of)
+    return (_allocation(item, resources.of(item.spec.resource)) for item in items)
+
+
+def _allocation(item: rm.AnnouncedAllocation, resource: si.Resource) -> si.Allocation:
     spec = item.spec
     return si.Allocation(
         allocation_key=spec.key,
         allocation_tags=dict(spec.tags),
         uuid=item.uuid,
-        resource_per_alloc=si.Resource.of(spec.resource),
+        resource_per_alloc=resource,
         priority=spec.priority,
         node_id=item.node_id,
         application_id=spec.application_id,
@@ -169,9 +229,7 @@ def allocation(item: rm.AnnouncedAllocation) -> si.Allocation:
         task_group_name=spec.task_group,
         placeholder=spec.placeholder,
         originator=spec.originator,
-        preemption_policy=si.PreemptionPolicy(
-            allow_preempt_self=spec.allow_preempt_self, allow_preempt_other=spec.allow_preempt_other
-        ),
+        preemption_policy=_POLICIES[spec.allow_preempt_self, spec.allow_preempt_other],
     )
 
 

@@ -76,6 +76,9 @@ class NodeIndex:
         self.order = FAIR
         self._score = FAIR.score
         self._weights = NodeSortConfig().weights
+        self._measured: Resource | None = None
+        """The capacity that was measured last, and what came of it."""
+        self._scale = Scale()
         self._others: dict[NodeOrder, _OtherOrder] = {}
         self._runs: list[list[Entry]] = []
         self._last: list[Entry] = []
@@ -90,6 +93,7 @@ class NodeIndex:
         """Take another order; every node finds its new place."""
         self.order, self._score = order, order.score
         self._weights = weights
+        self._measured = None
         self._others.clear()
         ordered = [view for view in self.views.values() if view.entry is not None]
         self._runs, self._last, self._ceilings = [], [], []
@@ -101,8 +105,8 @@ class NodeIndex:
             self._place(view, self.entry_of(view))
 
     def add(self, view: NodeView) -> None:
+        """Know a node; its first `refresh` measures and places it."""
         self.views[view.id] = view
-        self._measure(view)
 
     def knows(self, view: NodeView) -> bool:
         """Whether it is there, and not one of the same name that came later."""
@@ -258,7 +262,12 @@ class NodeIndex:
         return (self._score(view.scale, view.free), view.id, view)
 
     def _measure(self, view: NodeView) -> None:
-        view.scale = scale_of(view.node.capacity, self._weights)
+        """Nodes come in few sizes, so the scale of the last one often serves again."""
+        capacity = view.node.capacity
+        if capacity != self._measured:
+            self._measured = capacity
+            self._scale = scale_of(capacity, self._weights)
+        view.scale = self._scale
 
     def _move(self, view: NodeView) -> None:
         """The free amounts changed; often the node keeps its place between its neighbours."""
