@@ -6,7 +6,10 @@ from typing import TypeAlias
 import pytest
 from written import APP, LEAF, Written
 
+from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.planner import Planner
 
 Corrupt: TypeAlias = Callable[[Planner], object]
@@ -15,7 +18,8 @@ Corrupt: TypeAlias = Callable[[Planner], object]
 @pytest.fixture
 def planner() -> Planner:
     """Two queues with asks, two applications in one of them, and a proposal on its way."""
-    written = Written("root.default", "root.other")
+    written = Written("root.default")
+    written.queue("root.other", limits=(LimitConfig(users=("bob",), max_resources={"vcore": 9}),))
     written.node("n1", vcore=10)
     written.node("n2", vcore=20)
     written.add(APP, "app-2")
@@ -69,6 +73,20 @@ def _swap_places(planner: Planner) -> None:
     assert first is not second
 
 
+def _hide_room(planner: Planner) -> None:
+    """Something is in flight of which the sum is not told."""
+    limit = next(limit for app in planner.apps.values() for limit in app.limits)
+
+    class Blind(LimitView):
+        __slots__ = ()
+
+        def used(self) -> Resource:
+            return {}
+
+    limit.__class__ = Blind
+    limit.in_flight["vcore"] = 9
+
+
 CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("the planner knows nodes", lambda p: p.nodes.views.pop("n2")),
     ("free of node n1", lambda p: p.nodes.views["n1"].free.update(vcore=8)),
@@ -77,6 +95,11 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("the planner knows queues", lambda p: p.tree.queues.pop("root.other")),
     ("used of queue root.default", lambda p: p.tree.queues[LEAF].used.update(vcore=4)),
     ("used of queue root ", lambda p: p.in_flight.clear()),
+    (
+        "queue root.default allows {vcore: 1}",
+        lambda p: setattr(p.tree.queues[LEAF], "limit", {"vcore": 1}),
+    ),
+    ("limit of user bob in root.other has room", _hide_room),
     ("9 wait in queue root.default", lambda p: setattr(p.tree.queues[LEAF], "waiting", 9)),
     ("app-1 places 1 placeholders", lambda p: setattr(next(iter(p.apps.values())), "placing", 1)),
     ("ask b: 2 may be tried", lambda p: setattr(_ask(p, "b"), "open", 2)),

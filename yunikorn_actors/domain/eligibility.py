@@ -13,12 +13,12 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.gang import is_held, is_held_back
+from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, add, sub
+from yunikorn_actors.domain.resource import Resource
 
 
 def check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
@@ -58,9 +58,8 @@ def check_limits(state: PartitionState, app: Application, resource: Resource) ->
         usage = state.usage_of(limit)
         if starts and not usage.may_start(app.serial, limit.max_applications):
             return Refusal.APP_LIMIT
-        for kind, size in (limit.max_resources or {}).items():
-            if resource.get(kind, 0) > max(0, size - usage.amounts.get(kind, 0)):
-                return Refusal.USER_LIMIT
+        if not has_room(limit.max_resources, usage.amounts, resource.items()):
+            return Refusal.USER_LIMIT
     return None
 
 
@@ -68,10 +67,13 @@ def check_quotas(
     state: PartitionState, app: Application, spec: AskSpec, own: Resource | None = None
 ) -> Refusal | None:
     """Check the maxima of the path; the free size of the cluster is nothing to a required node."""
-    for queue in app.queue.lineage[:-1] if spec.required_node else app.queue.lineage:
-        if not _has_room(state, queue, spec.resource, own):
+    wanted = spec.resource.items()
+    for queue in app.queue.lineage[:-1]:
+        if not has_room(queue.quota(own), queue.allocated, wanted):
             return Refusal.QUEUE_LIMIT
-    return None
+    if spec.required_node or has_room(state.capacity, state.root.allocated, wanted, True):
+        return None
+    return Refusal.QUEUE_LIMIT
 
 
 def check_node(node: Node | None, spec: AskSpec, node_id: str) -> Refusal | None:
@@ -114,29 +116,3 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
         ):
             return True
     return False
-
-
-def _has_room(
-    state: PartitionState, queue: Queue, resource: Resource, own: Resource | None
-) -> bool:
-    """A queue limits the types its max names; the root, whose max is the cluster, limits all.
-
-    What is promised to asks below for which others had to go is used, but for their own share.
-    """
-    is_root = queue.parent is None
-    limit = state.capacity if is_root else queue.spec.max
-    if limit is None:
-        return True
-    allocated = queue.allocated
-    if not is_root and any(queue.claimed.values()):
-        allocated = sub(add(allocated, queue.claimed), own)
-    for kind, quantity in resource.items():
-        if quantity <= 0:
-            continue
-        size = limit.get(kind)
-        if size is None:
-            if is_root:
-                return False
-        elif quantity > size - allocated.get(kind, 0):
-            return False
-    return True

@@ -12,9 +12,16 @@ from collections.abc import Callable
 from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ApplicationSortPolicy, GangAdmission
+from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.limits import Limit, LimitKey, limits_of
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, charge, component_wise_min, fits_in
+from yunikorn_actors.domain.resource import (
+    Resource,
+    charge,
+    component_wise_min,
+    fits_in,
+    sub_only_existing,
+)
 
 
 def suits(spec: AskSpec, placeholder: Allocation) -> bool:
@@ -99,8 +106,8 @@ def refusing_queue(
     what makes it grow.
     """
     for queue in app.queue.lineage[:-1]:
-        amounts = (used(queue), queue.claimed, committed.get(queue.path, {}))
-        if queue.spec.max and lacks_room(queue.spec.max, need, *amounts):
+        uncommitted = sub_only_existing(queue.quota(), committed.get(queue.path))
+        if not has_room(uncommitted, used(queue), need.items()):
             return queue
     return None
 
@@ -110,19 +117,10 @@ def refusing_limit(
 ) -> Limit | None:
     """Return the limit of its user or group that leaves no room for the whole gang, if any."""
     for limit in limits_of(app.queue, app.spec.user, app.group):
-        amounts = (used(limit), committed.get(limit.key, {}))
-        if limit.max_resources and lacks_room(limit.max_resources, need, *amounts):
+        uncommitted = sub_only_existing(limit.max_resources, committed.get(limit.key))
+        if not has_room(uncommitted, used(limit), need.items()):
             return limit
     return None
-
-
-def lacks_room(sizes: Resource, need: Resource, *used: Resource) -> bool:
-    """Whether some type that has a size has too little left for a gang."""
-    for kind, quantity in need.items():
-        size = sizes.get(kind)
-        if size is not None and 0 < quantity > size - sum(it.get(kind, 0) for it in used):
-            return True
-    return False
 
 
 def refuses_gangs(queue: Queue) -> bool:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.config import Acl, LimitConfig, QueueProperties, TemplateConfig
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, sub, sub_only_existing
 
 ROOT = "root"
 NO_BOUND = 2**31
@@ -137,6 +137,15 @@ class Queue:
         """How many may run beside those that run or hold something."""
         limit = self.spec.max_applications
         return limit - self.running_apps - len(self.allocating) if limit else NO_BOUND
+
+    def quota(self, own: Resource | None = None) -> Resource | None:
+        """Return its max less what is promised to asks below, but for the share of the asking one.
+
+        The root has none, so promises take nothing from the cluster.
+        """
+        if not any(self.claimed.values()):
+            return self.spec.max
+        return sub_only_existing(self.spec.max, sub(self.claimed, own))
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

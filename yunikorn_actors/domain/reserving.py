@@ -5,8 +5,9 @@ Ordinary reservations never keep so many nodes that the cluster freezes.
 
 from collections.abc import Iterator
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import Resource
 
 RESERVED_NODES_MIN = 2
 WAIT_NS = 3_600_000_000_000
@@ -32,11 +33,21 @@ def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:
     return ask.reserved[0]
 
 
+def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
+    """Return what was promised to the repeat that would be placed on this node."""
+    kept = used_up(state, ask, node_id) if ask.reserved else None
+    return None if kept is None else kept_for(state, ask, kept).claim
+
+
+def kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:
+    """Return the reservation of a node that is kept for the ask."""
+    return state.nodes[node_id].reservations[ask.spec.application_id, ask.spec.key]
+
+
 def last_choice(state: PartitionState, ask: Ask) -> str:
     """A reservation that only waits is used up before an earmark."""
     return next(_ordinary(state, ask), ask.reserved[0])
 
 
 def _ordinary(state: PartitionState, ask: Ask) -> Iterator[str]:
-    key = (ask.spec.application_id, ask.spec.key)
-    return (id_ for id_ in ask.reserved if state.nodes[id_].reservations[key].is_ordinary)
+    return (id_ for id_ in ask.reserved if kept_for(state, ask, id_).is_ordinary)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
+from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.resource import (
     Resource,
     charge,
@@ -27,6 +28,7 @@ def contradictions(planner: Planner) -> list[str]:
     return [
         *_nodes(planner),
         *_queues(planner),
+        *_gates(planner),
         *_asks(planner),
         *_order(planner),
     ]
@@ -77,6 +79,20 @@ def _queues(planner: Planner) -> Iterator[str]:
         waiting = sum(_waiting(app) for app in planner.apps.values() if view in app.leaf.lineage)
         if waiting != view.waiting:
             yield f"{view.waiting} wait in queue {path}, should be {waiting}"
+
+
+def _gates(planner: Planner) -> Iterator[str]:
+    """What is kept so that no try has to work it out must be what the rules say."""
+    for path, view in planner.tree.queues.items():
+        sizes = view.queue.quota() if view.is_quota else planner.state.capacity
+        if view.limit != sizes and not planner.order_is_stale:
+            yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
+    for app in planner.apps.values():
+        for limit in app.limits:
+            for shape in app.piles:
+                sizes, used = limit.limit.max_resources, limit.used()
+                if limit.room_for(shape.wanted) is not has_room(sizes, used, shape.wanted):
+                    yield f"{limit.name} has room for {shape.wanted}, or the reverse"
 
 
 def _waiting(app: AppView) -> int:

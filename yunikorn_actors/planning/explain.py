@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.gang import is_held, lacks_room, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.gang import is_held, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, describe, fits_in, sub_only_existing
+from yunikorn_actors.domain.resource import Resource, describe, fits_in
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.shape import Shape, Use, shortfall
+from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, QueueView
 from yunikorn_actors.planning.parts.gangs import Commitments, name_of
 from yunikorn_actors.planning.planner import Planner
@@ -202,7 +203,7 @@ def _held(app: Application, place: Queue | Limit) -> Obstacle:
     """Tell a gang that can never fit, because the maximum is too small, from one that must wait."""
     sizes = place.spec.max if isinstance(place, Queue) else place.max_resources
     name = name_of(place)
-    if lacks_room(sizes or {}, unplaced(app)):
+    if not has_room(sizes, {}, unplaced(app).items()):
         text = f"{name} never has room for the whole gang: it is larger than the maximum"
         remedy = "raise the maximum, or make the gang smaller"
     else:
@@ -260,7 +261,9 @@ def _quota(case: Case) -> Obstacle | None:
     """Find a quota without room; an ask that requires a node ignores the size of the cluster."""
     shape = case.ask.shape
     for level in case.app.leaf.lineage:
-        lacks = shortfall(shape.wanted, _sizes(case, level), level.used)
+        # Read where it is configured: what the planner keeps of it may be of before.
+        sizes = level.queue.quota() if level.is_quota else case.planner.state.capacity
+        lacks = shortfall(sizes, level.used, shape.wanted, not level.is_quota)
         if lacks and level.is_quota:
             return _full(Cause.QUEUE_LIMIT, level, level.queue.path, lacks)
         if lacks and not shape.required_node:
@@ -272,15 +275,6 @@ def _quota(case: Case) -> Obstacle | None:
                 remedy="release that much, or add a node that has it",
             )
     return None
-
-
-def _sizes(case: Case, level: QueueView) -> Resource:
-    """Read the maximum from the configuration: the planner's copy may be out of date."""
-    if level.parent is not None:
-        return sub_only_existing(level.queue.spec.max or {}, level.queue.claimed)
-    return (
-        dict.fromkeys((kind for kind, _ in case.ask.shape.wanted), 0) | case.planner.state.capacity
-    )
 
 
 def _limit(case: Case) -> Obstacle | None:
@@ -431,8 +425,7 @@ def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
 
 
 def _lacks(node: NodeView, shape: Shape) -> Resource:
-    kinds = dict.fromkeys((kind for kind, _ in shape.wanted), 0)
-    return shortfall(shape.wanted, kinds | node.free, {})
+    return shortfall(node.free, {}, shape.wanted, True)
 
 
 CHECKS: Final[tuple[Callable[[Case], Obstacle | None], ...]] = (

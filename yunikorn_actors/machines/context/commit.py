@@ -31,6 +31,7 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
+from yunikorn_actors.domain.reserving import own_claim
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
@@ -42,7 +43,6 @@ from yunikorn_actors.machines.context.lifecycle import (
 from yunikorn_actors.machines.context.preemption import preempt
 from yunikorn_actors.machines.context.reservations import (
     displace,
-    own_claim,
     reserve,
     settle_reservations,
     unreserve,

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.eligibility import check_application, check_limits
+from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
@@ -123,11 +124,9 @@ def _check_promised_limits(
         coming = dict(resource)
         for other in earmarked_below(state, limit):
             charge(coming, other.promised)
-        owners = state.groups if limit.of_group else state.users
-        amounts = owners[limit.owner][limit.path].amounts
-        for kind, size in (limit.max_resources or {}).items():
-            if resource.get(kind, 0) > 0 and coming[kind] > max(0, size - amounts.get(kind, 0)):
-                return Refusal.USER_LIMIT
+        wanted = ((kind, coming[kind]) for kind, quantity in resource.items() if quantity > 0)
+        if not has_room(limit.max_resources, state.usage_of(limit).amounts, wanted):
+            return Refusal.USER_LIMIT
     return None
 
 

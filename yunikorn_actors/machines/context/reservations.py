@@ -22,7 +22,13 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
-from yunikorn_actors.domain.reserving import WAIT_NS, last_choice, reservations_max, used_up
+from yunikorn_actors.domain.reserving import (
+    WAIT_NS,
+    kept_for,
+    last_choice,
+    reservations_max,
+    used_up,
+)
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.turn import Turn
@@ -139,7 +145,7 @@ def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> 
         return Refusal.RESERVATION_GONE
     if proposal.node_id not in ask.reserved:
         return Refusal.RESERVATION_GONE
-    kept = _kept_for(state, ask, proposal.node_id)
+    kept = kept_for(state, ask, proposal.node_id)
     if now_ns < kept.made_ns + WAIT_NS or check_use(state, app, ask, kept) is None:
         return Refusal.RESERVATION_GONE
     return None
@@ -152,7 +158,7 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
         return refusal
     app = state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
-    useless = check_use(state, app, ask, _kept_for(state, ask, proposal.node_id))
+    useless = check_use(state, app, ask, kept_for(state, ask, proposal.node_id))
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
         settles = 0 if left else proposal.proposal_id
@@ -207,20 +213,6 @@ def drop_barred_of(turn: Turn, app: Application) -> None:
 def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
     for node_id in ask.reserved:
         _drop(turn, app, ask, node_id, reason)
-
-
-def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
-    """Return what was promised to the repeat that would be placed on this node."""
-    if not ask.reserved:
-        return None
-    kept = used_up(state, ask, node_id)
-    if kept is None:
-        return None
-    return _kept_for(state, ask, kept).claim
-
-
-def _kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:
-    return state.nodes[node_id].reservations[ask.spec.application_id, ask.spec.key]
 
 
 def settle_reservations(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:

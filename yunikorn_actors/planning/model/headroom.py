@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.model.views import AskView, QueueView
+from yunikorn_actors.planning.model.views import AskView, Gate
 
 
 def available_to(ask: AskView, shortage: GateKind) -> Resource:
@@ -13,14 +13,11 @@ def available_to(ask: AskView, shortage: GateKind) -> Resource:
         return {}
     levels, limits = ask.app.leaf.limits, ask.app.limits
     queue = shortage is GateKind.QUEUE
-    rooms = map(_room, levels) if queue else (limit.room() for limit in limits)
+    gates: tuple[Gate, ...] = levels if queue else limits
     kinds = [kind for kind, _ in ask.shape.wanted]
     # The cluster has nothing of a type that no node has.
-    return (dict.fromkeys(kinds, 0) if queue else {}) | _least(kinds, rooms)
-
-
-def _room(level: QueueView) -> Resource:
-    return {kind: size - level.used.get(kind, 0) for kind, size in (level.limit or {}).items()}
+    nothing = dict.fromkeys(kinds, 0) if queue else {}
+    return nothing | _least(kinds, (gate.room() for gate in gates))
 
 
 def _least(kinds: list[str], rooms: Iterable[Resource]) -> Resource:

@@ -7,12 +7,12 @@ as a queue does.
 from typing import ClassVar, Protocol
 
 from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.gates import GateKind, room_left, shortfall
 from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
-from yunikorn_actors.planning.model.shape import Wanted, shortfall
+from yunikorn_actors.planning.model.shape import Wanted
 
 NO_SERIAL = 0
 
@@ -52,6 +52,10 @@ class LimitView:
         return used
 
     def room_for(self, wanted: Wanted) -> bool:
+        """Say what `has_room` says of what is used.
+
+        To add up both parts of that first would cost a dictionary for each try; the audit compares.
+        """
         sizes = self.limit.max_resources
         if sizes is None:
             return True
@@ -64,15 +68,10 @@ class LimitView:
 
     def lacks(self, wanted: Wanted) -> Resource:
         """Say how much more room it would take."""
-        return shortfall(wanted, self.limit.max_resources or {}, self.used())
+        return shortfall(self.limit.max_resources, self.used(), wanted)
 
     def room(self) -> Resource:
-        """What is left of each type that it names; less than nothing where more was forced in."""
-        amounts, in_flight = self._usage().amounts, self.in_flight
-        return {
-            kind: size - amounts.get(kind, 0) - in_flight.get(kind, 0)
-            for kind, size in (self.limit.max_resources or {}).items()
-        }
+        return room_left(self.limit.max_resources, self.used())
 
     @property
     def reserving(self) -> dict[int, None]:

@@ -7,7 +7,7 @@ one to which its resource manager has refused nodes.
 from enum import Enum
 
 from yunikorn_actors.domain.allocation import AskSpec
-from yunikorn_actors.domain.resource import INT64_MAX, Resource, saturated
+from yunikorn_actors.domain.resource import INT64_MAX
 
 NEVER = -1
 Wanted = tuple[tuple[str, int], ...]
@@ -65,16 +65,6 @@ class Shape:
 
     def is_refused(self, node_id: str, use: Use) -> bool:
         return self.denial is not None and node_id in self.denial.refused[use]
-
-
-def shortfall(wanted: Wanted, sizes: Resource, used: Resource) -> Resource:
-    """Say how much is missing of each type that has a size."""
-    missing: Resource = {}
-    for kind, quantity in wanted:
-        size = sizes.get(kind)
-        if size is not None and quantity > size - used.get(kind, 0):
-            missing[kind] = quantity - (size - used.get(kind, 0))
-    return saturated(missing)
 
 
 def shape_key(spec: AskSpec) -> ShapeKey:

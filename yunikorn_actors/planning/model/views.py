@@ -19,11 +19,11 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
-from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.gates import GateKind, has_room, room_left
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, sub_only_existing
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.model.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.model.shape import Shape, Wanted
@@ -294,9 +294,8 @@ class QueueView:
         self.is_stateaware = policy is ApplicationSortPolicy.STATEAWARE
 
     def read_limit(self) -> None:
-        """Room that was preempted for an ask is kept from others, except at the root."""
-        spec, claimed = self.queue.spec, self.queue.claimed
-        self.limit = sub_only_existing(spec.max, claimed) if any(claimed.values()) else spec.max
+        """Keep its quota, which is asked for at each try: only facts about it change it."""
+        self.limit = self.queue.quota()
 
     def measure(self, capacity: Resource) -> None:
         """Work out what limits it and what its share is a share of; its parent comes first."""
@@ -363,18 +362,10 @@ class QueueView:
         return (rank, -self.priority, -self.waiting, self.queue.path)
 
     def room_for(self, wanted: Wanted) -> bool:
-        """Does this queue's own limit leave room; only types it names are limited."""
-        limit, used = self.limit, self.used
-        if limit is None:
-            return True
-        for kind, quantity in wanted:
-            size = limit.get(kind)
-            if size is None:
-                if self.parent is None:
-                    return False
-            elif quantity > size - used.get(kind, 0):
-                return False
-        return True
+        return has_room(self.limit, self.used, wanted, self.parent is None)
+
+    def room(self) -> Resource:
+        return room_left(self.limit, self.used)
 
     def may_start(self, app: "AppView") -> bool:
         if self.is_stateaware and not self.is_next_to_start(app):
@@ -417,15 +408,15 @@ class QueueView:
     def refusing(self, wanted: Wanted) -> "QueueView | None":
         """Return the first of them that has no room, if any."""
         for level in self.limits:
-            if not level.room_for(wanted):
+            if not has_room(level.limit, level.used, wanted, level.parent is None):
                 return level
         return None
 
-    def refusing_claimed(self, wanted: Wanted) -> "QueueView | None":
-        """As `refusing`, for an ask whose room the quotas count as used already."""
-        nothing = tuple((kind, 0) for kind, _ in wanted)
+    def refusing_claimed(self, wanted: Wanted, own: Resource) -> "QueueView | None":
+        """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
         for level in self.limits:
-            if not level.room_for(nothing if level.is_quota else wanted):
+            sizes = level.queue.quota(own) if level.is_quota else level.limit
+            if not has_room(sizes, level.used, wanted, level.parent is None):
                 return level
         return None
 

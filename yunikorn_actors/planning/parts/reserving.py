@@ -251,9 +251,10 @@ class Reserver:
         """Return what refuses an ask with this reservation, if anything does."""
         wanted, leaf = ask.shape.wanted, ask.app.leaf
         if item.claim is not None:
-            return leaf.refusing_claimed(wanted) or refusing_limit(ask.app.limits, wanted)
-        refusing = leaf.refusing_quota if item.required else leaf.refusing
-        return refusing(wanted) or refusing_limit(ask.app.limits, wanted)
+            queue = leaf.refusing_claimed(wanted, item.claim)
+        else:
+            queue = (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
+        return queue or refusing_limit(ask.app.limits, wanted)
 
     def _has_headroom(self, app: AppView, shape: Shape) -> bool:
         refusing = app.leaf.refusing(shape.wanted) or refusing_limit(app.limits, shape.wanted)

@@ -12,6 +12,7 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.reserving import kept_for
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
 from yunikorn_actors.planning.preempt.rules import (
     Order,
@@ -192,5 +193,4 @@ def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation
 
 def claims_of(state: PartitionState, ask: Ask) -> int:
     """Count the repeats that have an earmark already."""
-    key = (ask.spec.application_id, ask.spec.key)
-    return sum(1 for id_ in ask.reserved if state.nodes[id_].reservations[key].claim is not None)
+    return sum(1 for id_ in ask.reserved if kept_for(state, ask, id_).claim is not None)

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import expected, staying
 from yunikorn_actors.domain.proposals import VictimRef
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.reserving import used_up
+from yunikorn_actors.domain.reserving import kept_for, used_up
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Place
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -105,11 +105,8 @@ class Scene:
     def _serve(self, ask: AskView, node_id: str) -> None:
         """An ask about to be placed uses room and gives its promise up, here or elsewhere."""
         kept = used_up(self.state, ask.ask, node_id) if ask.ask.reserved else None
-        if kept is None:
-            return
-        spec = ask.ask.spec
-        claim = self.state.nodes[kept].reservations[spec.application_id, spec.key].claim
-        if claim is not None:
+        claim = None if kept is None else kept_for(self.state, ask.ask, kept).claim
+        if kept is not None and claim is not None:
             self.usage.take(ask.app.leaf.queue, claim)
             discharge(self._owing.setdefault(kept, {}), claim)
             discharge(self._promised_to[ask.app], claim)

@@ -1,0 +1,71 @@
+"""The rules of room, over small numbers that meet often and the ends of int64."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from yunikorn_actors.domain.gates import has_room, room_left, shortfall
+from yunikorn_actors.domain.queue import Queue, QueueSpec
+from yunikorn_actors.domain.resource import INT64_MAX, Resource, charge
+
+KINDS = st.sampled_from(["g", "m", "v"])
+AMOUNTS = st.dictionaries(KINDS, st.integers(0, 5) | st.just(INT64_MAX))
+SIZES = st.none() | AMOUNTS
+
+
+@given(SIZES, AMOUNTS, AMOUNTS, st.booleans())
+def test_there_is_room_exactly_where_nothing_is_short(
+    sizes: Resource | None, used: Resource, wanted: Resource, is_cluster: bool
+) -> None:
+    short = shortfall(sizes, used, wanted.items(), is_cluster)
+    assert has_room(sizes, used, wanted.items(), is_cluster) is not bool(short)
+
+
+@given(SIZES, AMOUNTS, AMOUNTS, st.booleans())
+def test_what_is_short_is_what_has_to_come(
+    sizes: Resource | None, used: Resource, wanted: Resource, is_cluster: bool
+) -> None:
+    short = shortfall(sizes, used, wanted.items(), is_cluster)
+    larger = None if sizes is None else dict(sizes)
+    if larger is not None:
+        charge(larger, short)
+    if INT64_MAX not in short.values():
+        assert has_room(larger, used, wanted.items(), is_cluster)
+    for kind in short:
+        assert larger is not None
+        smaller = larger | {kind: larger[kind] - 1}
+        assert not has_room(smaller, used, wanted.items())
+
+
+@given(SIZES, AMOUNTS, KINDS)
+def test_what_is_left_fits_and_no_more(sizes: Resource | None, used: Resource, kind: str) -> None:
+    left = room_left(sizes, used)
+    assert (kind in left) is (kind in (sizes or {}))
+    if kind in left:
+        assert has_room(sizes, used, [(kind, max(0, left[kind]))])
+        assert not has_room(sizes, used, [(kind, max(0, left[kind]) + 1)])
+
+
+@pytest.mark.parametrize("quantity", [0, -1])
+def test_to_want_nothing_fits_where_more_than_all_is_used(quantity: int) -> None:
+    assert has_room({"v": 1}, {"v": 2}, [("v", quantity)])
+    assert has_room({}, {}, [("v", quantity)], True)
+
+
+def test_the_cluster_has_nothing_of_a_type_that_it_does_not_name() -> None:
+    assert has_room({"m": 1}, {}, [("v", 1)])
+    assert not has_room({"m": 1}, {}, [("v", 1)], True)
+    assert shortfall({"m": 1}, {}, [("v", 1)], True) == {"v": 1}
+
+
+def test_a_quota_is_less_what_is_promised_to_others() -> None:
+    queue = Queue("root", QueueSpec(leaf=True, max={"v": 10, "m": 10}), None)
+    queue.claimed.update(v=4, g=2)
+    assert queue.quota() == {"v": 6, "m": 10}
+    assert queue.quota({"v": 3}) == {"v": 9, "m": 10}
+
+
+def test_without_a_max_there_is_no_quota_whatever_is_promised() -> None:
+    queue = Queue("root", QueueSpec(leaf=True), None)
+    queue.claimed.update(v=4)
+    assert queue.quota() is None
