@@ -246,8 +246,7 @@ class Written:
         self.record(
             f.AllocationCommitted(
                 application_id=app,
-                queue=owner.queue.path,
-                user=owner.spec.user,
+                **owner.charged_to(),
                 key=key,
                 uuid=uuid,
                 node_id=node,
@@ -310,8 +309,7 @@ class Written:
         self.record(
             f.AllocationRecovered(
                 spec=_spec(app, key, parts),
-                queue=owner.queue.path,
-                user=owner.spec.user,
+                **owner.charged_to(),
                 uuid=uuid,
                 node_id=node,
                 created_ns=self.now_ns,
@@ -327,8 +325,7 @@ class Written:
         self.record(
             f.AllocationResized(
                 application_id=app,
-                queue=owner.queue.path,
-                user=owner.spec.user,
+                **owner.charged_to(),
                 key=known.spec.key,
                 uuid=uuid,
                 node_id=known.node_id,
@@ -344,8 +341,7 @@ class Written:
         self.record(
             f.AllocationReleased(
                 application_id=app,
-                queue=owner.queue.path,
-                user=owner.spec.user,
+                **owner.charged_to(),
                 key=known.spec.key,
                 uuid=uuid,
                 node_id=known.node_id,

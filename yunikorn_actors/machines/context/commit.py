@@ -124,9 +124,7 @@ def place(
     turn.record(
         f.AllocationCommitted(
             application_id=app.spec.application_id,
-            queue=app.queue.path,
-            user=app.spec.user,
-            group=app.group,
+            **app.charged_to(),
             key=key,
             uuid=uuid,
             node_id=node_id,

@@ -28,9 +28,7 @@ def remove_allocation(
     turn.record(
         f.AllocationReleased(
             application_id=app.id,
-            queue=app.queue.path,
-            user=app.spec.user,
-            group=app.group,
+            **app.charged_to(),
             key=allocation.spec.key,
             uuid=allocation.uuid,
             node_id=allocation.node_id,

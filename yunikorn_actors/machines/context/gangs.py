@@ -259,9 +259,7 @@ def complete_swap(
     turn.record(
         f.SwapCompleted(
             application_id=app.id,
-            queue=app.queue.path,
-            user=app.spec.user,
-            group=app.group,
+            **app.charged_to(),
             key=swap.key,
             uuid=uuid,
             node_id=swap.node_id,
