@@ -54,6 +54,7 @@ from yunikorn_actors.messages.rm_events import (
     AdminConfigUpdate,
     AllocationsRequested,
     ApplicationsRequested,
+    Capabilities,
     ConfigurationRequested,
     NodesRequested,
     RegistrationRequested,
@@ -158,9 +159,7 @@ class Gateway(ABC):
                 request=request,
                 config=config,
                 callback=address,
-                hears_states=_overrides(callback, "update_container_scheduling_state"),
-                has_predicates=_overrides(callback, "predicates"),
-                has_preemption_predicates=_overrides(callback, "preemption_predicates"),
+                capabilities=_capabilities(callback),
                 extra=extra,
                 reply_to=reply_to,
             )
@@ -464,6 +463,14 @@ def _check_accepted(answer: Message, call: str) -> None:
         raise Refused(answer.reason)
     if not isinstance(answer, Accepted):
         raise NoReply(f"the core answered {type(answer).__name__} to {call}")
+
+
+def _capabilities(callback: si.ResourceManagerCallback) -> Capabilities:
+    return Capabilities(
+        hears_states=_overrides(callback, "update_container_scheduling_state"),
+        has_predicates=_overrides(callback, "predicates"),
+        has_preemption_predicates=_overrides(callback, "preemption_predicates"),
+    )
 
 
 def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:

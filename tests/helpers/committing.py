@@ -7,7 +7,9 @@ from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.partition import Partition, Uuids
 from yunikorn_actors.machines.context.turn import Work
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.planning.audit import contradictions
 
 
@@ -19,13 +21,13 @@ class Driver:
         self.later_ns = later_ns
         self._settings = settings
         self._partition = Partition(
-            written.state.name,
-            rm_id="rm-1",
-            epoch=1,
+            Life(
+                partition=written.state.name,
+                epoch=1,
+                rm_id="rm-1",
+                capabilities=Capabilities(),
+            ),
             commit=None,
-            reports=False,
-            has_predicates=False,
-            has_preemption_predicates=False,
             uuids=Uuids("core"),
             settings=settings,
         )

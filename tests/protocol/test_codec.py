@@ -8,6 +8,7 @@ import pytest
 from drawn import values_of
 from hypothesis import given, settings
 
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import (
@@ -21,6 +22,7 @@ from yunikorn_actors.messages.codec import (
     state_digest,
 )
 from yunikorn_actors.messages.queries import StateDump
+from yunikorn_actors.messages.rm_events import Capabilities, RMRegistration
 from yunikorn_actors.messages.scheduling import ProposalRejected, RunCycle
 
 EXAMPLES = 100
@@ -74,6 +76,22 @@ def test_the_bytes_of_a_delivery_are_these() -> None:
         b"\xa7payload\x82\xa9partition\xad[rm-1]default\xa5epoch\x01"
     )
     assert expected == encode(record_of(delivered(cycle)))
+
+
+@pytest.mark.parametrize("hears", [False, True])
+def test_what_a_callback_can_do_is_read_as_it_was_written_before(hears: bool) -> None:
+    """These were three fields of the message itself."""
+    can = Capabilities(hears_states=hears, has_preemption_predicates=True)
+    message = RMRegistration(
+        rm_id="rm-1", version="", policy_group="", build_info={}, config=None, extra_config={},
+        extra=ExtraConfig(), callback="rm:rm-1#1", capabilities=can, reply_to="reply:1",
+    )  # fmt: skip
+    record = msgpack.unpackb(encode(record_of(delivered(message))))
+    record["payload"] |= record["payload"].pop("capabilities")
+    assert message == read_back(msgpack.packb(record)).message
+    del record["payload"]["has_predicates"]
+    with pytest.raises(msgspec.ValidationError, match="missing required field `capabilities`"):
+        read_back(msgpack.packb(record))
 
 
 def test_a_type_that_is_not_known_is_named() -> None:

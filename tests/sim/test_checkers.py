@@ -17,6 +17,7 @@ from yunikorn_actors.messages.rm_calls import (
 )
 from yunikorn_actors.messages.rm_events import (
     ApplicationsRequested,
+    Capabilities,
     NodesRequested,
     RegistrationRequested,
 )
@@ -39,9 +40,7 @@ class Listening:
             request=si.RegisterResourceManagerRequest(rm_id=RM),
             config=None,
             callback=CALLBACK,
-            hears_states=False,
-            has_predicates=False,
-            has_preemption_predicates=False,
+            capabilities=Capabilities(),
             extra=ExtraConfig(),
             reply_to="reply:1",
         )

@@ -21,6 +21,7 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     VictimRef,
 )
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
@@ -42,24 +43,12 @@ class _Held(NamedTuple):
 
 
 class Asking:
-    def __init__(
-        self,
-        planner: Planner,
-        *,
-        rm_id: str,
-        partition: str,
-        epoch: int,
-        reply_to: str,
-        has_predicates: bool,
-        has_preemption_predicates: bool,
-    ) -> None:
+    def __init__(self, planner: Planner, life: Life, reply_to: str) -> None:
         self._planner = planner
-        self._rm_id = rm_id
-        self._partition = partition
-        self._epoch = epoch
+        self._life = life
         self._reply_to = reply_to
-        self._has_predicates = has_predicates
-        self._has_preemption_predicates = has_preemption_predicates
+        self._has_predicates = life.capabilities.has_predicates
+        self._has_preemption_predicates = life.capabilities.has_preemption_predicates
         planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Held] = {}
         self.dropped = 0
@@ -144,9 +133,9 @@ class Asking:
         self, proposal: Placing | Preempt, key: str, *, allocate: bool
     ) -> p.CheckPredicates:
         return p.CheckPredicates(
-            rm_id=self._rm_id,
-            partition=self._partition,
-            epoch=self._epoch,
+            rm_id=self._life.rm_id,
+            partition=self._life.partition,
+            epoch=self._life.epoch,
             question_id=proposal.proposal_id,
             args=PredicatesArgs(allocation_key=key, node_id=proposal.node_id, allocate=allocate),
             reply_to=self._reply_to,
@@ -154,9 +143,9 @@ class Asking:
 
     def _preemption_question(self, proposal: Preempt, offer: Offer) -> p.CheckPreemptionPredicates:
         return p.CheckPreemptionPredicates(
-            rm_id=self._rm_id,
-            partition=self._partition,
-            epoch=self._epoch,
+            rm_id=self._life.rm_id,
+            partition=self._life.partition,
+            epoch=self._life.epoch,
             question_id=proposal.proposal_id,
             args=PreemptionPredicatesArgs(
                 allocation_key=proposal.beneficiary.key,

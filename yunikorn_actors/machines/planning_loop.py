@@ -16,6 +16,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.explaining import explanation
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
@@ -34,40 +35,25 @@ class PlanningLoop:
         state: PartitionState,
         commit: Commit,
         *,
+        life: Life,
         address: str,
-        timer: str,
-        epoch: int,
-        life: int,
-        rm_id: str,
-        reports: bool,
-        has_predicates: bool,
-        has_preemption_predicates: bool,
         settings: Settings,
     ) -> None:
-        """Plan for one life of a partition; cycles and answers come to `address`."""
+        """Cycles and answers come to `address`."""
         self.planner = Planner(
             state,
-            life,
-            reports=reports,
+            life.number,
+            reports=life.capabilities.hears_states,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
         )
         self.asking: Asking | None = None
-        if has_predicates or has_preemption_predicates:
-            self.asking = Asking(
-                self.planner,
-                rm_id=rm_id,
-                partition=state.name,
-                epoch=epoch,
-                reply_to=address,
-                has_predicates=has_predicates,
-                has_preemption_predicates=has_preemption_predicates,
-            )
+        if life.capabilities.has_predicates or life.capabilities.has_preemption_predicates:
+            self.asking = Asking(self.planner, life, address)
         self._commit = commit
         self._address = address
-        self._timer = timer
-        self._partition = state.name
-        self._epoch = epoch
+        self._partition = life.partition
+        self._epoch = life.epoch
         self._settings = settings
         self._cycle_is_coming = False
         self._due_ns = NEVER_NS
@@ -127,4 +113,5 @@ class PlanningLoop:
             return []
         self._due_ns = due_ns
         due = s.PlanningDue(partition=self._partition, epoch=self._epoch)
-        return [SetTimer(name=self._timer, due_ns=due_ns, message=due)]
+        name = f"planning/{self._partition}#{self._epoch}"
+        return [SetTimer(name=name, due_ns=due_ns, message=due)]

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
@@ -24,33 +25,15 @@ from yunikorn_actors.messages.queries import ExplainRequested
 
 
 class Scheduler:
-    def __init__(
-        self,
-        *,
-        partition: str,
-        epoch: int,
-        life: int,
-        rm_id: str,
-        reports: bool,
-        has_predicates: bool,
-        has_preemption_predicates: bool,
-        settings: Settings,
-    ) -> None:
-        self._address = scheduler_address(partition, epoch, life)
-        self._partition = partition
-        self._epoch = epoch
-        self.replica = PartitionState(partition)
+    def __init__(self, *, life: Life, settings: Settings) -> None:
+        self._partition = life.partition
+        self._epoch = life.epoch
+        self.replica = PartitionState(life.partition)
         self.loop = PlanningLoop(
             self.replica,
             self._commit,
-            address=self._address,
-            timer="planning",
-            epoch=epoch,
             life=life,
-            rm_id=rm_id,
-            reports=reports,
-            has_predicates=has_predicates,
-            has_preemption_predicates=has_preemption_predicates,
+            address=scheduler_address(life.partition, life.epoch, life.number),
             settings=settings,
         )
         self.planner = self.loop.planner

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from yunikorn_actors.messages import events, predicates, queries, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.older import renewed
 
 FORMAT_VERSION = 1
 
@@ -77,7 +78,7 @@ def delivery_of(record: DeliveryRecord) -> Delivery:
         cause=record.cause,
         stimulus=record.stimulus,
         at_ns=record.at_ns,
-        message=msgspec.convert(record.payload, kind),
+        message=msgspec.convert(renewed(record.type, record.payload), kind),
     )
 
 

@@ -22,6 +22,18 @@ from yunikorn_actors.si import (
     UpdateConfigurationRequest,
 )
 
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What the callback of a resource manager can do, beyond what each one must."""
+
+    hears_states: bool = False
+    """Does it take container states? Where not, none are worked out."""
+    has_predicates: bool = False
+    """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
+    has_preemption_predicates: bool = False
+    """Does it want a say in what is preempted for its asks?"""
+
+
 # -- from the gateway to RmProxy
 
 
@@ -31,12 +43,7 @@ class RegistrationRequested(Message, frozen=True, kw_only=True):
     request: RegisterResourceManagerRequest
     config: SchedulerConfig | None
     callback: str
-    hears_states: bool
-    """Does its callback take container states? Where not, none are worked out."""
-    has_predicates: bool
-    """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
-    has_preemption_predicates: bool
-    """Does it want a say in what is preempted for its asks?"""
+    capabilities: Capabilities
     extra: ExtraConfig
     reply_to: str
 
@@ -115,9 +122,7 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     extra: ExtraConfig
     """What the core reads in it."""
     callback: str
-    hears_states: bool
-    has_predicates: bool
-    has_preemption_predicates: bool
+    capabilities: Capabilities
     reply_to: str
 
 

@@ -253,7 +253,7 @@ class Context:
         turn = work.turn(partition)
         refusals: list[Effect] = []
         for proposal in message.proposals:
-            if scheduler_of(proposal.proposal_id) != partition.life:
+            if scheduler_of(proposal.proposal_id) != partition.life.number:
                 # Whoever made it has failed, and nobody waits for its answer.
                 self._estate.stale += 1
                 continue

@@ -22,6 +22,7 @@ from yunikorn_actors.machines.context.partition import Partition, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
@@ -184,7 +185,7 @@ class Estate:
         asked = (Send(to=partition.scheduler, message=it) for it in partition.explaining.values())
         return [
             StopMachine(address=message.address),
-            *_start_scheduler(self.registry.managers[partition.rm_id], partition),
+            *_start_scheduler(partition),
             Send(to=partition.scheduler, message=snapshot),
             *self.finish(work),
             *asked,
@@ -235,18 +236,18 @@ class Estate:
         full_name = partition_name(manager.rm_id, name)
         self._epoch += 1
         partition = self.partitions[full_name] = Partition(
-            full_name,
-            rm_id=manager.rm_id,
-            epoch=self._epoch,
+            Life(
+                partition=full_name,
+                epoch=self._epoch,
+                rm_id=manager.rm_id,
+                capabilities=manager.capabilities,
+            ),
             commit=self._commit_own if self._topology == "fused" else None,
-            reports=manager.hears_states,
-            has_predicates=manager.has_predicates,
-            has_preemption_predicates=manager.has_preemption_predicates,
             uuids=self.uuids,
             settings=self.settings,
         )
         manager.partitions.append(full_name)
-        return _start_scheduler(manager, partition)
+        return _start_scheduler(partition)
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
@@ -303,18 +304,10 @@ def _empty(turn: Turn) -> None:
         remove_node(turn, node)
 
 
-def _start_scheduler(manager: ResourceManager, partition: Partition) -> list[Effect]:
+def _start_scheduler(partition: Partition) -> list[Effect]:
     if partition.scheduler is None:
         return []
-    arguments = {
-        "partition": partition.name,
-        "epoch": partition.epoch,
-        "life": partition.life,
-        "rm_id": manager.rm_id,
-        "reports": manager.hears_states,
-        "has_predicates": manager.has_predicates,
-        "has_preemption_predicates": manager.has_preemption_predicates,
-    }
+    arguments = {"life": partition.life}
     return [StartMachine(address=partition.scheduler, kind="scheduler", arguments=arguments)]
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
@@ -38,25 +41,20 @@ class Partition:
 
     def __init__(
         self,
-        name: str,
+        life: Life,
         *,
-        rm_id: str,
-        epoch: int,
         commit: Callable[["Partition", list[Proposal], int], list[Effect]] | None,
-        reports: bool,
-        has_predicates: bool,
-        has_preemption_predicates: bool,
         uuids: Uuids,
         settings: Settings,
     ) -> None:
-        self.name = name
-        self.rm_id = rm_id
-        self.epoch = epoch
-        self.life = 0
-        """How many Schedulers it has had before this one."""
-        self.scheduler = None if commit is not None else scheduler_address(name, epoch)
+        self.life = life
+        """Of who plans for it."""
+        self.name = life.partition
+        self.rm_id = life.rm_id
+        self.epoch = life.epoch
+        self.scheduler = None if commit is not None else scheduler_address(self.name, self.epoch)
         """Address of the Scheduler; None if Context plans by itself."""
-        self.state = PartitionState(name)
+        self.state = PartitionState(self.name)
         self.uuids = uuids
         """All partitions of the core share them."""
         self.loop: PlanningLoop | None = None
@@ -65,19 +63,11 @@ class Partition:
             self.loop = PlanningLoop(
                 self.state,
                 partial(commit, self),
+                life=life,
                 address=CONTEXT,
-                timer=f"planning/{name}#{epoch}",
-                epoch=epoch,
-                life=0,
-                rm_id=rm_id,
-                reports=reports,
-                has_predicates=has_predicates,
-                has_preemption_predicates=has_preemption_predicates,
                 settings=settings,
             )
             self.planner = self.loop.planner
-        self.reports = reports
-        """Whether its resource manager hears of container states."""
         self.explaining: dict[str, ExplainRequested] = {}
         """What its Scheduler was asked, by who waits for the answer."""
         self.awaits_confirmation = False
@@ -88,10 +78,15 @@ class Partition:
         self.last_sequence = 0
         self.last_timer = 0
 
+    @property
+    def hears_states(self) -> bool:
+        """Whether its resource manager is told of container states."""
+        return self.life.capabilities.hears_states
+
     def begin_life(self) -> None:
         """Another Scheduler takes over; messages to the former one are dropped."""
-        self.life += 1
-        self.scheduler = scheduler_address(self.name, self.epoch, self.life)
+        self.life = replace(self.life, number=self.life.number + 1)
+        self.scheduler = scheduler_address(self.name, self.epoch, self.life.number)
 
     def next_serial(self) -> int:
         self.last_serial += 1

@@ -18,13 +18,11 @@ class ResourceManager:
     __slots__ = (
         "build_info",
         "callback",
+        "capabilities",
         "checksum",
         "extra",
         "extra_config",
         "generation",
-        "has_predicates",
-        "has_preemption_predicates",
-        "hears_states",
         "is_held_back",
         "is_paused",
         "partitions",
@@ -42,9 +40,7 @@ class ResourceManager:
         self.extra = message.extra
         self.callback = message.callback
         self.generation = generation
-        self.hears_states = message.hears_states
-        self.has_predicates = message.has_predicates
-        self.has_preemption_predicates = message.has_preemption_predicates
+        self.capabilities = message.capabilities
         self.checksum = ""
         """Of the configuration that is in force."""
         self.partitions: list[str] = []

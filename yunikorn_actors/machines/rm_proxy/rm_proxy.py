@@ -93,9 +93,7 @@ class RmProxy:
             extra_config=dict(request.extra_config),
             extra=message.extra,
             callback=message.callback,
-            hears_states=message.hears_states,
-            has_predicates=message.has_predicates,
-            has_preemption_predicates=message.has_preemption_predicates,
+            capabilities=message.capabilities,
             reply_to=message.reply_to,
         )
         return [Send(to=CONTEXT, message=registration)]
