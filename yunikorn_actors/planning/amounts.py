@@ -11,6 +11,7 @@ from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.reserving import own_claim
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.flights import InFlight, Place
@@ -144,6 +145,29 @@ class Amounts:
             self.serving[key] -= 1
             if not self.serving[key]:
                 del self.serving[key]
+            self.measure_claims(held.leaf)
+
+    def measure_claims(self, leaf: QueueView) -> None:
+        """Room promised to an ask reduces what the quotas leave to others, until it is used.
+
+        A decision in flight that uses a promise counts as used already.
+        """
+        used = list(self._claims_in_use())
+        for level in leaf.lineage[:-1]:
+            level.redeemed = {}
+            for user, claim in used:
+                if level in user.lineage:
+                    charge(level.redeemed, claim)
+            former = level.limit
+            level.read_limit()
+            if level.limit != former:
+                self._wake(level)
+
+    def _claims_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
+        for (ask, node_id), repeats in self.serving.items():
+            claim = own_claim(self.state, ask.ask, node_id)
+            if claim is not None:
+                yield from ((ask.app.leaf, claim) for _ in range(repeats))
 
     def free_node(self, node: NodeView, amount: Resource) -> None:
         """Give room back, unless the node was removed, or replaced by another of the same id."""

@@ -84,7 +84,7 @@ def _queues(planner: Planner) -> Iterator[str]:
 def _gates(planner: Planner) -> Iterator[str]:
     """What is kept so that no try has to work it out must be what the rules say."""
     for path, view in planner.tree.queues.items():
-        sizes = view.queue.quota() if view.is_quota else planner.state.capacity
+        sizes = view.queue.quota(view.redeemed) if view.is_quota else planner.state.capacity
         if view.limit != sizes and not planner.order_is_stale:
             yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
     for app in planner.apps.values():

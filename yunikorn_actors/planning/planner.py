@@ -10,6 +10,7 @@ plan come in this order.
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Placing, Preempt, Proposal
+from yunikorn_actors.domain.reserving import own_claim
 from yunikorn_actors.planning.model.flights import InFlight
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -224,6 +225,9 @@ class Planner(View):
         """Return what refuses the ask, if anything does; only quotas hold back a required node."""
         wanted = ask.shape.wanted
         leaf = ask.app.leaf
+        own = own_claim(self.state, ask.ask, "") if ask.ask.reserved else None
+        if own is not None:
+            return leaf.refusing_claimed(wanted, own) or refusing_limit(ask.app.limits, wanted)
         gate: Gate | None = leaf.refusing(wanted)
         if gate is not None and gate.is_quota:
             return gate
@@ -272,6 +276,7 @@ class Planner(View):
         ask.inflight += 1
         if record.reserved:
             self.serving[ask, node.id] = self.serving.get((ask, node.id), 0) + 1
+            self.measure_claims(leaf)
         self.start(ask.app)
         for limit in ask.app.limits:
             limit.take(ask.app, resource)

@@ -319,7 +319,7 @@ class View(GangView):
         self.reserved_nodes[fact.node_id] = None
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
-        self._measure_claims(fact.application_id)
+        self.measure_claims(self.app_of(fact.application_id).leaf)
         ask = self.ask_of(fact.application_id, fact.key)
         if ask is not None:
             self.tree.follow_reserved(ask)
@@ -331,7 +331,7 @@ class View(GangView):
             del self.reserved_nodes[fact.node_id]
         self.reserving_is_stale = True
         self._settle_reservation(fact.proposal_id)
-        self._measure_claims(fact.application_id)
+        self.measure_claims(self.app_of(fact.application_id).leaf)
         self.wake_applications(self.app_of(fact.application_id))
         self.was_freed = True
         ask = self.ask_of(fact.application_id, fact.key)
@@ -343,14 +343,6 @@ class View(GangView):
             if ask.app.leaf.is_entitled:
                 self._notice(ask)
         self.refresh_node(node)
-
-    def _measure_claims(self, application_id: str) -> None:
-        """Room promised to an ask reduces what the quotas leave to others."""
-        for level in self.app_of(application_id).leaf.limits[:-1]:
-            former = level.limit
-            level.read_limit()
-            if level.limit != former:
-                self._wake(level)
 
     def _settle_reservation(self, proposal_id: int) -> None:
         """Overridden by who makes such proposals."""

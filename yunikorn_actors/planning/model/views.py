@@ -23,7 +23,7 @@ from yunikorn_actors.domain.gates import GateKind, has_room, room_left
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, add
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.model.limits import NO_SERIAL, LimitView
 from yunikorn_actors.planning.model.shape import Shape, Wanted
@@ -242,6 +242,7 @@ class QueueView:
         "priority",
         "queue",
         "ranks",
+        "redeemed",
         "sorts_by_usage",
         "starting",
         "used",
@@ -259,6 +260,8 @@ class QueueView:
         self.fair_max: Resource = {}
         self.denominators: Resource = {}
         self.limit: Resource | None = None
+        self.redeemed: Resource = {}
+        """Promised room that decisions in flight use: it is counted once."""
         self.application_limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that bound how many applications run."""
         self.members: dict[int, AppView] = {}
@@ -295,7 +298,7 @@ class QueueView:
 
     def read_limit(self) -> None:
         """Keep its quota, which is asked for at each try: only facts about it change it."""
-        self.limit = self.queue.quota()
+        self.limit = self.queue.quota(self.redeemed)
 
     def measure(self, capacity: Resource) -> None:
         """Work out what limits it and what its share is a share of; its parent comes first."""
@@ -415,7 +418,7 @@ class QueueView:
     def refusing_claimed(self, wanted: Wanted, own: Resource) -> "QueueView | None":
         """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
         for level in self.limits:
-            sizes = level.queue.quota(own) if level.is_quota else level.limit
+            sizes = level.queue.quota(add(own, level.redeemed)) if level.is_quota else level.limit
             if not has_room(sizes, level.used, wanted, level.parent is None):
                 return level
         return None

@@ -19,7 +19,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.eligibility import check_use
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
-from yunikorn_actors.domain.reserving import WAIT_NS, reservations_max, used_up
+from yunikorn_actors.domain.reserving import WAIT_NS, kept_for, reservations_max, used_up
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.model.best_nodes import BestNodes
 from yunikorn_actors.planning.model.flights import Place
@@ -122,11 +122,18 @@ class Reserver:
         return min(asks[min(asks, key=place_of)], key=rank_of) if asks else None
 
     def _may_go_elsewhere(self, ask: AskView) -> bool:
-        """Whether it may be tried now, and placing it would end a reservation."""
+        """Whether it may be tried now, and placing it would end a reservation.
+
+        What others in its lane are refused for may be the room that was promised to this ask.
+        """
         lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
-        if not ask.open or ask.app.entry is None or lane is None or not lane.is_open:
+        if not ask.open or ask.app.entry is None or lane is None or not self._unused(ask):
             return False
-        return bool(self._unused(ask)) and used_up(self._view.state, ask.ask, "") is not None
+        state = self._view.state
+        kept = used_up(state, ask.ask, "")
+        if kept is None or lane.is_open:
+            return kept is not None
+        return self.gate_of(ask, kept_for(state, ask.ask, kept)) is None
 
     # -- asks that come to have a node kept
 
