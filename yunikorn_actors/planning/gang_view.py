@@ -53,7 +53,7 @@ class GangView(Amounts):
             node = self.nodes.views[fact.node_id]
             self.free_node(node, fact.resource)
             self.unsettle(node)
-        self.gangs.owe(fact.placeholder, app, fact.key)
+            self.gangs.owe(fact.placeholder, app, fact.key)
 
     def on_swap_completed(self, fact: f.SwapCompleted) -> None:
         """The real one is charged before the placeholder is given back: no room opens between."""
