@@ -238,6 +238,14 @@ def test_a_corrupted_core_is_caught(
         lab.simulator.state_dump()
 
 
+def test_a_corrupted_core_that_nobody_asks_for_its_state_is_caught_at_the_next_fact() -> None:
+    lab = _lab()
+    _corrupt_truth(lab)
+    lab.nodes(n9=1)
+    with pytest.raises(InvariantViolation, match="G01: capacity of node n1"):
+        lab.settle()
+
+
 def test_the_view_of_a_scheduler_is_caught_when_it_works() -> None:
     lab = _lab()
     _corrupt_view(lab)

@@ -24,9 +24,9 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import (
     Resource,
     charge,
-    deep_equals,
     describe,
     discharge,
+    equals,
     fits_in,
     pruned,
 )
@@ -49,7 +49,7 @@ def _total(parts: Iterable[Resource]) -> Resource:
 
 
 def _differ(name: str, book: Resource, truth: Resource) -> Iterator[str]:
-    if not deep_equals(pruned(book), pruned(truth)):
+    if not equals(book, truth):
         yield f"{name} is {describe(pruned(book))}, its parts make {describe(pruned(truth))}"
 
 
@@ -91,15 +91,19 @@ def _application_arithmetic(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"pending of {app.id}", app.pending, _total(_pending(app)))
 
 
-def _below(state: PartitionState, queue: Queue) -> Iterator[Application]:
+def _below(state: PartitionState) -> Iterator[tuple[str, Queue, list[Application]]]:
+    """Yield each queue and its path with the applications below it."""
+    below: dict[Queue, list[Application]] = {queue: [] for queue in state.queues.values()}
     for app in state.applications.values():
-        if queue in app.queue.lineage:
-            yield app
+        for queue in app.queue.lineage:
+            if queue in below:
+                below[queue].append(app)
+    for path, queue in state.queues.items():
+        yield path, queue, below[queue]
 
 
 def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
-    for path, queue in state.queues.items():
-        apps = tuple(_below(state, queue))
+    for path, queue, apps in _below(state):
         charged = (part for app in apps for part in (app.allocated, app.placeholders))
         yield from _differ(f"allocated of {path}", queue.allocated, _total(charged))
         pending = (app.pending for app in apps)
@@ -108,8 +112,7 @@ def _queue_arithmetic(state: PartitionState) -> Iterator[str]:
 
 def _preempting(state: PartitionState) -> Iterator[str]:
     """What is on its way out, and what asks will use for which others had to go (G19)."""
-    for path, queue in state.queues.items():
-        apps = tuple(_below(state, queue))
+    for path, queue, apps in _below(state):
         items = tuple(item for app in apps for item in app.allocations.values())
         gone = (a.resource for a in items if a.releasing is _T.PREEMPTED_BY_SCHEDULER)
         yield from _differ(f"preempting of {path}", queue.preempting, _total(gone))
@@ -191,20 +194,16 @@ def _single_place(state: PartitionState) -> Iterator[str]:
 
 
 def _running(state: PartitionState) -> Iterator[str]:
-    for path, queue in state.queues.items():
-        truth = sum(1 for app in _below(state, queue) if app.state in COUNTS_AS_RUNNING)
+    for path, queue, apps in _below(state):
+        truth = sum(app.state in COUNTS_AS_RUNNING for app in apps)
         if queue.running_apps != truth:
             yield f"{path} counts {queue.running_apps} running applications, there are {truth}"
-        holding = [
-            app.serial
-            for app in _below(state, queue)
-            if app.state in COUNTS_BY_HOLDING and app.allocations
-        ]
+        holding = [app.serial for app in apps if app.state in COUNTS_BY_HOLDING and app.allocations]
         if sorted(queue.allocating) != sorted(holding):
             yield f"{path} takes {sorted(queue.allocating)} for allocating, they are {holding}"
         keeping = [
             app.serial
-            for app in _below(state, queue)
+            for app in apps
             if app.state in COUNTS_BY_HOLDING and app.serial not in holding and _is_kept_for(app)
         ]
         if sorted(queue.reserving) != sorted(keeping):

@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a part of the configuration
 
 
 def _amounts(resource: Resource | None) -> dict[str, int]:
-    return {} if resource is None else dict(sorted(saturated(pruned(resource)).items()))
+    return dict(sorted(saturated(pruned(resource)).items())) if resource else {}
 
 
 def _limit(resource: Resource | None) -> dict[str, int]:

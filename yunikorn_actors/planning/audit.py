@@ -13,9 +13,9 @@ from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.resource import (
     Resource,
     charge,
-    deep_equals,
     describe,
     discharge,
+    equals,
     pruned,
 )
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -35,7 +35,7 @@ def contradictions(planner: Planner) -> list[str]:
 
 
 def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
-    if not deep_equals(pruned(kept), pruned(truth)):
+    if not equals(kept, truth):
         yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
 
 

@@ -113,7 +113,7 @@ class Simulator(Gateway):
 
     def step(self) -> bool:
         """Deliver one message; False when every mailbox is empty."""
-        if not self._channels:
+        if self.is_at_rest:
             return False
         channels = list(self._channels)
         heads = [self._channels[channel][0][0] for channel in channels]
@@ -149,6 +149,11 @@ class Simulator(Gateway):
         while (due_ns := self._timers.first_due_ns()) is not None and due_ns <= self.now_ns:
             to, envelope = self._timers.pop()
             self._put((TIMER, to), envelope)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether every mailbox is empty."""
+        return not self._channels
 
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
