@@ -367,7 +367,7 @@ class Outcome:
         return Counter(id_ for id_, _ in told)
 
 
-def labs(seeds: int, **made_with: Any) -> Iterator[Lab]:
-    """One fresh lab for each seed, from 1 on: 0 would be plain first in, first out."""
-    for seed in range(1, seeds + 1):
+def labs(seeds: int | range, **made_with: Any) -> Iterator[Lab]:
+    """One fresh lab for each seed; for so many from 1 on, as 0 is plain first in, first out."""
+    for seed in seeds if isinstance(seeds, range) else range(1, seeds + 1):
         yield Lab(seed=seed, **made_with)

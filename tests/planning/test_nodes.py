@@ -4,6 +4,7 @@ from itertools import permutations
 from random import Random
 
 import pytest
+import ranges
 
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.node import Node
@@ -178,7 +179,7 @@ class Workload:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("steps", [1, 5])
-@pytest.mark.parametrize("seed", range(40))
+@ranges.each("seed", 100, usual=15)
 def test_random_changes_of_a_few_nodes(policy: str, steps: int, seed: int) -> None:
     nodes = Nodes(policy, WEIGHTS)
     workload = Workload(nodes, seed, 9)

@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+import ranges
 from written import APP, Written
 
 from yunikorn_actors.domain.node_order import NODE_ORDERS
@@ -29,7 +30,7 @@ def _decides(written: Written, app: str) -> list[str]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("chosen", POLICIES)
-@pytest.mark.parametrize("seed", range(2))
+@ranges.each("seed", 4, usual=1)
 def test_it_has_the_nodes_that_the_policy_would_give(policy: str, chosen: str, seed: int) -> None:
     own = _cluster(policy, seed)
     own.add(APP, tags={"Node.Sort.Policy": chosen})

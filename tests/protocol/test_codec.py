@@ -5,6 +5,7 @@ from typing import Any
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import msgspec
 import pytest
+import ranges
 from drawn import values_of
 from hypothesis import given, settings
 
@@ -25,8 +26,6 @@ from yunikorn_actors.messages.queries import StateDump
 from yunikorn_actors.messages.rm_events import Capabilities, RMRegistration
 from yunikorn_actors.messages.scheduling import ProposalRejected, RunCycle
 
-EXAMPLES = 100
-
 
 def delivered(message: Message, **fields: Any) -> Delivery:
     given_fields = {
@@ -42,9 +41,10 @@ def read_back(data: bytes) -> Delivery:
     return delivery_of(msgspec.convert(plain, DeliveryRecord))
 
 
+@ranges.examples(40, 400)
 @pytest.mark.parametrize("kind", MESSAGE_TYPES.values(), ids=lambda kind: kind.__name__)
-def test_each_message_comes_back_as_it_was(kind: type[Message]) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
+def test_each_message_comes_back_as_it_was(kind: type[Message], examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(message=values_of(kind))
     def round_trip(message: Message) -> None:
         delivery = delivered(message)

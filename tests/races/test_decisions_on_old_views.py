@@ -3,6 +3,7 @@
 Everything is checked again at the commit, against the truth of that moment.
 """
 
+import ranges
 from support import APP, QUEUE, Lab, ask, facts_of, labs, limited
 
 from yunikorn_actors import si
@@ -10,7 +11,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-SEEDS = 250
+seeded = ranges.seeds(250)
 
 
 class Replaced:
@@ -40,10 +41,11 @@ def _lab(seed: int) -> tuple[Lab, Replaced]:
     return lab, watcher
 
 
-def test_an_ask_is_sent_again_with_another_size() -> None:
+@seeded
+def test_an_ask_is_sent_again_with_another_size(seeds: range) -> None:
     """The commit takes the size of that moment; what is allocated keeps the size it has."""
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, replaced = _lab(seed)
         lab.ask("a", vcore=2)
         lab.ask("a", vcore=5)
@@ -57,9 +59,10 @@ def test_an_ask_is_sent_again_with_another_size() -> None:
     assert met > 0, "vacuous: no ask was sent again while its proposal was on its way"
 
 
-def test_an_ask_grows_beyond_its_node() -> None:
+@seeded
+def test_an_ask_grows_beyond_its_node(seeds: range) -> None:
     lost = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, replaced = _lab(seed)
         lab.ask("a", vcore=2)
         lab.ask("a", vcore=11)
@@ -73,10 +76,11 @@ def test_an_ask_grows_beyond_its_node() -> None:
     assert lost > 0, "vacuous: no proposal was made for the smaller size"
 
 
-def test_repeats_are_asked_away() -> None:
+@seeded
+def test_repeats_are_asked_away(seeds: range) -> None:
     """Fewer allocations are wanted than are on their way."""
     lost = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, replaced = _lab(seed)
         lab.ask("a", max_allocations=4)
         lab.ask("a", max_allocations=1)
@@ -88,10 +92,11 @@ def test_repeats_are_asked_away() -> None:
     assert lost > 0, "vacuous: no repeat was asked away while its proposal was on its way"
 
 
-def test_a_reload_lowers_the_limit() -> None:
+@seeded
+def test_a_reload_lowers_the_limit(seeds: range) -> None:
     """What runs stays, above the limit if need be; nothing new is committed beyond it."""
     lost = 0
-    for lab in labs(SEEDS, config=limited(10)):
+    for lab in labs(seeds, config=limited(10)):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()
@@ -108,9 +113,10 @@ def test_a_reload_lowers_the_limit() -> None:
     assert lost > 0, "vacuous: no proposal was on its way when the limit fell"
 
 
-def test_a_node_shrinks() -> None:
+@seeded
+def test_a_node_shrinks(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()
@@ -127,10 +133,11 @@ def test_a_node_shrinks() -> None:
     assert lost > 0, "vacuous: no proposal was on its way when the node shrank"
 
 
-def test_the_resource_manager_places_it_elsewhere() -> None:
+@seeded
+def test_the_resource_manager_places_it_elsewhere(seeds: range) -> None:
     """A report that the ask runs already beats the proposal for another node."""
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10, n2=10)
         lab.settle()
@@ -150,10 +157,11 @@ def test_the_resource_manager_places_it_elsewhere() -> None:
     assert lost > 0, "vacuous: no report met a proposal"
 
 
-def test_r107_h27_two_asks_for_the_last_room_of_a_queue() -> None:
+@seeded
+def test_r107_h27_two_asks_for_the_last_room_of_a_queue(seeds: range) -> None:
     """An allocation that the resource manager placed takes the room that was proposed."""
     lost = 0
-    for lab in labs(SEEDS, config=limited(3)):
+    for lab in labs(seeds, config=limited(3)):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

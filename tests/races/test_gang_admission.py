@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 import pytest
+import ranges
 from ganging import application, ask_placeholders, placeholders, submit_gang
 from support import Lab, labs
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 
 
 def _config(leaf: str) -> str:
@@ -41,11 +42,12 @@ def _gang(lab: Lab) -> None:
     ask_placeholders(lab, *placeholders(4))
 
 
+@seeded
 @BOUNDS
-def test_a_bound_is_lowered_while_a_gang_is_admitted(bound: Bound) -> None:
+def test_a_bound_is_lowered_while_a_gang_is_admitted(seeds: range, bound: Bound) -> None:
     """All of it is placed or nothing; its placeholders are refused with their admission."""
     lost = 0
-    for lab in labs(SEEDS, config=bound(4)):
+    for lab in labs(seeds, config=bound(4)):
         _gang(lab)
         lab.configure(bound(3))
         lab.settle()
@@ -61,11 +63,12 @@ def test_a_bound_is_lowered_while_a_gang_is_admitted(bound: Bound) -> None:
     assert lost > 0, "vacuous: no admission was on its way"
 
 
+@seeded
 @pytest.mark.parametrize("bound", [_user_limit, _group_limit])
-def test_a_limit_is_raised_while_a_gang_comes(bound: Bound) -> None:
+def test_a_limit_is_raised_while_a_gang_comes(seeds: range, bound: Bound) -> None:
     """A gang that is larger than a quota is refused at once, so that is no bound here."""
     held = 0
-    for lab in labs(SEEDS, config=bound(3)):
+    for lab in labs(seeds, config=bound(3)):
         _gang(lab)
         for _ in range(lab.seed % 12):
             lab.simulator.step()

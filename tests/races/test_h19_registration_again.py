@@ -4,9 +4,10 @@ The second registration is a clean slate. Proposals, timers and callbacks of the
 nowhere: they name an epoch, or a mailbox, that is gone.
 """
 
+import ranges
 from support import APP, Lab, Recorder, labs
 
-SEEDS = 200
+seeded = ranges.seeds(200)
 
 
 def _first_life(lab: Lab) -> Recorder:
@@ -21,9 +22,10 @@ def _first_life(lab: Lab) -> Recorder:
     return lab.rm
 
 
-def test_nothing_of_the_first_life_reaches_the_second() -> None:
+@seeded
+def test_nothing_of_the_first_life_reaches_the_second(seeds: range) -> None:
     stale = silenced = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         first = _first_life(lab)
         lab.register(Recorder())
         lab.settle()
@@ -44,9 +46,10 @@ def test_nothing_of_the_first_life_reaches_the_second() -> None:
     assert silenced > 0, "vacuous: every announcement arrived before the second registration"
 
 
-def test_an_unfinished_proposal_of_the_first_life_charges_nothing() -> None:
+@seeded
+def test_an_unfinished_proposal_of_the_first_life_charges_nothing(seeds: range) -> None:
     stale = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

@@ -7,6 +7,7 @@ its way out, or the first one on its way in, ends well whichever is taken first.
 from collections import Counter
 
 import pytest
+import ranges
 from ganging import (
     GROUP,
     TIMED_OUT,
@@ -30,14 +31,15 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TopologyName
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 
 
+@seeded
 @pytest.mark.parametrize("style", ["Hard", "Soft"])
-def test_h22_the_timer_fires_as_the_last_placeholder_goes(style: str) -> None:
+def test_h22_the_timer_fires_as_the_last_placeholder_goes(seeds: range, style: str) -> None:
     """A stale firing does nothing; nobody is left failing, or resuming, with nothing to wait for."""
     stale = fired = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = gang_lab(expected=2, style=style, seed=seed)
         lab.let_timers_fire(TIMEOUT_S)
         lab.release("ph-1")
@@ -139,11 +141,12 @@ def test_r032_the_time_is_over_before_the_restart(topology: TopologyName) -> Non
     assert lab.leftovers() == {}
 
 
-def test_r032_the_timer_fires_in_the_instant_of_the_first_placeholder() -> None:
+@seeded
+def test_r032_the_timer_fires_in_the_instant_of_the_first_placeholder(seeds: range) -> None:
     """The others are on their way: withdrawn, placed and asked back, or late for that gang."""
     ends: Counter[str] = Counter()
     refused = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = Lab(rm=Manager(), seed=seed)
         lab.nodes(n1=1, n2=1, n3=1)
         submit_gang(lab, 4)

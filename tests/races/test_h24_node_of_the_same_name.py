@@ -4,9 +4,10 @@ A decision names the node by its id, so the next node of that name may serve it.
 to that one in every view, and what the former one held is nowhere.
 """
 
+import ranges
 from support import APP, Lab, labs
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 
 
 def _again(lab: Lab, vcore: int) -> None:
@@ -21,9 +22,10 @@ def _again(lab: Lab, vcore: int) -> None:
     lab.settle()
 
 
-def test_the_next_node_serves_the_decision() -> None:
+@seeded
+def test_the_next_node_serves_the_decision(seeds: range) -> None:
     served = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _again(lab, 8)
         assert [] == lab.waiting()
         kept = len(lab.running())
@@ -36,9 +38,10 @@ def test_the_next_node_serves_the_decision() -> None:
     assert served > 0, "vacuous: no decision for the former node was taken for the next one"
 
 
-def test_the_next_node_is_too_small_for_both() -> None:
+@seeded
+def test_the_next_node_is_too_small_for_both(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _again(lab, 5)
         assert len(lab.running()) + len(lab.waiting()) + len(lab.rm.told("released")) == 2
         lost += lab.races.refusals["NODE_FULL"]

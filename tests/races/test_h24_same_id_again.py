@@ -3,12 +3,13 @@
 The former life may still have a proposal on its way; nothing of it touches the next one.
 """
 
+import ranges
 from support import APP, QUEUE, RM, Lab, Recorder, labs
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.application import ApplicationState
 
-SEEDS = 200
+seeded = ranges.seeds(200)
 
 
 class Resubmitting(Recorder):
@@ -40,9 +41,10 @@ def test_again_from_inside_the_callback() -> None:
         assert lab.running() == ["a"]
 
 
-def test_removed_and_submitted_with_a_proposal_on_its_way() -> None:
+@seeded
+def test_removed_and_submitted_with_a_proposal_on_its_way(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()
@@ -60,13 +62,14 @@ def test_removed_and_submitted_with_a_proposal_on_its_way() -> None:
     assert lost > 0, "vacuous: no proposal of the first life met the second"
 
 
-def test_removed_and_submitted_into_another_queue() -> None:
+@seeded
+def test_removed_and_submitted_into_another_queue(seeds: range) -> None:
     config = (
         "partitions: [{name: default, queues: [{name: root, submitacl: '*', "
         "queues: [{name: default}, {name: other, properties: {application.sort.policy: fair}}]}]}]"
     )
     lost = 0
-    for lab in labs(SEEDS, config=config):
+    for lab in labs(seeds, config=config):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

@@ -6,6 +6,7 @@ The gateway, RmProxy and Context see these calls in one order, so they agree on 
 from collections.abc import Callable
 
 import pytest
+import ranges
 from support import RM, Lab, Recorder, labs
 
 from yunikorn_actors import UnknownResourceManager, si
@@ -13,7 +14,7 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.sim.simulator import Simulator
 
-SEEDS = 100
+seeded = ranges.seeds(100)
 ENDS: dict[str, tuple[Callable[[Simulator], None], str]] = {
     "lost": (lambda core: core.resource_manager_lost(RM), "Paused"),
     "left": (lambda core: core.unregister_resource_manager(RM), "gone"),
@@ -43,10 +44,13 @@ def _delivers(lab: Lab) -> bool:
     return RM in proxy._deliveries
 
 
+@seeded
 @pytest.mark.parametrize(("end", "state"), ENDS.values(), ids=ENDS)
-def test_everybody_sees_one_order(end: Callable[[Simulator], None], state: str) -> None:
+def test_everybody_sees_one_order(
+    seeds: range, end: Callable[[Simulator], None], state: str
+) -> None:
     ended = kept = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         former = Ending(lambda lab=lab: end(lab.simulator))  # type: ignore[misc]
         lab.register(former)
         lab.simulator.settle()

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+import ranges
 from support import APP, RM, Lab, report
 from watching import Kept
 
@@ -11,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.settings import SECOND
 
-SEEDS = 120
+seeded = ranges.seeds(120)
 OLD = {si.TAG_CREATION_TIME: "1"}
 LIMITS = {
     "of a queue": "maxapplications: 1",
@@ -52,11 +53,12 @@ def is_reserving(lab: Lab) -> bool:
     return lab.state.reservation_count > 0
 
 
+@seeded
 @of_each
-def test_one_place_for_a_reservation_or_an_allocation(limit: str) -> None:
+def test_one_place_for_a_reservation_or_an_allocation(seeds: range, limit: str) -> None:
     """Both applications are Accepted and ask at once: one of them gets the place, for good."""
     won = Counter[bool]()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = lab_of(seed, limit)
         lab.ask("large", vcore=8, tags=OLD)
         for _ in range(seed % 9):
@@ -83,12 +85,15 @@ COMES: dict[str, Callable[[Lab, str], None]] = {
 }
 
 
+@seeded
 @of_each
 @pytest.mark.parametrize("comes", COMES)
-def test_the_place_goes_while_the_reservation_is_on_its_way(comes: str, limit: str) -> None:
+def test_the_place_goes_while_the_reservation_is_on_its_way(
+    seeds: range, comes: str, limit: str
+) -> None:
     """It is refused, or ends after an hour; either way the node is free for others then."""
     refused = given_up = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         is_reload = comes == "reload"
         lab, kept = lab_of(
             seed, limit.replace("applications: 1", "applications: 2") if is_reload else limit

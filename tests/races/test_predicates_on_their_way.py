@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+import ranges
 from confirming import Confirming, confirming_lab, policy
 from support import APP, Lab, Recorder, ask, labs
 
 from yunikorn_actors import si
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 
 
 class Fickle(Recorder):
@@ -43,9 +44,10 @@ def _asking(seed: int, rm: Recorder) -> Lab:
     return lab
 
 
-def test_the_ask_is_withdrawn_while_its_question_is_out() -> None:
+@seeded
+def test_the_ask_is_withdrawn_while_its_question_is_out(seeds: range) -> None:
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = _asking(seed, Willing())
         lab.ask("a", "b")
         lab.withdraw("a")
@@ -57,9 +59,10 @@ def test_the_ask_is_withdrawn_while_its_question_is_out() -> None:
     assert met > 0, "vacuous: no yes ever came for an ask that was gone"
 
 
-def test_the_node_leaves_while_the_question_about_it_is_out() -> None:
+@seeded
+def test_the_node_leaves_while_the_question_about_it_is_out(seeds: range) -> None:
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = _asking(seed, Willing())
         lab.ask("a", vcore=2)
         lab.decommission("n1")
@@ -72,9 +75,10 @@ def test_the_node_leaves_while_the_question_about_it_is_out() -> None:
     assert met > 0, "vacuous: no yes ever came for a node that was gone"
 
 
-def test_a_fickle_resource_manager_and_everything_at_once() -> None:
+@seeded
+def test_a_fickle_resource_manager_and_everything_at_once(seeds: range) -> None:
     answers: Counter[bool] = Counter()
-    for lab in labs(SEEDS, rm=Fickle()):
+    for lab in labs(seeds, rm=Fickle()):
         rm = Fickle()
         lab.register(rm)
         lab.submit(APP, "other")
@@ -91,13 +95,14 @@ def test_a_fickle_resource_manager_and_everything_at_once() -> None:
         assert set(lab.running()) | set(lab.waiting()) <= {"a", "b", "c", "d"}
         answers.update(rm.answers)
         assert lab.leftovers() == {}
-    assert min(answers[True], answers[False]) > SEEDS, "vacuous: it was hardly asked"
+    assert min(answers[True], answers[False]) > len(seeds), "vacuous: it was hardly asked"
 
 
-def test_registered_again_while_questions_are_out() -> None:
+@seeded
+def test_registered_again_while_questions_are_out(seeds: range) -> None:
     """Answers of the former life reach nobody, and the new one starts with nothing in flight."""
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = _asking(seed, Willing())
         lab.ask("a", "b")
         lab.register(Willing())

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import pytest
+import ranges
 from ganging import (
     PREEMPTED,
     Firings,
@@ -31,7 +32,7 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TopologyName
 
 Preemptor: TypeAlias = Callable[[Lab, int], None]
-SEEDS = 150
+seeded = ranges.seeds(150)
 STEPS = 30
 TAKER = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}, "
@@ -118,11 +119,12 @@ def test_r010_r014_a_victim_is_not_swapped(topology: TopologyName, preempt: Pree
     assert lab.leftovers() == {}
 
 
-def test_r014_r015_a_swap_and_a_preemption_at_once() -> None:
+@seeded
+def test_r014_r015_a_swap_and_a_preemption_at_once(seeds: range) -> None:
     """Both asks come together; the placeholder serves one of them, the other decision is refused."""
     ends: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = gang_lab(vcore=10, spare=3, seed=seed)
         if seed % 2:
             ask_members(lab, "real", vcore=3)
@@ -145,9 +147,10 @@ def test_r014_r015_a_swap_and_a_preemption_at_once() -> None:
     assert {"PLACEHOLDER_GONE", "VICTIM_GONE"} <= set(refusals), "vacuous: they never met"
 
 
-def test_r016_a_timeout_and_a_preemption_at_once() -> None:
+@seeded
+def test_r016_a_timeout_and_a_preemption_at_once(seeds: range) -> None:
     ends: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         firings = Firings()
         lab = gang_lab(vcore=10, spare=0, seed=seed, checkers=(firings,))
         preempt_for_daemon(lab, 10)
@@ -163,9 +166,10 @@ def test_r016_a_timeout_and_a_preemption_at_once() -> None:
     assert {"TIMEOUT", "PREEMPTED_BY_SCHEDULER"} == set(ends), "vacuous: one of them always won"
 
 
-def test_r016_a_timeout_and_a_swap_at_once() -> None:
+@seeded
+def test_r016_a_timeout_and_a_swap_at_once(seeds: range) -> None:
     ends: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         firings = Firings()
         lab = gang_lab(seed=seed, checkers=(firings,))
         ask_members(lab, "real")

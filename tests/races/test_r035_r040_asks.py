@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import ranges
 from ganging import states, told, topologies
 from support import APP, Lab, facts_of, labs
 
@@ -12,7 +13,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 OLD = {si.TAG_CREATION_TIME: "1700000000"}
 OLDER = {si.TAG_CREATION_TIME: "1600000000"}
 
@@ -32,10 +33,11 @@ class Removals:
                 self.in_flight.extend(self.lab.keys_in_flight())
 
 
-def test_r035_a_decision_on_its_way_is_no_idleness() -> None:
+@seeded
+def test_r035_a_decision_on_its_way_is_no_idleness(seeds: range) -> None:
     """The only other ask goes while the last one is decided and not committed."""
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         removals = Removals()
         lab = removals.lab = Lab(seed=seed, checkers=(removals,))
         lab.nodes(n1=1)
@@ -69,10 +71,11 @@ def _reserved(seed: int) -> Lab:
     return lab
 
 
-def test_r037_a_reserved_ask_is_cancelled_while_it_is_allocated() -> None:
+@seeded
+def test_r037_a_reserved_ask_is_cancelled_while_it_is_allocated(seeds: range) -> None:
     """Its own reservation goes, once, and the other one stays."""
     allocated = cancelled = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = _reserved(seed)
         lab.release("on n1", app="other")
         lab.withdraw("one")

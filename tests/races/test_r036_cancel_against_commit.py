@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import pytest
+import ranges
 from msgspec.structs import replace
 from support import APP, PARTITION, Lab, facts_of
 
@@ -24,7 +25,7 @@ from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import ProposalRejected
 from yunikorn_actors.sim.simulator import Simulator
 
-SEEDS = 2_000
+seeded = ranges.seeds(2_000, usual=300)
 SEEDS_FOR_A_BUG = 200
 
 
@@ -73,9 +74,10 @@ def cancel_one_of_three(lab: Lab) -> None:
     lab.settle()
 
 
-def test_whichever_is_first_wins() -> None:
+@seeded
+def test_whichever_is_first_wins(seeds: range) -> None:
     overtaken = refused = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         watcher = CancelledInFlight()
         lab = Lab(seed=seed, checkers=(watcher,))
         cancel_one_of_three(lab)

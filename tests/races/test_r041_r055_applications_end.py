@@ -5,6 +5,7 @@ queue of its path.
 """
 
 import pytest
+import ranges
 from ganging import (
     PREEMPTED,
     STOPPED,
@@ -26,7 +27,7 @@ from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TopologyName
 
-SEEDS = 100
+seeded = ranges.seeds(100)
 COMPLETING_S = 30
 ONE_BELOW_PARENT = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: parent, "
@@ -39,13 +40,15 @@ BY_NAMESPACE = (
 )
 
 
+@seeded
 @pytest.mark.parametrize("type_", [STOPPED, TIMED_OUT, PREEMPTED])
 def test_r041_r042_the_last_release_meets_the_completing_timer(
+    seeds: range,
     type_: si.TerminationType,
 ) -> None:
     """A release takes it out of every book in one fact, in whichever state it arrives."""
     asked_back = before = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = gang_lab(2, seed=seed)
         ask_members(lab, "real")
         lab.settle()
@@ -105,10 +108,11 @@ def test_r048_r049_those_that_have_ended_are_known_for_a_while(topology: Topolog
     assert "Expired" == states(lab)[-1]
 
 
-def test_r052_one_that_ends_before_it_ran_stops_counting() -> None:
+@seeded
+def test_r052_one_that_ends_before_it_ran_stops_counting(seeds: range) -> None:
     """Its only work is released as it starts; the next one may start then."""
     released = withdrawn = 0
-    for lab in labs(SEEDS, config=ONE_BELOW_PARENT):
+    for lab in labs(seeds, config=ONE_BELOW_PARENT):
         lab.nodes(n1=10)
         lab.submit(APP, queue="root.parent.one")
         lab.submit("next", queue="root.parent.two")
@@ -179,10 +183,11 @@ def test_r054_everything_is_released_of_one_that_never_had_anything(
     assert lab.leftovers() == {}
 
 
-def test_r055_its_work_is_deleted_before_it_is_accepted() -> None:
+@seeded
+def test_r055_its_work_is_deleted_before_it_is_accepted(seeds: range) -> None:
     """The release finds nothing; an application without asks stays New and can be removed."""
     unheard = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         unheard += not lab.rm.told("application")
         lab.release("k")
@@ -193,7 +198,7 @@ def test_r055_its_work_is_deleted_before_it_is_accepted() -> None:
         lab.settle()
         assert {} == lab.state.applications
         assert lab.leftovers() == {}
-    assert SEEDS == unheard, "vacuous: it had been accepted"
+    assert len(seeds) == unheard, "vacuous: it had been accepted"
 
 
 @topologies

@@ -5,6 +5,7 @@ swap is committed, or while the confirmation is awaited.
 """
 
 import pytest
+import ranges
 from ganging import (
     PREEMPTED,
     REPLACED,
@@ -28,7 +29,7 @@ from support import Lab, report, settled
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TopologyName
 
-SEEDS = 150
+seeded = ranges.seeds(150)
 FOREIGN = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
 
 
@@ -113,10 +114,11 @@ def test_r060_the_node_leaves_with_the_confirmation_on_its_way(
         assert lab.leftovers() == {}
 
 
-def test_r019_the_target_is_filled_while_the_swap_is_proposed() -> None:
+@seeded
+def test_r019_the_target_is_filled_while_the_swap_is_proposed(seeds: range) -> None:
     """Foreign work takes the room; the commit refuses, and no placeholder is asked back."""
     refused = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = gang_lab(1, ("real", "n1"), seed=seed)
         ask_members(lab, "real")
         lab.report(report("f", "n2", 10, app="", allocation_tags=FOREIGN))
@@ -137,11 +139,12 @@ def test_r019_the_target_is_filled_while_the_swap_is_proposed() -> None:
     assert refused > 0, "vacuous: the target was never filled behind the scheduler's back"
 
 
+@seeded
 @pytest.mark.parametrize("target", [False, True], ids=["its own node", "the other node"])
-def test_r034_a_node_leaves_while_the_swap_is_proposed(target: bool) -> None:
+def test_r034_a_node_leaves_while_the_swap_is_proposed(seeds: range, target: bool) -> None:
     """Refused, or called off: the member finds the node that is left."""
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = gang_lab(1, *([("real", "n1")] if target else []), seed=seed)
         ask_members(lab, "real")
         lab.decommission("n2" if target else "n1")

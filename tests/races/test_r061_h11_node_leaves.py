@@ -4,11 +4,12 @@ It is first out of scheduling, then empty, then gone, all in one step; what was 
 refused and decided again, and nothing of it stays in any book.
 """
 
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors import si
 
-SEEDS = 250
+seeded = ranges.seeds(250)
 
 
 def _ask_and_decommission(lab: Lab) -> None:
@@ -20,9 +21,10 @@ def _ask_and_decommission(lab: Lab) -> None:
     lab.settle()
 
 
-def test_nothing_leaks() -> None:
+@seeded
+def test_nothing_leaks(seeds: range) -> None:
     lost = released = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _ask_and_decommission(lab)
         ended = [key for key, _ in lab.rm.told("released")]
         assert sorted({"a", "b", "c", "d"} - set(ended)) == lab.running()
@@ -36,9 +38,10 @@ def test_nothing_leaks() -> None:
     assert released > 0, "vacuous: the node never held anything"
 
 
-def test_the_same_id_comes_back() -> None:
+@seeded
+def test_the_same_id_comes_back(seeds: range) -> None:
     """A proposal for the first node of that name may serve the second one, if it has room."""
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

@@ -6,12 +6,13 @@ The node, the ask or the application goes; no reservation outlives it, and the c
 from collections.abc import Callable
 
 import pytest
+import ranges
 from support import APP, Lab
 from watching import Kept
 
 from yunikorn_actors import si
 
-SEEDS = 120
+seeded = ranges.seeds(120)
 OLD = {si.TAG_CREATION_TIME: "1"}
 LEAVES: dict[str, Callable[[Lab], None]] = {
     "node": lambda lab: lab.decommission("n1"),
@@ -21,10 +22,11 @@ LEAVES: dict[str, Callable[[Lab], None]] = {
 }
 
 
+@seeded
 @pytest.mark.parametrize("leaves", LEAVES.values(), ids=LEAVES)
-def test_nothing_is_reserved_for_what_has_left(leaves: Callable[[Lab], None]) -> None:
+def test_nothing_is_reserved_for_what_has_left(seeds: range, leaves: Callable[[Lab], None]) -> None:
     refused = dropped = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         kept = Kept()
         lab = Lab(seed=seed, checkers=(kept,))
         lab.nodes(n1=4, spare=3)

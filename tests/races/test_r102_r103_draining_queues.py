@@ -4,17 +4,19 @@ It drains: what it has runs on, nothing new comes in, and it goes when it has be
 while. If it is described again before that it is active again, whatever its cleaner had in mind.
 """
 
+import ranges
 from support import APP, CONFIG, Lab
 from watching import Cleaner
 
 BOTH = CONFIG.replace("{name: default}", "{name: default}, {name: q}")
 CLEANING_S = 10
-SEEDS = 100
+seeded = ranges.seeds(100)
 
 
-def test_r102_removed_and_described_again_while_the_cleaner_comes() -> None:
+@seeded
+def test_r102_removed_and_described_again_while_the_cleaner_comes(seeds: range) -> None:
     removed = stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         cleaner = Cleaner()
         lab = Lab(seed=seed, config=BOTH, checkers=(cleaner,))
         lab.configure(CONFIG)
@@ -37,10 +39,11 @@ def test_r102_removed_and_described_again_while_the_cleaner_comes() -> None:
     assert stale > 0, "vacuous: the new configuration never came first"
 
 
-def test_r103_nothing_new_gets_into_a_draining_queue() -> None:
+@seeded
+def test_r103_nothing_new_gets_into_a_draining_queue(seeds: range) -> None:
     """What it has is scheduled to the end, and then it goes."""
     drained = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         cleaner = Cleaner()
         lab = Lab(seed=seed, config=BOTH, checkers=(cleaner,))
         lab.submit(APP, queue="root.q")
@@ -62,13 +65,14 @@ def test_r103_nothing_new_gets_into_a_draining_queue() -> None:
         assert ["root", "root.default"] == list(lab.state.queues)
         assert 1 == cleaner.removed
         assert lab.leftovers() == {}
-    assert SEEDS == drained
+    assert len(seeds) == drained
 
 
-def test_r103_an_application_races_with_the_end_of_its_queue() -> None:
+@seeded
+def test_r103_an_application_races_with_the_end_of_its_queue(seeds: range) -> None:
     """The last one leaves, its cleaner comes, and another asks for the queue by name."""
     removed = stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         cleaner = Cleaner()
         lab = Lab(seed=seed, config=BOTH, checkers=(cleaner,))
         lab.submit(APP, queue="root.q")

@@ -4,6 +4,7 @@ Making the queue and adding the application are one step, so an application is n
 is gone, whoever comes first.
 """
 
+import ranges
 from support import APP, Lab
 from watching import Cleaner
 
@@ -16,12 +17,13 @@ CONFIG = (
     "queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
 )
 CLEANING_S = 10
-SEEDS = 100
+seeded = ranges.seeds(100)
 
 
-def test_r110_an_application_comes_with_the_cleaner() -> None:
+@seeded
+def test_r110_an_application_comes_with_the_cleaner(seeds: range) -> None:
     removed = stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         cleaner = Cleaner()
         lab = Lab(seed=seed, config=CONFIG, checkers=(cleaner,))
         lab.submit(APP, queue="root.team.leaf")
@@ -44,10 +46,11 @@ def test_r110_an_application_comes_with_the_cleaner() -> None:
     assert stale > 0, "vacuous: the application never came first"
 
 
-def test_h25_one_leaves_as_another_comes() -> None:
+@seeded
+def test_h25_one_leaves_as_another_comes(seeds: range) -> None:
     """The second firing for the same queue is that of another emptiness."""
     stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         cleaner = Cleaner()
         lab = Lab(seed=seed, config=CONFIG, checkers=(cleaner,))
         lab.submit(APP, queue="root.team.leaf")

@@ -3,6 +3,7 @@
 Reloads race with decisions on their way; the ledgers are checked after every message.
 """
 
+import ranges
 from support import APP, QUEUE, RM, Lab, facts_of, labs
 
 from yunikorn_actors import si
@@ -10,7 +11,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-SEEDS = 80
+seeded = ranges.seeds(80)
 
 
 def config(*limits: str, leaf: str = "name: default", more: str = "") -> str:
@@ -55,9 +56,10 @@ def used(lab: Lab, group: str) -> int:
     return lab.state.groups[group]["root.default"].amounts.get("vcore", 0)
 
 
-def test_r118_the_group_of_an_application_is_decided_once() -> None:
+@seeded
+def test_r118_the_group_of_an_application_is_decided_once(seeds: range) -> None:
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, reloads = with_groups(seed, config(limit("groups: [g1]", 9)), "g2", "g1")
         lab.ask("a", "b", vcore=2)
         lab.settle()
@@ -72,10 +74,11 @@ def test_r118_the_group_of_an_application_is_decided_once() -> None:
     assert met > 0, "vacuous: no decision was on its way during a reload"
 
 
-def test_r119_a_limit_outlives_what_it_limits() -> None:
+@seeded
+def test_r119_a_limit_outlives_what_it_limits(seeds: range) -> None:
     """Usage falls to nothing and the limits are applied again: they hold as before."""
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         text = config(limit("groups: [g1]", 2))
         lab, reloads = with_groups(seed, text, "g1")
         lab.ask("a", vcore=2)
@@ -91,10 +94,11 @@ def test_r119_a_limit_outlives_what_it_limits() -> None:
     assert met > 0, "vacuous: no decision was on its way during a reload"
 
 
-def test_r121_what_users_had_in_a_dynamic_queue_goes_with_it() -> None:
+@seeded
+def test_r121_what_users_had_in_a_dynamic_queue_goes_with_it(seeds: range) -> None:
     rules = "placementrules: [{name: user, create: true}], "
     on_their_way = 0
-    for lab in labs(SEEDS, config=config(more=rules)):
+    for lab in labs(seeds, config=config(more=rules)):
         lab.nodes(n1=10)
         lab.submit(APP, user="ann")
         lab.settle()
@@ -108,9 +112,10 @@ def test_r121_what_users_had_in_a_dynamic_queue_goes_with_it() -> None:
     assert on_their_way > 0, "vacuous: nothing was on its way when the application went"
 
 
-def test_r122_a_group_whose_limit_is_removed_counts_nobody() -> None:
+@seeded
+def test_r122_a_group_whose_limit_is_removed_counts_nobody(seeds: range) -> None:
     met = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, reloads = with_groups(seed, config(limit("groups: [g1]", 9)), "g1")
         lab.ask("a", vcore=2)
         lab.settle()
@@ -125,12 +130,13 @@ def test_r122_a_group_whose_limit_is_removed_counts_nobody() -> None:
     assert met > 0, "vacuous: no decision was on its way during a reload"
 
 
-def test_r122_a_group_that_is_limited_elsewhere_counts_there_alone() -> None:
+@seeded
+def test_r122_a_group_that_is_limited_elsewhere_counts_there_alone(seeds: range) -> None:
     """Both queues lead to the root, where the group has one book: what left it is struck there."""
     met = 0
     named = limit("groups: [g1]", 9)
     text = config(named).replace("]}]}]}]", f"]}}, {{name: second, limits: [{named}]}}]}}]}}]")
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, reloads = with_groups(seed, text, "g1")
         ugi = si.UserGroupInformation(user="ann", groups=("g1",))
         new = si.AddApplicationRequest(application_id="o", queue_name="root.second", ugi=ugi)
@@ -149,10 +155,11 @@ def test_r122_a_group_that_is_limited_elsewhere_counts_there_alone() -> None:
     assert met > 0, "vacuous: no decision was on its way during a reload"
 
 
-def test_r123_a_wildcard_limit_on_the_root_is_for_each_user() -> None:
+@seeded
+def test_r123_a_wildcard_limit_on_the_root_is_for_each_user(seeds: range) -> None:
     everybody = limit("users: ['*']", 2)
     text = config().replace("{name: root, ", f"{{name: root, limits: [{everybody}], ")
-    for lab in labs(SEEDS, config=text):
+    for lab in labs(seeds, config=text):
         lab.nodes(n1=10)
         lab.submit(APP, user="ann")
         lab.submit("other", user="bob")
@@ -171,9 +178,10 @@ def test_r123_a_wildcard_limit_on_the_root_is_for_each_user() -> None:
         assert [key[0] for key in lab.waiting()] == ["b"], "what one gave back the other one left"
 
 
-def test_r124_a_limit_that_falls_refuses_before_anything_is_charged() -> None:
+@seeded
+def test_r124_a_limit_that_falls_refuses_before_anything_is_charged(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS, config=config(limit("users: [bob]", 9))):
+    for lab in labs(seeds, config=config(limit("users: [bob]", 9))):
         lab.nodes(n1=10)
         lab.submit(APP)
         lab.settle()

@@ -1,8 +1,9 @@
 """R-126, G26: requests about one object take effect in the order in which they were sent."""
 
+import ranges
 from support import APP, Lab, labs
 
-SEEDS = 200
+seeded = ranges.seeds(200)
 
 
 def _ready(lab: Lab) -> Lab:
@@ -12,9 +13,10 @@ def _ready(lab: Lab) -> Lab:
     return lab
 
 
-def test_ask_then_withdraw() -> None:
+@seeded
+def test_ask_then_withdraw(seeds: range) -> None:
     before = after = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _ready(lab).ask("k")
         lab.withdraw("k")
         lab.settle()
@@ -26,10 +28,11 @@ def test_ask_then_withdraw() -> None:
     assert after > 0, "vacuous: the withdrawal never came after the commit"
 
 
-def test_ask_withdraw_and_ask_again() -> None:
+@seeded
+def test_ask_withdraw_and_ask_again(seeds: range) -> None:
     """The proposal for the first ask does not serve the second, which has its own size."""
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _ready(lab).ask("k", vcore=1)
         lab.withdraw("k")
         lab.ask("k", vcore=4)
@@ -40,8 +43,9 @@ def test_ask_withdraw_and_ask_again() -> None:
     assert lost > 0, "vacuous: no proposal for the first ask met the second"
 
 
-def test_ask_then_release_then_ask_again_within_one_request_each() -> None:
-    for lab in labs(SEEDS):
+@seeded
+def test_ask_then_release_then_ask_again_within_one_request_each(seeds: range) -> None:
+    for lab in labs(seeds):
         _ready(lab)
         for _ in range(3):
             lab.ask("k")
@@ -51,9 +55,10 @@ def test_ask_then_release_then_ask_again_within_one_request_each() -> None:
         assert lab.running() == ["j", "k"]
 
 
-def test_remove_then_submit() -> None:
+@seeded
+def test_remove_then_submit(seeds: range) -> None:
     """In this order the application lives; with both in one request the removal is the last."""
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _ready(lab).ask("k")
         lab.remove(APP)
         lab.submit(APP)
@@ -62,9 +67,10 @@ def test_remove_then_submit() -> None:
         assert (lab.running(), lab.waiting()) == ([], [])
 
 
-def test_create_then_decommission() -> None:
+@seeded
+def test_create_then_decommission(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.ask("k")
         lab.settle()

@@ -4,17 +4,19 @@ So a resource manager need not wait for one answer before it says what rests on 
 at work all the while.
 """
 
+import ranges
 from support import APP, CONFIG, labs, report
 
 from yunikorn_actors import si
 
 WITH_Q = CONFIG.replace("{name: default}", "{name: default}, {name: q}")
-SEEDS = 80
+seeded = ranges.seeds(80)
 
 
-def test_a_node_and_what_runs_on_it() -> None:
+@seeded
+def test_a_node_and_what_runs_on_it(seeds: range) -> None:
     waited = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.ask("a", vcore=9)
         lab.nodes(n1=10)
@@ -27,13 +29,14 @@ def test_a_node_and_what_runs_on_it() -> None:
         available = lab.state.nodes["n1"].available["vcore"]
         assert (6 if lab.waiting() else -3) == available
         assert lab.leftovers() == {}
-    assert SEEDS == waited, "vacuous: the node had been handled before the report was sent"
+    assert len(seeds) == waited, "vacuous: the node had been handled before the report was sent"
 
 
-def test_a_node_leaves_and_its_work_is_released() -> None:
+@seeded
+def test_a_node_leaves_and_its_work_is_released(seeds: range) -> None:
     """The release finds nothing more to do, in whatever state the allocation was."""
     lost = ended = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

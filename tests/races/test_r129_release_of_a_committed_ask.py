@@ -3,15 +3,17 @@
 It does not know yet, so it can only name the ask. The allocation is released, and told once.
 """
 
+import ranges
 from support import APP, labs
 
-SEEDS = 200
+seeded = ranges.seeds(200)
 
 
-def test_the_allocation_goes_and_is_told_once() -> None:
+@seeded
+def test_the_allocation_goes_and_is_told_once(seeds: range) -> None:
     """The release is on its way while the announcement is."""
     crossed = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

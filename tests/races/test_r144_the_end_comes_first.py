@@ -3,17 +3,19 @@
 Decisions, timers, announcements, and the configuration of a group that it was in.
 """
 
+import ranges
 from support import APP, CONFIG, RM, labs
 
 from yunikorn_actors import si
 
-SEEDS = 80
+seeded = ranges.seeds(80)
 OTHER = CONFIG.replace("{name: default}", "{name: default}, {name: q}")
 
 
-def test_nothing_happens_after_the_end() -> None:
+@seeded
+def test_nothing_happens_after_the_end(seeds: range) -> None:
     silenced = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP, "app-2")
         lab.nodes(n1=10)
         lab.ask("a")
@@ -34,9 +36,10 @@ def test_nothing_happens_after_the_end() -> None:
     assert silenced > 0, "vacuous: everything had been announced before the end"
 
 
-def test_a_configuration_of_the_group_comes_too_late() -> None:
+@seeded
+def test_a_configuration_of_the_group_comes_too_late(seeds: range) -> None:
     """The other member goes on under it; the one that has left does not come back."""
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         other = si.RegisterResourceManagerRequest(rm_id="rm-2", config=CONFIG)
         lab.simulator.register_resource_manager(other, si.ResourceManagerCallback())
         lab.submit(APP)

@@ -4,6 +4,7 @@ On threads the clock stands and moves with `advance`. One file for each kind of 
 clock as well.
 """
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from probes import wait_until
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope, Message
-from yunikorn_actors.scenario.document import read_scenario
+from yunikorn_actors.scenario.document import Scenario, read_scenario
 from yunikorn_actors.scenario.drivers import ThreadsDriver
-from yunikorn_actors.scenario.runner import RunOptions, run_file, steps_of
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
 from yunikorn_actors.scenario.stage import Stage
 
 HERE = Path(__file__).parent
@@ -28,17 +29,22 @@ def test_there_are_files() -> None:
     assert {"basic", "nodes"} <= {file.parent.name for file in FILES}
 
 
-@files
+@cache
+def read(file: Path) -> Scenario:
+    return read_scenario(file)
+
+
 @topologies
+@files
 def test_every_interleaving_holds(file: Path, topology: TopologyName) -> None:
-    outcome = run_file(file, RunOptions(topology=topology, seeds=SEEDS))
+    outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=SEEDS))
     expected = ((), None, True, len(SEEDS))
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
 
 
 @files
 def test_every_file_holds_on_threads(file: Path) -> None:
-    outcome = run_file(file, RunOptions(driver="threads"))
+    outcome = run_scenario(read(file), RunOptions(driver="threads"))
     expected = ((), None, True, 1)
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
     assert outcome.messages > 0

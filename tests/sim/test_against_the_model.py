@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import ranges
 import yaml
 from differential.runs import judged, kind_of, shrunk
 from differential.scripts import drawn_script, written
@@ -21,7 +22,7 @@ SCRIPTS = 300
 PARTS = 6
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@ranges.each("part", PARTS, usual=2)
 def test_drawn_scripts_in_both_topologies(part: int) -> None:
     checks: Counter[str] = Counter()
     undecided: Counter[str] = Counter()

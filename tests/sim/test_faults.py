@@ -1,7 +1,7 @@
 """Machines that hold no truth fail at any message, and nothing that counts is different for it.
 
 Runs of the files about gangs that are disturbed; a fault strikes at a message that is drawn from
-the number of the run. `RANDOM_FAULTS` is how many runs; `FAULT_FILES` names further folders.
+the number of the run. `FAULT_FILES` names further folders.
 """
 
 import os
@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import ranges
 from faults import Killer, PlantedFault
 from searching import Draw
 
@@ -18,7 +19,6 @@ from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
-RUNS = int(os.environ.get("RANDOM_FAULTS", "40"))
 pytestmark = pytest.mark.timeout(7200)
 """For a long run."""
 FOLDERS = (
@@ -40,12 +40,13 @@ def run(number: int, killer: Killer, trace: Path | None = None) -> Outcome:
     return run_file(file, options)
 
 
-def test_files_hold_whatever_fails(tmp_path: Path) -> None:
+@ranges.seeds(999, first=0, usual=40)
+def test_files_hold_whatever_fails(tmp_path: Path, seeds: range) -> None:
     """And what was recorded is replayed, though nothing fails there any more."""
     path = tmp_path / "a.trace"
     killed: Counter[str] = Counter()
     faults: list[str] = []
-    for number in range(RUNS):
+    for number in seeds:
         watching = Killer()
         assert run(number, watching).ok
         draw = Draw(number)

@@ -36,8 +36,6 @@ from yunikorn_actors.sim.simulator import Simulator
 
 pytestmark = pytest.mark.timeout(1800)
 """To make a run that failed as short as can be."""
-EXAMPLES = 40
-RUNS = 150
 EVERY = 5
 """Every so many messages of Context, so that the test takes no longer than it must."""
 SEEN = {
@@ -165,11 +163,14 @@ class Imaged:
         )
 
 
-def test_random_workloads() -> None:
+@pytest.mark.parametrize(
+    ("examples", "runs"), [(15, 50), pytest.param(400, 1_500, marks=pytest.mark.slow)]
+)
+def test_random_workloads(examples: int, runs: int) -> None:
     seen: Counter[str] = Counter()
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink),
@@ -187,7 +188,7 @@ def test_random_workloads() -> None:
         seen.update(imaged.seen)
 
     play()
-    for number in range(1, RUNS + 1):
+    for number in range(1, runs + 1):
         run = Run(number, preempts=bool(number % 2))
         imaged = Imaged(EVERY)
         run.lab.simulator._checkers = (*run.lab.simulator._checkers, imaged)

@@ -6,13 +6,13 @@ may take a queue that gives below its guarantee, nor the taker above its own.
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+import ranges
 from confirming import PREEMPTED, Confirming, Victims, confirming_lab, policy
 from msgspec import Struct
 from support import RM, Lab, facts_of
@@ -29,7 +29,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
-CLUSTERS = int(os.environ.get("RANDOM_CLUSTERS", "60"))
+clusters = ranges.seeds(299, first=0, usual=25)
 UNITS = {"vcore": "m", "memory": ""}
 GANGS = 2
 Sizes = dict[str, int]
@@ -395,10 +395,11 @@ def left_of(queue: Queue) -> Sizes:
     return sub(queue.allocated, queue.leaving)
 
 
+@clusters
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
-def test_nobody_is_left_who_could_be_served(topology: TopologyName) -> None:
+def test_nobody_is_left_who_could_be_served(topology: TopologyName, seeds: range) -> None:
     decisions, placeholders = 0, 0
-    for seed in range(CLUSTERS):
+    for seed in seeds:
         fair, victims = Fair(), Victims()
         play = draw(seed, limited=False)
         lab = perform(play, seed % 7, topology, fair, victims)
@@ -408,14 +409,15 @@ def test_nobody_is_left_who_could_be_served(topology: TopologyName) -> None:
         assert len(set(told)) == len(told) <= len(play.asks), f"seed {seed}: one went twice"
         decisions += fair.decisions
         placeholders += fair.placeholders
-    assert decisions > CLUSTERS / 4, "vacuous: hardly anybody preempted"
-    assert placeholders > CLUSTERS / 20, "vacuous: hardly a placeholder had to go"
+    assert decisions > len(seeds) / 4, "vacuous: hardly anybody preempted"
+    assert placeholders > len(seeds) / 20, "vacuous: hardly a placeholder had to go"
 
 
-def test_whoever_was_promised_room_has_it_when_all_are_confirmed_late() -> None:
+@clusters
+def test_whoever_was_promised_room_has_it_when_all_are_confirmed_late(seeds: range) -> None:
     """One big decision after the other, and nobody answers until no more is decided."""
     shared = 0
-    for seed in range(CLUSTERS):
+    for seed in seeds:
         fair = Fair()
         lab = perform(draw(seed, limited=False), seed % 7, "fused", fair, at_once=False)
         assert isinstance(lab.rm, Confirming)
@@ -426,16 +428,17 @@ def test_whoever_was_promised_room_has_it_when_all_are_confirmed_late() -> None:
         promised = [id_ for id_, it in lab.state.nodes.items() if any(it.promised.values())]
         assert [] == promised, f"seed {seed}"
         shared += fair.shared
-    assert shared > CLUSTERS / 20, "vacuous: hardly anybody lived on what others left"
+    assert shared > len(seeds) / 20, "vacuous: hardly anybody lived on what others left"
 
 
-def test_quotas_that_bind_keep_the_guarantees_too() -> None:
+@clusters
+def test_quotas_that_bind_keep_the_guarantees_too(seeds: range) -> None:
     decisions = 0
-    for seed in range(100):
+    for seed in seeds:
         fair = Fair()
         perform(draw(seed, limited=True), seed % 7, "proposing", fair)
         decisions += fair.decisions
-    assert decisions > 20, "vacuous"
+    assert decisions > len(seeds) / 5, "vacuous"
 
 
 def test_the_same_seed_has_the_same_victims() -> None:
@@ -444,6 +447,6 @@ def test_the_same_seed_has_the_same_victims() -> None:
         perform(draw(seed, limited=True), seed, "proposing", victims)
         return victims.keys()
 
-    found = [victims_of(seed) for seed in range(20)]
+    found = [victims_of(seed) for seed in range(8)]
     assert any(found), "vacuous"
-    assert found == [victims_of(seed) for seed in range(20)]
+    assert found == [victims_of(seed) for seed in range(8)]

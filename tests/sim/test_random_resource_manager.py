@@ -5,12 +5,12 @@ time has passed, nothing is left (G29). The same moves lead `proposing` and `fus
 when each is settled before the next.
 """
 
-import os
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+import ranges
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from moves import Move, scripts
@@ -20,10 +20,9 @@ from support import settled
 from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
-RAISED = os.environ.get("RANDOM_RM_EXAMPLES", "")
-EXAMPLES = int(RAISED or 100)
-USUAL = 3
-"""One in which everything that is expected below happens."""
+USUAL = 40
+SAME = 1
+"""A seed with which everything that is expected below happens."""
 LONGEST = 60
 SEEDS = st.integers(0, 2**32 - 1)
 BROKEN_ON_PURPOSE = {"Scheduling errors", "Failed nodes"}
@@ -39,25 +38,26 @@ EXPECTED = {
 pytestmark = pytest.mark.timeout(1800)
 """For a long run, and to make a run that failed as short as can be."""
 
-repeatable = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+in_parts = ranges.examples(USUAL, 1_000)
 
 
-def same(test: Callable[..., None]) -> Callable[..., None]:
+def repeatable(examples: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """The usual run is the same each time; a longer one is there to find what that does not."""
-    return test if RAISED else seed(USUAL)(test)
+    drawn = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    return lambda test: drawn(seed(SAME)(test) if examples == USUAL else test)
 
 
-def test_everything_comes_to_an_end() -> None:
+@in_parts
+def test_everything_comes_to_an_end(examples: int) -> None:
     seen: Counter[str] = Counter()
 
-    @repeatable
-    @same
+    @repeatable(examples)
     @given(scripts(LONGEST), st.sampled_from(TOPOLOGIES), SEEDS, st.booleans())
     def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
         player = Player(topology, number, confirms_at_once=at_once)
@@ -80,11 +80,11 @@ def test_everything_comes_to_an_end() -> None:
     assert [] == missing, f"vacuous: never seen: {missing}"
 
 
-def test_topologies_agree_when_each_move_is_settled() -> None:
+@in_parts
+def test_topologies_agree_when_each_move_is_settled(examples: int) -> None:
     decided = 0
 
-    @repeatable
-    @same
+    @repeatable(examples)
     @given(scripts(LONGEST), SEEDS)
     def play(script: list[Move], number: int) -> None:
         nonlocal decided
@@ -99,7 +99,7 @@ def test_topologies_agree_when_each_move_is_settled() -> None:
         decided += proposing.announced()
 
     play()
-    assert decided > EXAMPLES, "vacuous: hardly anything was allocated"
+    assert decided > examples, "vacuous: hardly anything was allocated"
 
 
 def _states(player: Player) -> dict[str, Any]:

@@ -4,7 +4,6 @@ The checkers look after every message. At the end everything is removed and noth
 """
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from random import Random
 from typing import TypeVar
 
 import pytest
+import ranges
 from differential.scripts import drawn_queues
 from support import RM, Lab, settled
 
@@ -20,8 +20,6 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.sim.simulator import Checker
 
-SEEDS = 100
-WORKLOADS = int(os.environ.get("RANDOM_WORKLOADS", "40"))
 STEPS = 50
 APPS = ("app-1", "app-2", "app-3")
 KEYS = ("k1", "k2", "k3", "k4")
@@ -170,11 +168,12 @@ class Workload:
             self.move()
 
 
+@ranges.seeds(499, usual=30)
 @pytest.mark.parametrize("topology", ["proposing", "fused"])
-def test_nothing_is_ever_unsound_and_nothing_is_left(topology: TopologyName) -> None:
+def test_nothing_is_ever_unsound_and_nothing_is_left(topology: TopologyName, seeds: range) -> None:
     refusals: Counter[str] = Counter()
     heard: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         workload = Workload(seed, topology)
         workload.run()
         assert {} == workload.lab.leftovers()
@@ -209,10 +208,11 @@ def on_drawn_queues(seed: int, topology: TopologyName) -> Workload:
     return workload
 
 
+@ranges.seeds(499, first=0, usual=15)
 @pytest.mark.timeout(1800)
-def test_topologies_settle_to_equal_states() -> None:
+def test_topologies_settle_to_equal_states(seeds: range) -> None:
     placed = 0
-    for seed in range(WORKLOADS):
+    for seed in seeds:
         proposing, fused = (on_drawn_queues(seed, topology) for topology in TOPOLOGIES)
         for step in range(STEPS):
             for workload in (proposing, fused):
@@ -220,7 +220,7 @@ def test_topologies_settle_to_equal_states() -> None:
                 workload.lab.settle()
             assert settled(proposing.lab.state) == settled(fused.lab.state), (seed, step)
         placed += len(proposing.lab.rm.told("new"))
-    assert placed > 5 * WORKLOADS, "vacuous: hardly anything was placed"
+    assert placed > 5 * len(seeds), "vacuous: hardly anything was placed"
 
 
 def test_a_seed_is_a_schedule() -> None:

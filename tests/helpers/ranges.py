@@ -1,0 +1,27 @@
+"""How far the tests go: each range begins in every run, and its rest is for `-m slow`."""
+
+import pytest
+
+USUAL = 50
+
+
+def seeds(last: int, *, first: int = 1, usual: int = USUAL) -> pytest.MarkDecorator:
+    """Run a test on the usual range of `seeds`, and slowly on the others up to the last.
+
+    They begin at 1: as a schedule 0 would be plain first in, first out.
+    """
+    middle = first + usual
+    rest = pytest.param(range(middle, last + 1), id="rest", marks=pytest.mark.slow)
+    parts = [pytest.param(range(first, middle), id="usual"), rest]
+    return pytest.mark.parametrize("seeds", parts)
+
+
+def each(name: str, many: int, *, usual: int) -> pytest.MarkDecorator:
+    """Run a test once for each number below `many`; those that are not usual are slow."""
+    rest = (pytest.param(number, marks=pytest.mark.slow) for number in range(usual, many))
+    return pytest.mark.parametrize(name, [*range(usual), *rest])
+
+
+def examples(usual: int, many: int) -> pytest.MarkDecorator:
+    """Run a test on so many `examples`, and slowly on many."""
+    return pytest.mark.parametrize("examples", [usual, pytest.param(many, marks=pytest.mark.slow)])
