@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.gates import has_room, room_left, shortfall
+from yunikorn_actors.domain.gates import Places, has_room, room_left, shortfall
 from yunikorn_actors.domain.queue import Queue, QueueSpec
 from yunikorn_actors.domain.resource import INT64_MAX, Resource, charge
 
@@ -69,3 +69,38 @@ def test_without_a_max_there_is_no_quota_whatever_is_promised() -> None:
     queue = Queue("root", QueueSpec(leaf=True), None)
     queue.claimed.update(v=4)
     assert queue.quota() is None
+
+
+SERIALS = st.integers(1, 6)
+LINE = st.lists(SERIALS, unique=True)
+
+
+@given(st.integers(0, 4), st.integers(0, 4), LINE, LINE, LINE, SERIALS)
+def test_no_more_start_than_there_are_places(
+    most: int,
+    running: int,
+    having: list[int],
+    reserving: list[int],
+    starting: list[int],
+    serial: int,
+) -> None:
+    kept = dict.fromkeys(s for s in reserving if s not in having)
+    places = Places(most, running + len(having), dict.fromkeys(having), kept)
+    others = [s for s in starting if s != serial]
+    if serial in having or not most:
+        assert places.may_start(serial, starting)
+        return
+    before = list(kept)[: list(kept).index(serial)] if serial in kept else [*kept, *others]
+    if places.may_start(serial, starting):
+        assert running + len({*having, *before}) < most or places.free(others) > 0
+    else:
+        assert running + len({*having, *kept, *others}) >= most
+
+
+@given(st.integers(1, 4), LINE, LINE, LINE)
+def test_the_free_places_are_those_that_nobody_has_or_waits_to_take(
+    most: int, having: list[int], reserving: list[int], starting: list[int]
+) -> None:
+    kept = dict.fromkeys(s for s in reserving if s not in having)
+    places = Places(most, len(having), dict.fromkeys(having), kept)
+    assert places.free(starting) == most - len({*having, *reserving, *starting})

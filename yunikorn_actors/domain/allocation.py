@@ -62,6 +62,9 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     later_form: bool = False
     """It came in `allocations`, and is answered in that form."""
 
+    def may_run_on(self, node_id: str) -> bool:
+        return self.required_node in {"", node_id}
+
 
 class Ask(Struct, kw_only=True, gc=False):
     """An ask as it stands now; nothing in it leads back to it, so the collector need not look."""

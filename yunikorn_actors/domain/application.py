@@ -273,6 +273,11 @@ class Application:
         return {"queue": self.queue.path, "user": self.spec.user, "group": self.group}
 
     @property
+    def age(self) -> tuple[int, int]:
+        """The older is smaller."""
+        return (self.submitted_ns, self.serial)
+
+    @property
     def counted_in(self) -> str:
         """The group that counts it now; its usage stays there to the end."""
         return "" if self.state in LEAVES_USER_COUNT else self.group

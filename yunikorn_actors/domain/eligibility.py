@@ -18,7 +18,7 @@ from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, fits_in
 
 
 def check_application(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
@@ -56,7 +56,7 @@ def check_limits(state: PartitionState, app: Application, resource: Resource) ->
     starts = app.state is ApplicationState.ACCEPTED
     for limit in limits_of(app.queue, app.spec.user, app.group):
         usage = state.usage_of(limit)
-        if starts and not usage.may_start(app.serial, limit.max_applications):
+        if starts and not usage.places(limit.max_applications).may_start(app.serial):
             return Refusal.APP_LIMIT
         if not has_room(limit.max_resources, usage.amounts, resource.items()):
             return Refusal.USER_LIMIT
@@ -76,26 +76,32 @@ def check_quotas(
     return Refusal.QUEUE_LIMIT
 
 
-def check_node(node: Node | None, spec: AskSpec, node_id: str) -> Refusal | None:
-    """An ask that can run here alone is not stopped by a drain, nor by others' reservations."""
+def check_node(node: Node | None, spec: AskSpec) -> Refusal | None:
+    """Check whether the ask may be placed on this node."""
     if node is None:
         return Refusal.NODE_GONE
-    if spec.required_node not in {"", node_id}:
-        return Refusal.NODE_FULL
-    if not spec.required_node:
-        if not node.is_schedulable:
-            return Refusal.NODE_DRAINING
-        if node.reservations and (spec.application_id, spec.key) not in node.reservations:
-            return Refusal.NODE_RESERVED
-    available = node.available
-    for kind, quantity in spec.resource.items():
-        if quantity > 0 and quantity > available.get(kind, 0):
-            return Refusal.NODE_FULL
+    refusal = check_open(node, spec)
+    if refusal is not None:
+        return refusal
+    return None if fits_in(spec.resource, node.available) else Refusal.NODE_FULL
+
+
+def check_open(node: Node, spec: AskSpec) -> Refusal | None:
+    """Check whether the ask may use the node, room or not.
+
+    If it can run here alone, neither a drain nor the reservations of others stand against it.
+    """
+    if spec.required_node:
+        return None if spec.required_node == node.id else Refusal.NODE_FULL
+    if not node.is_schedulable:
+        return Refusal.NODE_DRAINING
+    if node.reservations and (spec.application_id, spec.key) not in node.reservations:
+        return Refusal.NODE_RESERVED
     return None
 
 
 def _may_start(app: Application) -> bool:
-    return all(queue.may_start(app.serial) for queue in app.queue.lineage)
+    return all(queue.places.may_start(app.serial) for queue in app.queue.lineage)
 
 
 def _is_another_starting(state: PartitionState, app: Application) -> bool:
@@ -103,16 +109,22 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
     queue = app.queue
     if queue.properties.application_sort_policy is not ApplicationSortPolicy.STATEAWARE:
         return False
-    age = (app.submitted_ns, app.serial)
-    for serial, id_ in queue.applications.items():
-        other = state.applications[id_]
-        if other is not app and other.is_starting:
-            return True
-        if (
-            other.state is ApplicationState.ACCEPTED
-            and any(other.pending.values())
-            and not is_held(other)
-            and (other.submitted_ns, serial) < age
-        ):
-            return True
-    return False
+    others = (state.applications[id_] for id_ in queue.applications.values())
+    return any(
+        starts_before(other, app, is_starting=False, is_held=is_held(other)) for other in others
+    )
+
+
+def starts_before(
+    other: Application, app: Application, *, is_starting: bool, is_held: bool
+) -> bool:
+    """Whether another one of a stateaware leaf is starting, or waits to start and is older.
+
+    A gang that is held waits for its admission: that holds up nobody.
+    """
+    if other is app:
+        return False
+    if is_starting or other.is_starting:
+        return True
+    waits = other.state is ApplicationState.ACCEPTED and any(other.pending.values())
+    return waits and not is_held and other.age < app.age

@@ -35,9 +35,16 @@ def is_of_group(spec: AskSpec, placeholder: Allocation) -> bool:
     return not spec.placeholder and held.placeholder and spec.task_group == held.task_group
 
 
-def is_held_back(app: Application, spec: AskSpec) -> bool:
-    """Whether the gang of the application keeps an ask from being placed, or a node kept for it."""
-    return is_held(app) if spec.placeholder else waits_for_placeholder(app, spec)
+def is_held_back(
+    app: Application, spec: AskSpec, on_their_way: int = 0, *, is_admitting: bool = False
+) -> bool:
+    """Whether the gang of the application keeps an ask from being placed, or a node kept for it.
+
+    So many placeholders are on their way already, or the admission of the gang is.
+    """
+    if spec.placeholder:
+        return not is_admitting and is_held(app)
+    return waits_for_placeholder(app, spec, on_their_way)
 
 
 def waits_for_placeholder(app: Application, spec: AskSpec, on_their_way: int = 0) -> bool:
@@ -47,6 +54,11 @@ def waits_for_placeholder(app: Application, spec: AskSpec, on_their_way: int = 0
     """
     if app.waiting_placeholders > on_their_way:
         return True
+    return waits_for_swap(app, spec)
+
+
+def waits_for_swap(app: Application, spec: AskSpec) -> bool:
+    """Whether its task group has placeholders, of which it takes one over."""
     group = app.task_groups.get(spec.task_group)
     return group is not None and group.alive > 0
 

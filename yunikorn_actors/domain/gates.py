@@ -1,15 +1,18 @@
 """What can refuse an ask or hold an application back: queues, and limits of users and groups.
 
-The rules of room are said here once, as functions of what a gate allows and what is used. Context
-asks them about the truth, the planner about the replica and what is in flight, and `why` tells
-people what they say.
+The rules of room and of places are said here once, as functions of what a gate allows and what is
+used. Context asks them about the truth, the planner about the replica and what is in flight, and
+`why` tells people what they say.
 """
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 from yunikorn_actors.domain.resource import Resource, saturated
 
+NO_BOUND = 2**31
+"""As many more applications as anybody could submit."""
 Wanted = Iterable[tuple[str, int]]
 """Amounts of an ask; to want nothing of a type, or less, always fits."""
 
@@ -58,3 +61,35 @@ def shortfall(
 def room_left(sizes: Resource | None, used: Resource) -> Resource:
     """Return what is left of each type that is named; below 0 where more was forced in."""
     return {kind: size - used.get(kind, 0) for kind, size in (sizes or {}).items()}
+
+
+class Places(NamedTuple):
+    """Which applications have the places of a gate; serials stand for them."""
+
+    most: int
+    """So many may run; 0 is any number."""
+    taken: int
+    """So many run, or hold something: `having` is part of it."""
+    having: dict[int, None]
+    reserving: dict[int, None]
+    """Those that hold nothing and have a node kept for them, the first to have one first."""
+
+    def may_start(self, serial: int, starting: Iterable[int] = ()) -> bool:
+        """Whether this one may run, others being on their way.
+
+        Of those with a reservation, who came first has what is left: a reload or a recovery may
+        leave too little for all of them.
+        """
+        if serial in self.having:
+            return True
+        if serial in self.reserving and list(self.reserving).index(serial) < self._left():
+            return True
+        return self.free(other for other in starting if other != serial) > 0
+
+    def free(self, starting: Iterable[int] = ()) -> int:
+        """How many more may run; who is on the way takes a place, if it has none yet."""
+        coming = sum(s not in self.having and s not in self.reserving for s in starting)
+        return self._left() - len(self.reserving) - coming
+
+    def _left(self) -> int:
+        return self.most - self.taken if self.most else NO_BOUND

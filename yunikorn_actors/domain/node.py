@@ -59,6 +59,11 @@ class Node:
     def is_schedulable(self) -> bool:
         return self.ready and not self.drained
 
+    @property
+    def is_open(self) -> bool:
+        """It takes work, of whomever."""
+        return self.is_schedulable and not self.reservations
+
     def describe(self, attributes: dict[str, str]) -> None:
         self.attributes = attributes
         self.instance_type = attributes.get(INSTANCE_TYPE, "") or UNKNOWN_INSTANCE

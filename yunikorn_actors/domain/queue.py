@@ -10,19 +10,10 @@ from enum import StrEnum
 from msgspec import Struct, field
 
 from yunikorn_actors.domain.config import Acl, LimitConfig, QueueProperties, TemplateConfig
+from yunikorn_actors.domain.gates import Places
 from yunikorn_actors.domain.resource import Resource, sub, sub_only_existing
 
 ROOT = "root"
-NO_BOUND = 2**31
-"""As many more applications as anybody could submit."""
-
-
-def has_place(left: int, reserving: dict[int, None], serial: int) -> bool:
-    """Whether this one of those with a reservation may start; who came first has what is left.
-
-    A reload or a recovery may leave too little for all of them.
-    """
-    return serial in reserving and list(reserving).index(serial) < left
 
 
 class QueueState(StrEnum):
@@ -123,20 +114,15 @@ class Queue:
             for level in self.lineage
         )
 
-    def may_start(self, serial: int, starting: int = 0) -> bool:
-        """Whether one more application may run, `starting` others being on their way."""
-        if serial in self.allocating:
-            return True
-        return has_place(self._left(), self.reserving, serial) or self.places(starting) > 0
+    @property
+    def places(self) -> Places:
+        taken = self.running_apps + len(self.allocating)
+        return Places(self.spec.max_applications, taken, self.allocating, self.reserving)
 
-    def places(self, starting: int = 0) -> int:
-        """How many more applications may run, `starting` being on their way."""
-        return self._left() - len(self.reserving) - starting
-
-    def _left(self) -> int:
-        """How many may run beside those that run or hold something."""
-        limit = self.spec.max_applications
-        return limit - self.running_apps - len(self.allocating) if limit else NO_BOUND
+    @property
+    def is_entitled(self) -> bool:
+        """Something is guaranteed to it, by itself or by an ancestor."""
+        return any(level.spec.guaranteed for level in self.lineage)
 
     def quota(self, own: Resource | None = None) -> Resource | None:
         """Return its max less what is promised to asks below, but for the share of the asking one.

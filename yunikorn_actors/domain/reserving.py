@@ -3,9 +3,10 @@
 Ordinary reservations never keep so many nodes that the cluster freezes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from yunikorn_actors.domain.allocation import Ask, Reservation
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource
 
@@ -18,6 +19,11 @@ def reservations_max(state: PartitionState) -> int:
     """Two nodes, or a share of the schedulable ones, whichever is more."""
     percent = state.root.properties.reservation_max_nodes_percent
     return max(RESERVED_NODES_MIN, state.schedulable_count * percent // 100)
+
+
+def kept_count(nodes: Iterable[Node]) -> int:
+    """Count the nodes that are kept for asks that only wait; just these are bounded."""
+    return sum(any(held.is_ordinary for held in node.reservations.values()) for node in nodes)
 
 
 def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:

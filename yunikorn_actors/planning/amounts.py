@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
+from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
@@ -257,12 +257,10 @@ class Amounts:
 
     def _is_barred(self, ask: AskView) -> bool:
         spec, app = ask.ask.spec, ask.app
-        if spec.placeholder:
-            return not app.is_admitting and is_held(app.app)
-        if not waits_for_placeholder(app.app, spec, app.placing):
-            return False
-        self.gangs.look(app)
-        return True
+        barred = is_held_back(app.app, spec, app.placing, is_admitting=app.is_admitting)
+        if barred and not spec.placeholder:
+            self.gangs.look(app)
+        return barred
 
     def follow_gang(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""

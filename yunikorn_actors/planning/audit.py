@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.gang import is_held, waits_for_placeholder
+from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -121,9 +121,7 @@ def _asks(planner: Planner) -> Iterator[str]:
 
 def _is_held_back(app: AppView, ask: Ask) -> bool:
     """Whether its gang keeps an ask from being tried, with what is decided and not settled yet."""
-    if ask.spec.placeholder:
-        return is_held(app.app) and not app.is_admitting
-    return waits_for_placeholder(app.app, ask.spec, app.placing)
+    return is_held_back(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 
 def _order(planner: Planner) -> Iterator[str]:

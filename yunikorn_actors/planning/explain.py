@@ -12,9 +12,11 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.gang import is_held, unplaced, waits_for_placeholder
+from yunikorn_actors.domain.eligibility import check_open
+from yunikorn_actors.domain.gang import is_held_back, unplaced
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, describe, fits_in
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
@@ -177,15 +179,15 @@ def _rest(case: Case) -> Obstacle | None:
 
 def _gang(case: Case) -> Obstacle | None:
     app, spec = case.app.app, case.ask.ask.spec
-    if not spec.placeholder and waits_for_placeholder(app, spec):
+    if not is_held_back(app, spec, is_admitting=case.app.is_admitting):
+        return None
+    if not spec.placeholder:
         return Obstacle(
             cause=Cause.GANG_WAITS,
             where=spec.task_group,
             text="placeholders of its gang still wait, or one keeps the room for it",
             remedy="the placeholders must be placed, replaced or withdrawn",
         )
-    if not spec.placeholder or not is_held(app) or case.app.is_admitting:
-        return None
     place = case.commitments.refusing(case.app)
     if place is not None:
         return _held(app, place)
@@ -412,11 +414,11 @@ def _survey(case: Case) -> Survey:
 def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
     """Neither a drain nor a reservation of another stops an ask that requires this node."""
     ask, shape = case.ask, case.ask.shape
-    if not shape.required_node:
-        if not node.node.is_schedulable:
-            return NodeCheck.NO_WORK
-        if not node.is_open and node.id not in ask.ask.reserved:
-            return NodeCheck.KEPT
+    closed = check_open(node.node, ask.ask.spec)
+    if closed is not None:
+        return NodeCheck.NO_WORK if closed is Refusal.NODE_DRAINING else NodeCheck.KEPT
+    if node.keeping and not shape.required_node and node.id not in ask.ask.reserved:
+        return NodeCheck.KEPT
     if not fits_in(ask.resource, node.node.capacity):
         return NodeCheck.TOO_SMALL
     if not node.fits(shape.wanted):

@@ -63,7 +63,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_application(state, app, ask)
     if refusal is not None:
         return refusal
-    refusal = check_node(state.nodes.get(proposal.node_id), ask.spec, proposal.node_id)
+    refusal = check_node(state.nodes.get(proposal.node_id), ask.spec)
     if refusal is not None:
         return refusal
     own = own_claim(state, ask, proposal.node_id)

@@ -144,14 +144,14 @@ def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released or not suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
-    if spec.required_node not in {"", proposal.node_id}:
+    if not spec.may_run_on(proposal.node_id):
         return Refusal.NODE_FULL
     if proposal.crosses is (proposal.node_id == placeholder.node_id):
         return Refusal.PLACEHOLDER_GONE
     if not proposal.crosses:
         # No more room is used, so neither a drain nor a reservation stands against it (H-33).
         return None
-    return check_node(state.nodes.get(proposal.node_id), spec, proposal.node_id)
+    return check_node(state.nodes.get(proposal.node_id), spec)
 
 
 def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) -> Refusal | None:
@@ -313,7 +313,7 @@ def swaps_of(app: Application, ask: Ask) -> list[Swap]:
 
 def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSpec) -> bool:
     """Whether a parked ask that was sent again can stay parked (H-15)."""
-    if spec.required_node not in {"", swap.node_id}:
+    if not spec.may_run_on(swap.node_id):
         return False
     if not suits(spec, app.allocations[swap.placeholder]):
         return False

@@ -37,6 +37,7 @@ from yunikorn_actors.planning.preempt.asking import (
     is_usable,
     room_on,
 )
+from yunikorn_actors.planning.preempt.rules import delay_of
 from yunikorn_actors.planning.preempt.usage import Usage
 
 _MESSAGES = {
@@ -105,9 +106,7 @@ def _check_guarantee(
         return refusal or Refusal.NODE_GONE
     if not is_usable(state, node, spec):
         return Refusal.NODE_RESERVED if node.is_schedulable else Refusal.NODE_DRAINING
-    delay_ns = app.queue.properties.preemption_delay_ns
-    if delay_ns is None:
-        delay_ns = settings.preemption_delay_ns
+    delay_ns = delay_of(app.queue, settings.preemption_delay_ns)
     enabled = state.config is not None and state.config.preemption_enabled
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:

@@ -14,6 +14,7 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.eligibility import (
     check_application,
     check_limits,
+    check_open,
     check_quotas,
     check_use,
 )
@@ -24,6 +25,7 @@ from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
+    kept_count,
     kept_for,
     last_choice,
     reservations_max,
@@ -58,13 +60,15 @@ def check_reserve(
     node = state.nodes.get(proposal.node_id)
     if node is None:
         return Refusal.NODE_GONE
-    if ask.spec.required_node not in {"", node.id} or not fits_in(ask.spec.resource, node.capacity):
+    if not ask.spec.may_run_on(node.id) or not fits_in(ask.spec.resource, node.capacity):
         return Refusal.NODE_FULL
     if ask.spec.required_node:
         return None
     if ask.created_ns + delay_ns >= now_ns:
         return Refusal.RESERVATION_LIMIT
-    return _check_ordinary(state, node)
+    kept = kept_count(state.nodes.values())
+    is_too_many = kept >= reservations_max(state)
+    return check_open(node, ask.spec) or (Refusal.RESERVATION_LIMIT if is_too_many else None)
 
 
 def _is_wanted(ask: Ask, proposal: Reserve) -> bool:
@@ -72,19 +76,6 @@ def _is_wanted(ask: Ask, proposal: Reserve) -> bool:
     if ask.sequence != proposal.sequence or proposal.node_id in ask.reserved:
         return False
     return len(ask.reserved) < ask.remaining
-
-
-def _check_ordinary(state: PartitionState, node: Node) -> Refusal | None:
-    if not node.is_schedulable:
-        return Refusal.NODE_DRAINING
-    if node.reservations:
-        return Refusal.NODE_RESERVED
-    kept = sum(
-        1
-        for other in state.nodes.values()
-        if any(item.is_ordinary for item in other.reservations.values())
-    )
-    return Refusal.RESERVATION_LIMIT if kept >= reservations_max(state) else None
 
 
 def reserve(turn: Turn, proposal: Reserve) -> Refusal | None:

@@ -7,14 +7,12 @@ as a queue does.
 from typing import ClassVar, Protocol
 
 from yunikorn_actors.domain.application import Application
-from yunikorn_actors.domain.gates import GateKind, room_left, shortfall
+from yunikorn_actors.domain.gates import GateKind, Places, room_left, shortfall
 from yunikorn_actors.domain.limits import Limit, LimitKey
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.planning.model.shape import Wanted
-
-NO_SERIAL = 0
 
 
 class Starting(Protocol):
@@ -81,11 +79,9 @@ class LimitView:
         return {} if usage is None else usage.reserving
 
     def may_start(self, app: Starting) -> bool:
-        most, serial = self.limit.max_applications, app.app.serial
-        if not most:
-            return True
-        usage = self._usage()
-        return usage.may_start(serial, most, self._others_starting(usage, serial))
+        return not self.limit.max_applications or self._places().may_start(
+            app.app.serial, self.starting
+        )
 
     def counts(self, app: Starting) -> bool:
         """Whether it has one of the places, but for one that has it by a reservation."""
@@ -94,16 +90,10 @@ class LimitView:
 
     def places(self) -> int:
         """How many more applications may start."""
-        usage = self._usage()
-        return usage.places(self.limit.max_applications, self._others_starting(usage, NO_SERIAL))
+        return self._places().free(self.starting)
 
-    def _others_starting(self, usage: Usage, serial: int) -> int:
-        """Count the others in flight that have no place yet."""
-        return sum(
-            1
-            for other in self.starting
-            if other != serial and other not in usage.running and other not in usage.reserving
-        )
+    def _places(self) -> Places:
+        return self._usage().places(self.limit.max_applications)
 
     def take(self, app: Starting, amount: Resource) -> None:
         charge(self.in_flight, amount)

@@ -47,7 +47,7 @@ class NodeView:
 
     @property
     def is_open(self) -> bool:
-        return self.node.is_schedulable and not self.node.reservations and not self.keeping
+        return self.node.is_open and not self.keeping
 
     def serves(self, shape: Shape) -> bool:
         """Whether this node, as it is now, can hold an ask of this shape."""

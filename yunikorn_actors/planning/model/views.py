@@ -19,13 +19,14 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy, QueueSortPolicy
+from yunikorn_actors.domain.eligibility import starts_before
 from yunikorn_actors.domain.gates import GateKind, has_room, room_left
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add
 from yunikorn_actors.domain.share import fair_share, usage_key
-from yunikorn_actors.planning.model.limits import NO_SERIAL, LimitView
+from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
 
@@ -171,17 +172,6 @@ class AppView:
     def is_schedulable(self) -> bool:
         return self.app.state in SCHEDULABLE
 
-    @property
-    def wants_to_start(self) -> bool:
-        """Something of it waits, and not for the admission of its gang: that holds up nobody."""
-        if self.held_gang is not None:
-            return False
-        return any(self.app.pending.values())
-
-    @property
-    def age(self) -> tuple[int, int]:
-        return (self.app.submitted_ns, self.app.serial)
-
     def first_placeholder(self) -> AskView | None:
         """Return the first placeholder that may be tried; real asks wait until there is none."""
         if self.entry is None:
@@ -193,7 +183,7 @@ class AppView:
 
     def held_key(self) -> tuple[object, ...]:
         """Where it stands among those held back: the oldest starts first in a stateaware leaf."""
-        return self.age if self.leaf.is_stateaware else key_of(self)
+        return self.app.age if self.leaf.is_stateaware else key_of(self)
 
     def held_at(self) -> "Gate | None":
         """Return the first queue or limit that has no place for this application, if any."""
@@ -312,7 +302,7 @@ class QueueView:
         self.denominators = self.fair_max | (spec.guaranteed or {})
         quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
         self.limits = (*quotas, self.lineage[-1])
-        self.is_entitled = any(level.queue.spec.guaranteed for level in self.lineage)
+        self.is_entitled = self.queue.is_entitled
         self.application_limits = tuple(
             level
             for level in self.lineage
@@ -373,20 +363,12 @@ class QueueView:
     def may_start(self, app: "AppView") -> bool:
         if self.is_stateaware and not self.is_next_to_start(app):
             return False
-        return self.queue.may_start(app.app.serial, self._others_starting(app.app.serial))
+        return self.queue.places.may_start(app.app.serial, self.starting)
 
     def places(self) -> int:
         """How many more applications may start."""
-        places = self.queue.places(self._others_starting(NO_SERIAL))
-        return min(1, places) if self.is_stateaware else places
-
-    def _others_starting(self, serial: int) -> int:
-        queue = self.queue
-        return sum(
-            1
-            for other in self.starting
-            if other != serial and other not in queue.allocating and other not in queue.reserving
-        )
+        free = self.queue.places.free(self.starting)
+        return min(1, free) if self.is_stateaware else free
 
     def counts(self, app: "AppView") -> bool:
         """Whether the application has a place, not counting one by a reservation."""
@@ -398,15 +380,15 @@ class QueueView:
 
     def is_next_to_start(self, app: "AppView") -> bool:
         """In a stateaware leaf one application starts at a time, the oldest waiting one first."""
-        for other in self.members.values():
-            if other is app:
-                continue
-            state = other.app.state
-            if other.starting or other.app.is_starting:
-                return False
-            if state is ApplicationState.ACCEPTED and other.age < app.age and other.wants_to_start:
-                return False
-        return True
+        return not any(
+            starts_before(
+                other.app,
+                app.app,
+                is_starting=other.starting > 0,
+                is_held=other.held_gang is not None,
+            )
+            for other in self.members.values()
+        )
 
     def refusing(self, wanted: Wanted) -> "QueueView | None":
         """Return the first of them that has no room, if any."""

@@ -26,6 +26,7 @@ from yunikorn_actors.domain.gang import (
     refusing_limit,
     refusing_queue,
     unplaced,
+    waits_for_swap,
 )
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
@@ -112,7 +113,7 @@ class Gangs:
         return changed
 
     def _hold(self, app: AppView, held: bool) -> None:
-        entry, key = app.held_gang, (app.app.lapsed_ns, *app.age)
+        entry, key = app.held_gang, (app.app.lapsed_ns, *app.app.age)
         if held and (entry is None or entry[0] != key):
             self._let_go(app)
             app.held_gang = (key, app)
@@ -444,11 +445,10 @@ def _is_member(ask: AskView) -> bool:
     spec = ask.ask.spec
     if spec.placeholder or ask.ask.remaining <= ask.inflight:
         return False
-    group = ask.app.app.task_groups.get(spec.task_group)
-    return group is not None and group.alive > 0
+    return waits_for_swap(ask.app.app, spec)
 
 
 def _may_stay(ask: AskView, node_id: str) -> bool:
-    if ask.shape.required_node not in {"", node_id}:
+    if not ask.ask.spec.may_run_on(node_id):
         return False
     return not ask.shape.is_refused(node_id, Use.KEEPING)

@@ -22,6 +22,7 @@ from yunikorn_actors.planning.parts.reserving import NEVER_NS
 from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
+from yunikorn_actors.planning.preempt.rules import delay_of
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
 from yunikorn_actors.planning.preempt.search import Search, is_barred
 from yunikorn_actors.planning.view import View
@@ -358,8 +359,7 @@ class Preemptor:
         self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
 
     def delay_of(self, leaf: QueueView) -> int:
-        delay_ns = leaf.queue.properties.preemption_delay_ns
-        return self._delay_ns if delay_ns is None else delay_ns
+        return delay_of(leaf.queue, self._delay_ns)
 
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""

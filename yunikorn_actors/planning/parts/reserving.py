@@ -19,7 +19,13 @@ from msgspec import Struct
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.eligibility import check_use
 from yunikorn_actors.domain.proposals import Reserve, Unreserve
-from yunikorn_actors.domain.reserving import WAIT_NS, kept_for, reservations_max, used_up
+from yunikorn_actors.domain.reserving import (
+    WAIT_NS,
+    kept_count,
+    kept_for,
+    reservations_max,
+    used_up,
+)
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.model.best_nodes import BestNodes
 from yunikorn_actors.planning.model.flights import Place
@@ -196,13 +202,7 @@ class Reserver:
 
     def _kept(self) -> int:
         view = self._view
-        made = sum(
-            1
-            for node_id in view.reserved_nodes
-            if any(
-                item.is_ordinary for item in view.nodes.views[node_id].node.reservations.values()
-            )
-        )
+        made = kept_count(view.nodes.views[node_id].node for node_id in view.reserved_nodes)
         coming = sum(1 for it in self.in_flight.values() if not it.ask.shape.required_node)
         return made + coming
 

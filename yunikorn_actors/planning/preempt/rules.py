@@ -18,12 +18,13 @@ Reach = dict[str, int | None]
 """Path of a leaf to the highest priority that may be a victim there; None is any."""
 
 
-def is_entitled(queue: Queue) -> bool:
-    """Whether anything is guaranteed to it, by itself or by an ancestor."""
-    return any(level.spec.guaranteed for level in queue.lineage)
-
-
 # -- the asking side
+
+
+def delay_of(leaf: Queue, otherwise_ns: int) -> int:
+    """Return how long an ask has to wait before others may go for it."""
+    delay_ns = leaf.properties.preemption_delay_ns
+    return otherwise_ns if delay_ns is None else delay_ns
 
 
 Bounds = dict[str, Resource]
