@@ -211,7 +211,19 @@ def messages() -> str:
     return "\n".join(parts)
 
 
+_IN, _OUT = "From the gateway by RmProxy to Context.", "From Context by RmProxy to the gateway."
+HANDED_ON = {
+    "RMLost": _IN,
+    "RMUnregistered": _IN,
+    "RequestsMarked": _IN,
+    "RequestsHandled": _OUT,
+}
+"""Who hands a message on as it is does not make it, so its source does not tell the way."""
+
+
 def _route(name: str, made: dict[str, tuple[str, ...]], taken: dict[str, tuple[str, ...]]) -> str:
+    if name in HANDED_ON:
+        return HANDED_ON[name]
     to = "the callback" if name.startswith("Call") else ", ".join(taken.get(name, ("the asker",)))
     if name not in made:
         return f"Taken by {to}; nothing sends it yet."

@@ -60,8 +60,8 @@ from yunikorn_actors.messages.rm_events import (
     RegistrationRequested,
     RequestsHandled,
     RequestsMarked,
-    ResourceManagerLeft,
-    ResourceManagerLost,
+    RMLost,
+    RMUnregistered,
     UnresolvedUser,
 )
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
@@ -231,14 +231,14 @@ class Gateway(ABC):
         """Pause: its work goes on, nothing is decided or delivered until it registers again."""
         with self._order:
             self._registration(rm_id, "resource_manager_lost")
-            self._post(RM_PROXY, ResourceManagerLost(rm_id=rm_id), self._name("lost"))
+            self._post(RM_PROXY, RMLost(rm_id=rm_id), self._name("lost"))
             self._overtake(rm_id)
             self._leave(rm_id)
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager that leaves, also of one that was lost."""
         with self._order:
-            self._post(RM_PROXY, ResourceManagerLeft(rm_id=rm_id), self._name("unregister"))
+            self._post(RM_PROXY, RMUnregistered(rm_id=rm_id), self._name("unregister"))
             self._overtake(rm_id)
             self._leave(rm_id)
             self._resolvers.leave(rm_id)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from yunikorn_actors.messages import events, predicates, queries, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
-from yunikorn_actors.messages.older import renewed
+from yunikorn_actors.messages.older import RENAMED, renewed
 
 FORMAT_VERSION = 1
 
@@ -68,7 +68,7 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 - whatever MessagePack can h
 
 def delivery_of(record: DeliveryRecord) -> Delivery:
     """Read a record back; raise UnknownMessage or msgspec.ValidationError where it is none."""
-    kind = MESSAGE_TYPES.get(record.type)
+    kind = MESSAGE_TYPES.get(RENAMED.get(record.type, record.type))
     if kind is None:
         raise UnknownMessage(f"{record.type!r} is no type of message")
     return Delivery(

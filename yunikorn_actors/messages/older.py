@@ -6,6 +6,14 @@ a field that gets another name keeps a line here, by which it is read.
 
 from typing import Any, Final
 
+RENAMED: Final[dict[str, str]] = {
+    "ResourceManagerLost": "RMLost",
+    "ResourceManagerLeft": "RMUnregistered",
+    "RMRequestsMarked": "RequestsMarked",
+    "RMRequestsHandled": "RequestsHandled",
+}
+"""Each was the same message on another part of its way."""
+
 GATHERED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     message: {"capabilities": ("hears_states", "has_predicates", "has_preemption_predicates")}
     for message in ("RegistrationRequested", "RMRegistration")

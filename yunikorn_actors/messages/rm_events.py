@@ -77,20 +77,26 @@ class ConfigurationRequested(Message, frozen=True, kw_only=True):
     reply_to: str
 
 
-class ResourceManagerLost(Message, frozen=True, kw_only=True):
+# -- from the gateway by RmProxy to Context
+
+
+class RMLost(Message, frozen=True, kw_only=True):
     """Its connection is gone; it may come back and register again."""
 
     rm_id: str
 
 
-class ResourceManagerLeft(Message, frozen=True, kw_only=True):
+class RMUnregistered(Message, frozen=True, kw_only=True):
     """It leaves for good."""
 
     rm_id: str
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):
-    """So many requests of a resource manager have been made before this."""
+    """So many requests of a resource manager have been made before this.
+
+    It follows them to where they are handled.
+    """
 
     rm_id: str
     callback: str
@@ -133,22 +139,6 @@ class RMHeldBack(Message, frozen=True, kw_only=True):
     callback: str
     """Of the registration that is meant."""
     held: bool
-
-
-class RMRequestsMarked(Message, frozen=True, kw_only=True):
-    """Follows the requests of a resource manager to where they are handled."""
-
-    rm_id: str
-    callback: str
-    count: int
-
-
-class RMLost(Message, frozen=True, kw_only=True):
-    rm_id: str
-
-
-class RMUnregistered(Message, frozen=True, kw_only=True):
-    rm_id: str
 
 
 class AskItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -363,14 +353,6 @@ class RMNodeUpdate(Message, frozen=True, kw_only=True):
     rejected: tuple[Rejected, ...] = ()
 
 
-class RMRequestsHandled(Message, frozen=True, kw_only=True):
-    """So many requests have been handled; what they led to was said before this."""
-
-    rm_id: str
-    callback: str
-    count: int
-
-
 # -- from Context to EventPublisher
 
 
@@ -381,11 +363,14 @@ class EventsConfigured(Message, frozen=True, kw_only=True):
     extra: ExtraConfig | None
 
 
-# -- from RmProxy to the gateway
+# -- from Context by RmProxy to the gateway
 
 
 class RequestsHandled(Message, frozen=True, kw_only=True):
-    """So many requests, counted by the gateway, have been handled, and their answers delivered."""
+    """So many requests have been handled, and all that they led to was said before this.
+
+    RmProxy hands it on to the gateway when those answers have been delivered.
+    """
 
     rm_id: str
     callback: str

@@ -43,9 +43,9 @@ from yunikorn_actors.messages.rm_events import (
     ApplicationsRequested,
     NodesRequested,
     RegistrationRequested,
-    ResourceManagerLeft,
-    ResourceManagerLost,
+    RMLost,
     RMRegistrationRejected,
+    RMUnregistered,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.audit import contradictions
@@ -246,7 +246,7 @@ class Ledger:
                 self._books[address] = _Book()
             case RMRegistrationRejected(rm_id=rm_id, callback=address):
                 self._resume(rm_id, address)
-            case ResourceManagerLost(rm_id=rm_id) | ResourceManagerLeft(rm_id=rm_id):
+            case RMLost(rm_id=rm_id) | RMUnregistered(rm_id=rm_id):
                 self._lives.pop(rm_id, None)
             case AllocationsRequested() | ApplicationsRequested() | NodesRequested():
                 for address in self._lives.get(message.request.rm_id, [])[-1:]:

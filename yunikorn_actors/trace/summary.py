@@ -379,8 +379,6 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.RMHeldBack: lambda it: f"{it.rm_id} {'is held back' if it.held else 'goes on'}",
     rm.ResponsesDelivered: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsMarked: lambda it: f"{it.rm_id} {it.count}",
-    rm.RMRequestsMarked: lambda it: f"{it.rm_id} {it.count}",
-    rm.RMRequestsHandled: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsHandled: lambda it: f"{it.rm_id} {it.count}",
     rm.SendEvents: lambda it: f"{len(it.events)} records",
     c.CallUpdateAllocation: _call_update_allocation,

@@ -139,8 +139,8 @@ class Context:
         self._estate.hold(work, manager)
         return self._estate.finish(work)
 
-    def _on_rm_requests_marked(self, message: rm.RMRequestsMarked, _: int) -> list[Effect]:
-        handled = rm.RMRequestsHandled(
+    def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
+        handled = rm.RequestsHandled(
             rm_id=message.rm_id, callback=message.callback, count=message.count
         )
         return [Send(to=RM_PROXY, message=handled)]
@@ -329,7 +329,7 @@ class Context:
 ContextInbox = (
     rm.RMRegistration
     | rm.RMHeldBack
-    | rm.RMRequestsMarked
+    | rm.RequestsMarked
     | rm.RMLost
     | rm.RMUnregistered
     | rm.RMPartitionsRemove
@@ -357,7 +357,7 @@ ContextInbox = (
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
     rm.RMHeldBack: Context._on_rm_held_back,
-    rm.RMRequestsMarked: Context._on_rm_requests_marked,
+    rm.RequestsMarked: Context._on_requests_marked,
     rm.RMLost: Context._on_rm_lost,
     rm.RMUnregistered: Context._on_rm_unregistered,
     rm.RMPartitionsRemove: Context._on_rm_partitions_remove,

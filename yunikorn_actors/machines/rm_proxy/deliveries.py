@@ -58,7 +58,7 @@ class Deliveries:
     def handled(self, requests: int) -> list[Effect]:
         """So many requests have been handled, and all that they led to has been sent."""
         if self._sent == self._taken:
-            return [requests_handled(self._rm_id, self.callback, requests)]
+            return [self._requests_handled(requests)]
         self._handled.append((self._sent, requests))
         return self._mark()
 
@@ -68,7 +68,7 @@ class Deliveries:
         effects: list[Effect] = []
         while self._handled and self._handled[0][0] <= count:
             _, requests = self._handled.popleft()
-            effects.append(requests_handled(self._rm_id, self.callback, requests))
+            effects.append(self._requests_handled(requests))
         if self._is_held_back and 2 * (self._sent - count) < self._max:
             effects.append(self._hold_back(held=False))
         return effects
@@ -80,9 +80,7 @@ class Deliveries:
 
     def cut(self) -> list[Effect]:
         """Nothing more is delivered, so there is nothing left to wait for."""
-        return [
-            requests_handled(self._rm_id, self.callback, requests) for _, requests in self._handled
-        ]
+        return [self._requests_handled(requests) for _, requests in self._handled]
 
     def _mark(self) -> list[Effect]:
         if self._marked == self._sent:
@@ -96,6 +94,6 @@ class Deliveries:
         message = RMHeldBack(rm_id=self._rm_id, callback=self.callback, held=held)
         return Send(to=CONTEXT, message=message)
 
-
-def requests_handled(rm_id: str, callback: str, count: int) -> Effect:
-    return Send(to=GATEWAY, message=RequestsHandled(rm_id=rm_id, callback=callback, count=count))
+    def _requests_handled(self, count: int) -> Effect:
+        message = RequestsHandled(rm_id=self._rm_id, callback=self.callback, count=count)
+        return Send(to=GATEWAY, message=message)

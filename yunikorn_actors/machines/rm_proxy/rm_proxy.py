@@ -12,7 +12,7 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
-from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries, requests_handled
+from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
@@ -31,7 +31,7 @@ from yunikorn_actors.machines.rm_proxy.translation import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Message
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
@@ -116,19 +116,12 @@ class RmProxy:
             Send(to=message.reply_to, message=Declined(reason=message.reason)),
         ]
 
-    def _on_resource_manager_lost(self, message: rm.ResourceManagerLost) -> list[Effect]:
-        lost = rm.RMLost(rm_id=message.rm_id)
-        return [*self._end(message.rm_id), Send(to=CONTEXT, message=lost)]
-
-    def _on_resource_manager_left(self, message: rm.ResourceManagerLeft) -> list[Effect]:
-        left = rm.RMUnregistered(rm_id=message.rm_id)
-        return [*self._end(message.rm_id), Send(to=CONTEXT, message=left)]
-
-    def _end(self, rm_id: str) -> list[Effect]:
+    def _on_rm_gone(self, message: rm.RMLost | rm.RMUnregistered) -> list[Effect]:
         """Neither is it registered any more, nor will it be by what it asked for before."""
+        rm_id = message.rm_id
         for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
             del self._coming[callback]
-        return self._cut(rm_id)
+        return [*self._cut(rm_id), Send(to=CONTEXT, message=message)]
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
@@ -202,16 +195,13 @@ class RmProxy:
 
     def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
-        marked = rm.RMRequestsMarked(
-            rm_id=message.rm_id, callback=message.callback, count=message.count
-        )
-        return [Send(to=CONTEXT, message=marked)]
+        return [Send(to=CONTEXT, message=message)]
 
-    def _on_rm_requests_handled(self, message: rm.RMRequestsHandled) -> list[Effect]:
+    def _on_requests_handled(self, message: rm.RequestsHandled) -> list[Effect]:
         """They count until their answers are delivered; a former callback hears no more."""
         deliveries = self._deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
-            return [requests_handled(message.rm_id, message.callback, message.count)]
+            return [Send(to=GATEWAY, message=message)]
         return deliveries.handled(message.count)
 
     def _forward(self, rm_id: str, event: Message) -> list[Effect]:
@@ -347,15 +337,15 @@ class RmProxy:
 
 RmProxyInbox = (
     rm.RegistrationRequested
-    | rm.ResourceManagerLost
-    | rm.ResourceManagerLeft
+    | rm.RMLost
+    | rm.RMUnregistered
     | rm.AllocationsRequested
     | rm.ApplicationsRequested
     | rm.NodesRequested
     | rm.ConfigurationRequested
     | rm.RequestsMarked
     | rm.ResponsesDelivered
-    | rm.RMRequestsHandled
+    | rm.RequestsHandled
     | rm.RMRegistered
     | rm.RMRegistrationRejected
     | rm.RMConfigUpdated
@@ -379,15 +369,15 @@ RmProxyInbox = (
 
 HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RegistrationRequested: RmProxy._on_registration_requested,
-    rm.ResourceManagerLost: RmProxy._on_resource_manager_lost,
-    rm.ResourceManagerLeft: RmProxy._on_resource_manager_left,
+    rm.RMLost: RmProxy._on_rm_gone,
+    rm.RMUnregistered: RmProxy._on_rm_gone,
     rm.AllocationsRequested: RmProxy._on_allocations_requested,
     rm.ApplicationsRequested: RmProxy._on_applications_requested,
     rm.NodesRequested: RmProxy._on_nodes_requested,
     rm.ConfigurationRequested: RmProxy._on_configuration_requested,
     rm.RequestsMarked: RmProxy._on_requests_marked,
     rm.ResponsesDelivered: RmProxy._on_responses_delivered,
-    rm.RMRequestsHandled: RmProxy._on_rm_requests_handled,
+    rm.RequestsHandled: RmProxy._on_requests_handled,
     rm.RMRegistered: RmProxy._on_rm_registered,
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
     rm.RMConfigUpdated: RmProxy._on_rm_config_updated,
