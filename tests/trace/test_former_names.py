@@ -11,7 +11,7 @@ from yunikorn_actors.messages.older import GATHERED, RENAMED
 from yunikorn_actors.messages.rm_events import Capabilities, RegistrationRequested, RMRegistration
 from yunikorn_actors.trace.read import TraceReader
 
-RECORDED = Path(__file__).parent / "recorded" / "with-former-names.trace"
+RECORDED = Path(__file__).parent / "recorded" / "with-former-names.msgpack"
 
 
 def test_it_names_all_that_is_named_otherwise_now() -> None:
