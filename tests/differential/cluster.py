@@ -192,8 +192,9 @@ class Cluster:
         )
 
     def leaving(self, queue: Queue) -> Resource:
-        apps = self.below(queue)
-        return total(p.size for app in apps for p in self.of(app) if p.leaving)
+        """What comes free; a swap frees nothing, it hands over."""
+        mine = (p for app in self.below(queue) for p in self.of(app) if p.leaving)
+        return total(p.size for p in mine if p.uuid not in self.swaps)
 
     def claimed(self, queue: Queue, but: Ask | None = None) -> Resource:
         apps = self.below(queue)

@@ -52,12 +52,16 @@ class Judge(Model):
         self.is_stale = False
         """The decision at hand was made before something else happened."""
         self.revision = 0
+        self.as_of: int | None = None
+        """What the plan at hand knew."""
         self.is_fused = False
         """Each plan is made on the truth, and carried out at once."""
         self.let_go: dict[str, int] = {}
         """Nodes that were still kept when this was planned, and the revision that ended it."""
         self.moved: dict[Queue, int] = {}
         """Leaves in order of states where an application started or ran since this was planned."""
+        self.entering: App | None = None
+        """Its gang was admitted with the last decision: its placeholders are tried at once."""
         self.untold: Counter[tuple[str, ...]] = Counter()
         """What the resource manager is to hear; below zero what it heard without a fact."""
 
@@ -77,6 +81,9 @@ class Judge(Model):
     def begin(self, as_of: int | None = None, *, is_stale: bool = False) -> None:
         """A message begins to be handled; a plan may have been made before other news."""
         self.is_stale = is_stale
+        if as_of is None or as_of != self.as_of:
+            self.entering = None
+        self.as_of = as_of
         self.ending.clear()
         seen = as_of if as_of is not None else self.revision if self.is_fused else 0
         self.let_go = {node: at for node, at in self.let_go.items() if at > seen}
@@ -116,6 +123,13 @@ class Judge(Model):
 
     def _turn(self, ask: Ask, what: str) -> None:
         """Nobody before this ask could have been given something."""
+        entering, self.entering = self.entering, None
+        if entering is ask.app and ask.spec.placeholder:
+            self.entering = entering
+            return
+        for mate in self.waiting():
+            left = entering is mate.app and mate.spec.placeholder and self.is_placeable(mate)
+            self.should("gang", not left, f"{what} {_name(ask)} amid the gang of {_name(mate)}")
         mine = bool(self.keeps_of(ask))
         for other in self.waiting():
             if other is ask or other.app.state not in LIVING:
@@ -160,6 +174,7 @@ class Judge(Model):
                 text = f"{app.id} admitted again, but {_name(other)} comes first"
                 self.should("gang", other.app is app or not first, text)
         self._turn(min(asks, key=lambda a: (-a.spec.priority, a.created, a.sequence)), "admitted")
+        self.entering = app
 
     def _lapsing(self, fact: f.GangLapsed) -> None:
         app = self.apps[fact.application_id]

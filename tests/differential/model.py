@@ -23,10 +23,12 @@ from .cluster import App, Ask, Cluster, Kept, Node, Placed, Queue
 
 LIVING = ("Accepted", "Starting", "Running", "Completing")
 NOTHING_WAITS = -(2**31)
+LENDING = ("all", "turns", "free")
+"""Which asks lend their priority: all, those that may have their turn, those no gang holds back."""
 
 
 class Model(Cluster):
-    counts_held = True
+    lends = "all"
     """Whether what its gang holds back lends its priority to an application."""
 
     # -- the order: queues, applications, asks
@@ -37,18 +39,21 @@ class Model(Cluster):
         Whether what its gang holds back lends its priority to an application is open as well.
         """
         held = self.memo("held", lambda: any(map(self.is_held_back, self.waiting())))
-        return all(
-            self._before(one, two) for self.counts_held in ((True, False) if held else (True,))
-        )
+        return all(self._before_if(one, two, lends) for lends in (LENDING if held else ("all",)))
+
+    def _before_if(self, one: Ask, two: Ask, lends: str) -> bool:
+        self.lends = lends
+        return self._before(one, two)
 
     def is_held_back(self, ask: Ask) -> bool:
         return self.blocked(ask) or (ask.spec.placeholder and self.is_held(ask.app))
 
     def urgent(self) -> list[Ask]:
         """Return the asks that lend their priority."""
-        if self.counts_held:
-            return self.waiting()
-        return self.memo("urgent", lambda: [a for a in self.waiting() if not self.is_held_back(a)])
+        bars = {"all": lambda _: False, "turns": self.blocked, "free": self.is_held_back}[
+            self.lends
+        ]
+        return self.memo(("urgent", self.lends), lambda: [a for a in self.waiting() if not bars(a)])
 
     def _before(self, one: Ask, two: Ask) -> bool:
         if one.app is two.app:
@@ -62,7 +67,7 @@ class Model(Cluster):
     def rank_of_queue(self, queue: Queue) -> tuple[Any, ...]:
         assert queue.parent is not None
         return self.memo(
-            ("rank", queue.path, self.counts_held), lambda: self._rank_of_queue(queue, queue.parent)
+            ("rank", queue.path, self.lends), lambda: self._rank_of_queue(queue, queue.parent)
         )
 
     def _rank_of_queue(self, queue: Queue, parent: Any) -> tuple[Any, ...]:
@@ -89,7 +94,7 @@ class Model(Cluster):
         return max(_shown(a.spec.priority, a.app.leaf, queue.parent) for a in here)
 
     def rank_of_app(self, app: App) -> tuple[Any, ...]:
-        return self.memo(("app", app, self.counts_held), lambda: self._rank_of_app(app))
+        return self.memo(("app", app, self.lends), lambda: self._rank_of_app(app))
 
     def _rank_of_app(self, app: App) -> tuple[Any, ...]:
         says = app.leaf.says
@@ -123,15 +128,17 @@ class Model(Cluster):
             return app.state in LIVING
         if app.leaf.says.application_sort_policy == "stateaware" and not self._is_next(app):
             return False
-        if not self._is_counted(app):
-            for limit, apps in self.limits(app):
-                if 0 < limit.max_applications <= sum(map(self._is_counted, apps)):
-                    return False
-        for queue in app.leaf.up():
-            running = sum(self._has_place(other) for other in self.below(queue) if other is not app)
-            if 0 < queue.spec.max_applications <= running and not self._has_place(app):
-                return False
-        return True
+        limits = [(limit.max_applications, apps, self._counts) for limit, apps in self.limits(app)]
+        queues = [(q.spec.max_applications, self.below(q), self._runs) for q in app.leaf.up()]
+        return all(self._has_place_in(app, *bound) for bound in (*limits, *queues))
+
+    def _has_place_in(self, app: App, most: int, apps: list[App], takes: Any) -> bool:
+        """Allocations take places first, then reservations, the older ones first."""
+        if not most or takes(app):
+            return True
+        keepers = list(dict.fromkeys(kept.ask.app for kept in (*self.ending, *self.kept)))
+        first = keepers[: keepers.index(app)] if app in keepers else keepers
+        return sum(takes(other) or other in first for other in apps) < most
 
     def _is_next(self, app: App, *, surely: bool = False) -> bool:
         """Whether a stateaware leaf may let the application start.
@@ -147,17 +154,17 @@ class Model(Cluster):
                 return False
         return True
 
-    def _is_counted(self, app: App) -> bool:
-        return app.counts or self._keeps(app)
+    def _counts(self, app: App) -> bool:
+        """Whether it takes a place in the limits of its user and group."""
+        return app.counts
+
+    def _runs(self, app: App) -> bool:
+        """Whether it takes a place in its queues."""
+        holds = app.state in ("Accepted", "Resuming") and bool(self.of(app))
+        return holds or app.state in ("Starting", "Running")
 
     def _keeps(self, app: App) -> bool:
         return any(kept.ask.app is app for kept in (*self.kept, *self.ending))
-
-    def _has_place(self, app: App) -> bool:
-        if app.state in ("Starting", "Running"):
-            return True
-        holds = bool(self.of(app)) or self._keeps(app)
-        return app.state in ("Accepted", "Resuming") and holds
 
     def is_held(self, app: App) -> bool:
         """Whether its placeholders wait for the admission of the gang."""
@@ -270,18 +277,17 @@ class Model(Cluster):
             return False
         if app.lapsed is not None and any(self._goes_before(o, app) for o in self.waiting()):
             return False
-        others = [o for o in self.apps.values() if o.admitted and not self._has_place(o)]
-        for queue in app.leaf.up():
-            coming = [other for other in others if queue in other.leaf.up()]
-            running = sum(map(self._has_place, self.below(queue)))
-            if coming and 0 < queue.spec.max_applications <= running + len(coming):
-                return False
-        for limit, apps in self.limits(app):
-            coming = [other for other in others if other in apps]
-            counted = sum(map(self._is_counted, apps))
-            if coming and 0 < limit.max_applications <= counted + len(coming):
+        bounds = [(limit.max_applications, apps) for limit, apps in self.limits(app)]
+        bounds += [(q.spec.max_applications, self.below(q)) for q in app.leaf.up()]
+        for most, apps in bounds:
+            coming = any(other.admitted and not self._stays(other) for other in apps)
+            taken = sum(other.admitted or self._stays(other) for other in apps)
+            if coming and 0 < most <= taken:
                 return False
         return self.has_room_for_all(app, claims=True)
+
+    def _stays(self, app: App) -> bool:
+        return self._runs(app) or app.counts or self._keeps(app)
 
     def _goes_before(self, other: Ask, app: App) -> bool:
         """Whether another gang that fits is held, behind which one that lapsed waits."""

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
-from yunikorn_actors.scenario.document import ScenarioError, parse_scenario
+from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.simulator import Simulator
@@ -78,7 +79,7 @@ def judged(script: Script, topology: TopologyName, seed: int = 0) -> Verdict:
 
     With some seeds few decisions are made in one plan, so that what is left over of one shows.
     """
-    scenario = parse_scenario(json.dumps(script), "script.yaml")
+    scenario = _read(json.dumps(script))
     if seed % 6 == 1:
         few = replace(scenario.settings, cycle_max=1 + seed % 3, inflight_max=1 + seed % 2)
         scenario = replace(scenario, settings=few)
@@ -91,6 +92,12 @@ def judged(script: Script, topology: TopologyName, seed: int = 0) -> Verdict:
     outcome = run_scenario(scenario, options)
     difference = "; ".join(map(str, (failure.actual for failure in outcome.failures)))
     return Verdict(difference, judge.checks, judge.undecided)
+
+
+@lru_cache(maxsize=1)
+def _read(text: str) -> Scenario:
+    """Read a script, once for both topologies: that takes as long as to judge it."""
+    return parse_scenario(text, "script.yaml")
 
 
 def kind_of(difference: str) -> str:

@@ -24,9 +24,12 @@ class _Dumper(yaml.CSafeDumper):
 
 
 Script = dict[str, Any]
-TREES = 100
+TREES = 75
+THEMES = ("order", "gangs", "preempt", "limits")
 USERS = ("ann", "bob", "cid")
-GROUPS = (["dev"], ["ops", "dev"], ["none"])
+GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
+LIMITED_GROUPS = (["dev"], ["ops"], ["dev", "ops"])
+TASK_GROUPS = ("tg", "th")
 SIZES = (
     {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 2000, "memory": 5},
     {"vcore": 1000, "memory": 10}, {"memory": 8}, {"vcore": 4000}, {"vcore": 1000, "gpu": 1},
@@ -68,7 +71,7 @@ class Queues:
         """Paths with sort policies, of the last configuration."""
         draw, names = self.draw, "abc"[: self.draw.whole(1, 3)]
         self.shape = {
-            name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(3) else None
+            name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(2) else None
             for name in names
         }
 
@@ -89,18 +92,22 @@ class Queues:
                 parse_config(json.dumps(config))
                 return config
 
-    def _queue(self, name: str, children: Any, above: str) -> dict[str, Any]:
+    def _queue(self, name: str, children: Any, above: str, most: int = 0) -> dict[str, Any]:
+        """Draw a queue and those below it, of which no more than `most` applications may run."""
         draw, path = self.draw, f"{above}.{name}" if above else name
         queue: dict[str, Any] = {"name": name}
         properties: dict[str, str] = {}
         if not above:
             queue["submitacl"] = "*"
         else:
-            queue |= self._bounds()
+            queue |= self._bounds(most)
         if children:
             if draw.once_in(3):
                 properties["queue.sort.policy"] = "fifo"
-            queue["queues"] = [self._queue(sub, below, path) for sub, below in children.items()]
+            most = queue.get("maxapplications", 0)
+            queue["queues"] = [
+                self._queue(sub, below, path, most) for sub, below in children.items()
+            ]
         else:
             policy = draw.of(("fifo", "fifo", "fair", "fair", "stateaware"))
             if self.theme == "gangs" and policy == "fair":
@@ -114,23 +121,23 @@ class Queues:
         properties |= self._properties()
         if properties:
             queue["properties"] = properties
-        if draw.once_in(5):
-            queue["limits"] = self._limits()
+        if draw.once_in(2 if self.theme == "limits" else 5) and (limits := self._limits()):
+            queue["limits"] = limits
         return queue
 
-    def _bounds(self) -> dict[str, Any]:
+    def _bounds(self, most: int) -> dict[str, Any]:
         draw, bounds = self.draw, {}
         resources: dict[str, Any] = {}
         if draw.once_in(2 if self.theme == "preempt" else 3):
             resources["guaranteed"] = {"vcore": draw.of((2, 4, 6))}
             if draw.once_in(4):
                 resources["guaranteed"]["memory"] = "10"
-        if draw.once_in(3):
+        if draw.once_in(2 if self.theme == "limits" else 3):
             resources["max"] = {"vcore": draw.of((3, 4, 6, 8))}
         if resources:
             bounds["resources"] = resources
-        if draw.once_in(6):
-            bounds["maxapplications"] = draw.of((1, 2, 3))
+        if most or draw.once_in(3 if self.theme == "limits" else 6):
+            bounds["maxapplications"] = draw.whole(1, most or 3)
         return bounds
 
     def _properties(self) -> dict[str, str]:
@@ -150,19 +157,19 @@ class Queues:
 
     def _limits(self) -> list[dict[str, Any]]:
         draw, limits = self.draw, []
-        for whom in (
-            {"users": [draw.of(USERS)]},
-            {"groups": [draw.of(("dev", "ops"))]},
-            {"users": ["*"]},
-        ):
-            if draw.once_in(2):
-                limit: dict[str, Any] = {"limit": "drawn", **whom}
-                kind = draw.whole(0, 2)
-                if kind != 1:
-                    limit["maxresources"] = {"vcore": draw.of((2, 3, 5))}
-                if kind != 0:
-                    limit["maxapplications"] = draw.of((1, 2))
-                limits.append(limit)
+        drawn = [{"users": names} for names in (["ann"], ["bob", "cid"], ["*"]) if draw.once_in(3)]
+        if draw.once_in(2):
+            drawn.append({"groups": list(draw.of(LIMITED_GROUPS))})
+            if draw.once_in(3):
+                drawn.append({"groups": ["*"]})
+        for whom in drawn:
+            limit: dict[str, Any] = {"limit": "drawn", **whom}
+            kind = draw.whole(0, 2)
+            if kind != 1:
+                limit["maxresources"] = {"vcore": draw.of((2, 3, 5))}
+            if kind != 0:
+                limit["maxapplications"] = draw.of((1, 2))
+            limits.append(limit)
         return limits
 
 
@@ -183,7 +190,7 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.draw = Draw(seed)
         self.steps: list[dict[str, Any]] = []
-        self.theme = self.draw.of(("order", "gangs", "preempt"))
+        self.theme = self.draw.of(THEMES)
         self.apps: dict[str, bool] = {}
         """With whether each is a gang."""
         self.keys: list[tuple[str, str]] = []
@@ -220,31 +227,28 @@ class Writer:
         self.say("add_app", fields)
 
     def _gang(self, fields: dict[str, Any]) -> None:
-        draw, count, size = self.draw, self.draw.whole(1, 4), self.draw.of(SIZES)
-        name = fields["id"]
-        fields["placeholder_ask"] = {kind: n * count for kind, n in size.items()}
+        draw, name = self.draw, fields["id"]
+        asks: list[dict[str, Any]] = []
+        whole: dict[str, int] = {}
+        for group in TASK_GROUPS[: 2 if draw.once_in(3) else 1]:
+            count, size = draw.whole(1, 4 // (1 + bool(asks))), draw.of(SIZES)
+            key = f"{name}-{group}"
+            both = {"count": count, "task_group": group}
+            asks.append({"key": f"{key}-ph", "resource": size, "placeholder": True, **both})
+            if draw.once_in(2):
+                mine = size if draw.once_in(2) else draw.of(SIZES)
+                asks.append({"key": f"{key}-real", "resource": mine, **both})
+            for kind, n in size.items():
+                whole[kind] = whole.get(kind, 0) + n * count
+        if draw.once_in(3):
+            asks.append({"key": f"{name}-driver", "resource": draw.of(SIZES)})
+        fields["placeholder_ask"] = whole
         fields["style"] = draw.of(("Soft", "Soft", "Hard"))
         if draw.once_in(3):
             fields["timeout"] = draw.of(("10s", "30s", "70s"))
         self.say("add_app", fields)
         if draw.once_in(6):
             return
-        asks: list[dict[str, Any]] = [
-            {
-                "key": f"{name}-ph",
-                "count": count,
-                "resource": size,
-                "task_group": "tg",
-                "placeholder": True,
-            }
-        ]
-        if draw.once_in(3):
-            asks.append({"key": f"{name}-driver", "resource": draw.of(SIZES)})
-        if draw.once_in(2):
-            mine = size if draw.once_in(2) else draw.of(SIZES)
-            asks.append(
-                {"key": f"{name}-real", "count": count, "resource": mine, "task_group": "tg"}
-            )
         for ask in asks:
             if priority := draw.of((0, 0, 0, 1)):
                 ask["priority"] = priority
@@ -266,7 +270,7 @@ class Writer:
         if draw.once_in(3):
             ask["priority"] = draw.of((1, 2, -1))
         if self.apps[app] and draw.once_in(3):
-            ask["task_group"] = "tg"
+            ask["task_group"] = draw.of(TASK_GROUPS)
         if draw.once_in(12) and self.nodes:
             ask["required_node"] = draw.of(self.nodes)
         if draw.once_in(5):
@@ -278,6 +282,19 @@ class Writer:
         if draw.once_in(10):
             ask["tags"] = {"creationTime": draw.of(("1767225500", "1767225590"))}
         self._say_ask(app, ask)
+
+    def contest(self) -> None:
+        """One application takes what there is; the others want their share of it later."""
+        draw, (greedy, *others) = self.draw, self.apps
+        fields = {"resource": draw.of(SIZES[:4]), "count": draw.whole(4, 10)}
+        self._say_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
+        self.say("advance", "1s")
+        for app in others:
+            fields = {"resource": draw.of(SIZES[:5]), "count": draw.whole(1, 4)}
+            if draw.once_in(3):
+                fields["priority"] = draw.of((1, 2, -1))
+            self._say_ask(app, {"key": f"share{len(self.keys)}", **fields})
+        self.say("advance", draw.of(("3s", "21s", "35s")))
 
     def release(self) -> None:
         if self.keys:
@@ -350,10 +367,16 @@ class Writer:
         self.steps = steps
 
     def script(self, name: str) -> Script:
-        for _ in range(self.draw.whole(1, 3)):
-            self.node()
+        opening = [self.node] * self.draw.whole(1, 3)
         for _ in range(self.draw.whole(2, 4)):
             self.app()
+        if self.draw.once_in(3):
+            # Much waits when the first node comes, so the order between all of it shows.
+            opening = [self.ask] * self.draw.whole(2, 5) + opening
+        for move in opening:
+            move()
+        if self.draw.once_in(1 if self.theme == "preempt" else 4):
+            self.contest()
         often = (self.ask,) * 6 + (self.release, self.wait, self.wait, self.app, self.confirm)
         seldom = (
             self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind, self.together,
