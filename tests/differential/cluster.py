@@ -322,7 +322,11 @@ class Cluster:
         ask.left = fact.spec.max_allocations - ask.taken - parked
 
     def _ask_removed(self, fact: f.AskRemoved) -> None:
-        self.asks[fact.application_id, fact.key].left = 0
+        ask = self.asks[fact.application_id, fact.key]
+        if ask.app.admitted and ask.spec.placeholder:
+            # It will not come any more, so no room is kept for it.
+            charge(ask.app.placed, total(ask.size for _ in range(ask.left)))
+        ask.left = 0
 
     def _take(self, fact: Any, spec: AskSpec) -> None:
         app = self.apps[fact.application_id if hasattr(fact, "key") else spec.application_id]

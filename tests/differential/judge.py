@@ -172,7 +172,8 @@ class Judge(Model):
             for other in self.waiting():
                 first = other.app.lapsed is None and self.must_admit(other)
                 text = f"{app.id} admitted again, but {_name(other)} comes first"
-                self.should("gang", other.app is app or not first, text)
+                unsure = other.app.leaf in self.moved
+                self.should("gang", other.app is app or not first, text, unsure=unsure)
         self._turn(min(asks, key=lambda a: (-a.spec.priority, a.created, a.sequence)), "admitted")
         self.entering = app
 

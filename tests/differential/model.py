@@ -19,7 +19,7 @@ from yunikorn_actors.domain.resource import (
     sub_only_existing,
 )
 
-from .cluster import App, Ask, Cluster, Kept, Node, Placed, Queue
+from .cluster import App, Ask, Cluster, Kept, Node, Placed, Queue, total
 
 LIVING = ("Accepted", "Starting", "Running", "Completing")
 NOTHING_WAITS = -(2**31)
@@ -194,11 +194,7 @@ class Model(Cluster):
                 yield queue.spec.max, add(self.used(queue), self.claimed(queue, ask))
         for limit, apps in self.limits(ask.app):
             if limit.max_resources:
-                used: Resource = {}
-                for app in apps:
-                    for placed in self.of(app):
-                        used = add(used, placed.size)
-                yield limit.max_resources, used
+                yield limit.max_resources, self._by(apps)
 
     def has_headroom(self, ask: Ask) -> bool:
         cluster = not ask.spec.required_node
@@ -306,10 +302,7 @@ class Model(Cluster):
             if not fits_in_max_undef(need, sub_only_existing(queue.spec.max, used)):
                 return False
         for limit, apps in self.limits(app):
-            used = self.promised(apps, app) if claims else {}
-            for other in apps:
-                for placed in self.of(other):
-                    used = add(used, placed.size)
+            used = add(self._by(apps), self.promised(apps, app) if claims else {})
             if not fits_in_max_undef(need, sub_only_existing(limit.max_resources or None, used)):
                 return False
         return True
@@ -456,18 +449,19 @@ class Model(Cluster):
         held = ask.spec.placeholder and self.is_held(ask.app)
         limits_fit = all(
             fits_in_max_undef(
-                ask.size, sub_only_existing(limit.max_resources or None, self._by(apps))
+                ask.size, sub_only_existing(limit.max_resources or None, self._due(apps, ask))
             )
             for limit, apps in self.limits(ask.app)
         )
         return self.may_run(ask.app) and not held and limits_fit
 
+    def _due(self, apps: list[App], but: Ask) -> Resource:
+        """What they use, and will when all that is promised to them has been placed."""
+        claims = (k.size for k in self.kept if k.claims and k.ask.app in apps and k.ask is not but)
+        return add(self._by(apps), total(claims))
+
     def _by(self, apps: list[App]) -> Resource:
-        used: Resource = {}
-        for app in apps:
-            for placed in self.of(app):
-                used = add(used, placed.size)
-        return used
+        return total(placed.size for app in apps for placed in self.of(app))
 
     def preemption_delay(self, ask: Ask) -> int:
         return ask.app.leaf.says.preemption_delay_ns or self.settings.preemption_delay_ns
