@@ -28,7 +28,7 @@ class Follower:
     def __init__(self, judge: Judge) -> None:
         self.judge = judge
         self._news = 0
-        """The last revision that no proposal made."""
+        """The planner must have seen this revision to know all that no proposal made."""
         self._since_rest = False
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
@@ -47,13 +47,23 @@ class Follower:
         self._since_rest = True
         is_plan = isinstance(message, ProposeAllocations | ReportWaiting)
         as_of = message.as_of if isinstance(message, ProposeAllocations) else None
+        news = _appended(simulator, Cause(delivery.mailbox, delivery.step))
+        if as_of is not None and _is_refused(message, news):
+            # Until the planner hears of it, it counts the refused decision as made.
+            self._news = judge.revision + 2
         judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
-        for appended in _appended(simulator, Cause(delivery.mailbox, delivery.step)):
+        for appended in news:
             judge.revision = appended.first_revision - 1
             for fact in appended.facts:
                 judge.follow(fact)
             if not is_plan:
-                self._news = appended.first_revision + len(appended.facts) - 1
+                self._news = max(self._news, appended.first_revision + len(appended.facts) - 1)
+
+
+def _is_refused(plan: ProposeAllocations, news: list[FactsAppended]) -> bool:
+    """Whether Context did not do something of a plan."""
+    done = {getattr(fact, "proposal_id", 0) for appended in news for fact in appended.facts}
+    return any(proposal.proposal_id not in done for proposal in plan.proposals)
 
 
 def _appended(simulator: Simulator, cause: Cause) -> list[FactsAppended]:

@@ -132,7 +132,9 @@ class Queues:
             resources["guaranteed"] = {"vcore": draw.of((2, 4, 6))}
             if draw.once_in(4):
                 resources["guaranteed"]["memory"] = "10"
-        if draw.once_in(2 if self.theme == "limits" else 3):
+        if "guaranteed" in resources and draw.once_in(3):
+            resources["max"] = {"vcore": resources["guaranteed"]["vcore"] + draw.of((0, 1, 2))}
+        elif draw.once_in(2 if self.theme in ("limits", "gangs") else 3):
             resources["max"] = {"vcore": draw.of((3, 4, 6, 8))}
         if resources:
             bounds["resources"] = resources
@@ -226,12 +228,21 @@ class Writer:
             fields["timeout"] = "40s"
         self.say("add_app", fields)
 
+    def newcomer(self) -> None:
+        """An application asks at once, so that it wants a place among those that run."""
+        self.app()
+        app = list(self.apps)[-1]
+        if not self.apps[app]:
+            fields = {"resource": self.draw.of(SIZES[:5]), "count": self.draw.whole(1, 3)}
+            self._say_ask(app, {"key": f"k{len(self.keys)}", **fields})
+
     def _gang(self, fields: dict[str, Any]) -> None:
         draw, name = self.draw, fields["id"]
         asks: list[dict[str, Any]] = []
         whole: dict[str, int] = {}
         for group in TASK_GROUPS[: 2 if draw.once_in(3) else 1]:
-            count, size = draw.whole(1, 4 // (1 + bool(asks))), draw.of(SIZES)
+            count = draw.whole(1, 4 // (1 + bool(asks)))
+            size = draw.of(SIZES if draw.once_in(2) else SIZES[:3])
             key = f"{name}-{group}"
             both = {"count": count, "task_group": group}
             asks.append({"key": f"{key}-ph", "resource": size, "placeholder": True, **both})
@@ -285,7 +296,7 @@ class Writer:
 
     def contest(self) -> None:
         """One application takes what there is; the others want their share of it later."""
-        draw, (greedy, *others) = self.draw, self.apps
+        draw, (greedy, *others) = self.draw, list(self.apps)[-4:]
         fields = {"resource": draw.of(SIZES[:4]), "count": draw.whole(4, 10)}
         self._say_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
         self.say("advance", "1s")
@@ -295,6 +306,10 @@ class Writer:
                 fields["priority"] = draw.of((1, 2, -1))
             self._say_ask(app, {"key": f"share{len(self.keys)}", **fields})
         self.say("advance", draw.of(("3s", "21s", "35s")))
+        # While victims are still to go, more is asked for, and some room comes from elsewhere.
+        for _ in range(draw.whole(0, 2)):
+            self.ask()
+        draw.of((self.node, self.release, self.confirm))()
 
     def release(self) -> None:
         if self.keys:
@@ -377,10 +392,12 @@ class Writer:
             move()
         if self.draw.once_in(1 if self.theme == "preempt" else 4):
             self.contest()
-        often = (self.ask,) * 6 + (self.release, self.wait, self.wait, self.app, self.confirm)
+        often = (self.ask,) * 6 + (
+            self.release, self.wait, self.wait, self.newcomer, self.newcomer, self.confirm,
+        )  # fmt: skip
         seldom = (
             self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind, self.together,
-            self.confirm, self.app,
+            self.confirm, self.app, self.contest,
         )  # fmt: skip
         for _ in range(self.draw.whole(8, 22)):
             self.draw.of(seldom if self.draw.once_in(3) else often)()
