@@ -416,8 +416,7 @@ class Model(Cluster):
         if ask.spec.required_node:
             return True
         for queue in ask.app.leaf.up():
-            used = sub(self.used(queue), self.leaving(queue))
-            used = used if queue.parent is None else add(used, self.claimed(queue, ask))
+            used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue, ask))
             for victim in victims:
                 used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
             most = self.capacity if queue.parent is None else queue.spec.max
