@@ -276,11 +276,18 @@ class Model(Cluster):
         bounds = [(limit.max_applications, apps) for limit, apps in self.limits(app)]
         bounds += [(q.spec.max_applications, self.below(q)) for q in app.leaf.up()]
         for most, apps in bounds:
-            coming = any(other.admitted and not self._stays(other) for other in apps)
-            taken = sum(other.admitted or self._stays(other) for other in apps)
-            if coming and 0 < most <= taken:
+            if self._is_coming(apps) and 0 < most <= sum(
+                other.admitted or self._stays(other) for other in apps
+            ):
                 return False
+        aware = app.leaf.says.application_sort_policy == "stateaware"
+        if aware and self._is_coming(self.below(app.leaf)):
+            return False
         return self.has_room_for_all(app, claims=True)
+
+    def _is_coming(self, apps: list[App]) -> bool:
+        """Whether the gang of one of them is admitted and has no place yet."""
+        return any(other.admitted and not self._stays(other) for other in apps)
 
     def _stays(self, app: App) -> bool:
         return self._runs(app) or app.counts or self._keeps(app)
