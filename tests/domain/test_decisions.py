@@ -70,7 +70,10 @@ CASES: dict[str, tuple[str, Callable[[Written], object]]] = {
     "failing": ("G22: its application is Failing", _fail),
     "node gone": ("G22: node n1 is not registered", lambda w: w.remove_node("n1")),
     "drained": ("G22: node n1 takes no work", lambda w: w.schedule("n1", drained=True)),
-    "another node": ("G22: n2 alone", lambda w: w.replace("a", vcore=3, required_node="n2")),
+    "another node": (
+        "G22: the ask requires node n2",
+        lambda w: w.replace("a", vcore=3, required_node="n2"),
+    ),
     "place": (
         "G23: root.default gets above 1 applications",
         lambda w: _one_place_taken(w, max_applications=1),

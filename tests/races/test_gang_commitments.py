@@ -182,9 +182,9 @@ def test_a_reservation_of_the_gang_ends_with_its_commitment(topology: TopologyNa
 def test_an_event_says_it_once(topology: TopologyName) -> None:
     lab, _ = committed(topology=topology)
     lab.advance(TIMEOUT_S + 10)
-    said = [record.message for record in lab.rm.records if "held again" in record.message]
+    said = [record.message for record in lab.rm.records if "lapses" in record.message]
     message = (
-        "Gang of application 'app-1' had no placeholder for 60 s: the room for '{vcore: 4}' in "
-        "queue root.default is not kept any more, and it is held again"
+        "Gang of application 'app-1' had no placeholder for 60 s: its commitment of '{vcore: 4}' "
+        "in queue root.default lapses, and the gang awaits admission again"
     )
     assert said == [message]

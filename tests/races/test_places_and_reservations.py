@@ -116,7 +116,7 @@ def test_the_place_goes_while_the_reservation_is_on_its_way(
         lab.settle()
         assert ("other" in lab.waiting()) is was_kept
         lab.advance(WAIT_NS / SECOND + 1)
-        given_up += kept.dropped["its application may not start for too long"]
+        given_up += kept.dropped["its application could not start for too long"]
         assert not is_reserving(lab)
         assert "other" in lab.running()
         assert lab.leftovers() == {}

@@ -54,7 +54,7 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
     elif not (node.is_schedulable or _may_be_drained(fact, spec)):
         yield f"G22: node {fact.node_id} takes no work"
     if spec.required_node not in {"", fact.node_id}:
-        yield f"G22: {spec.required_node} alone will do"
+        yield f"G22: the ask requires node {spec.required_node}"
 
 
 def _may_be_drained(fact: Decision, spec: AskSpec) -> bool:

@@ -104,7 +104,7 @@ def _node_totals(dump: Dump) -> Iterator[str]:
 
 
 def _reservations(_: Dump) -> Iterator[str]:
-    """How many there are is for the reader to judge; it never fails."""
+    """Never fail: the reader judges whether there are too many."""
     yield from ()
 
 
@@ -132,7 +132,10 @@ def _orphans_on_nodes(dump: Dump) -> Iterator[str]:
         for node_id, node in partition["nodes"].items():
             lost = [uuid for uuid in node["allocations"] if held.get(uuid) != node_id]
             if lost:
-                yield f"node {node_id} of {name} has allocations of nobody: {', '.join(lost)}"
+                yield (
+                    f"node {node_id} of {name} has allocations that belong to no application: "
+                    f"{', '.join(lost)}"
+                )
 
 
 def _orphans_on_applications(dump: Dump) -> Iterator[str]:
@@ -156,13 +159,13 @@ def _unconfirmed(dump: Dump) -> Iterator[str]:
 
 
 def _failed_machines(dump: Dump) -> Iterator[str]:
-    """A dump from before there was this count has none of them."""
+    """Dumps of older versions have no such count."""
     for role, count in dump.get("failed_machines", {}).items():
         yield f"the {role} failed and was replaced {count} times"
 
 
 REPORTS: Mapping[str, Callable[[Dump], str]] = {"Reservation check": _reserved_share}
-"""What is told of a check that has found nothing, where that is more than just that."""
+"""What a check that found no fault says, if it has more to say than that."""
 CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
     ("Scheduling errors", "Requests could be handled", _scheduling_errors),
     ("Failed nodes", "Every node that was offered is registered", _failed_nodes),

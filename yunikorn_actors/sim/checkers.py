@@ -1,13 +1,17 @@
-"""What is checked after every delivered message of a simulated run.
+"""The checks after every delivered message of a simulated run.
 
-The state checker derives the books from scratch (G01 to G11, G17 to G21, G24, G28); the view
-checker does the same with every planner, and at rest compares each replica with the truth; the
-ledger listens at the door and at the callbacks and keeps account of what the resource manager was
-told (G14 to G16, G25, G27); the decision checker follows the facts with a replica of its own and
-looks at each decision on the truth of that moment (G22, G23). The first contradiction ends the run.
+- The state checker adds up the books from scratch (G01 to G11, G17 to G21, G24, G28).
+- The view checker does the same with every planner, and at rest compares each replica with the
+  truth.
+- The ledger sees requests and callbacks, and compares what was asked with what the resource manager
+  was told (G14 to G16, G25, G27).
+- The decision checker follows the facts with a replica of its own, and checks each decision on the
+  truth of that moment (G22, G23).
 
-Facts alone change a partition, and each raises its revision. So a state that was found sound is
-looked at again when it has another revision, and when somebody asks for it.
+The first contradiction ends the run.
+
+Only facts change a partition, and each raises its revision. So a state that was found correct is
+checked again only at another revision, or when somebody asks for it.
 """
 
 from collections import Counter
@@ -82,7 +86,7 @@ def _is_dump(delivery: Delivery) -> bool:
 
 
 class StateChecker:
-    """The truth is consistent after everything that Context handles."""
+    """Check the truth after every message that Context handles."""
 
     def __init__(self) -> None:
         self._sound: dict[str, tuple[PartitionState, int]] = {}
@@ -100,7 +104,7 @@ class StateChecker:
 
 
 class ViewChecker:
-    """Every planner sees what it should; at rest, with nothing in flight, it sees the truth."""
+    """Check the view of every planner; at rest nothing is in flight, so its view is the truth."""
 
     def __init__(self) -> None:
         self._alike: dict[str, tuple[PartitionState, int, PartitionState, int]] = {}
@@ -155,10 +159,10 @@ def _unsettled(name: str, planner: Planner | None) -> list[str]:
 
 
 def could_run(planner: Planner) -> list[str]:
-    """Return the asks that wait although Context would take a proposal for them.
+    """Return the asks that wait although Context would commit a proposal for them.
 
-    Equals of one application are looked at once. Nobody is asked about what a resource manager
-    refuses, or about an application that rests.
+    Of equal asks of one application only the first is checked. Left out are nodes that the resource
+    manager refuses and applications that rest.
     """
     found: list[str] = []
     for app in planner.apps.values():
@@ -187,14 +191,14 @@ def _could_run_on(planner: Planner, ask: AskView, node_id: str) -> bool:
 
 
 class DecisionChecker:
-    """Nobody decides for the dead, nor beyond a limit, on the truth of that moment (G22, G23)."""
+    """Check that no decision is for a finished application or beyond a limit (G22, G23)."""
 
     def __init__(self) -> None:
         self._replicas: dict[tuple[str, int], PartitionState] = {}
-        """Of each life of a partition."""
+        """A replica for each life of a partition."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        """Facts are taken where they are made: one who fails does not hear of all of them."""
+        """Take facts from the effects of Context: a failed subscriber does not get all of them."""
         if delivery.mailbox != CONTEXT:
             return
         for effect in simulator.effects:
@@ -208,7 +212,7 @@ class DecisionChecker:
         replica = self._replicas.setdefault(life, PartitionState(message.partition))
         faults: list[str] = []
         had_place: dict[str, None] = {}
-        """Those whose reservation has served, or moves: they have had their place by it."""
+        """Applications whose reservation was just dropped: it held their place until now."""
         for fact in message.facts:
             faults.extend(wrongs(replica, fact, had_place))
             apply(replica, fact)
@@ -218,16 +222,16 @@ class DecisionChecker:
 
 
 class Ledger:
-    """What was asked and what was told, for each registration by itself.
+    """Compare requests with answers, for each registration by itself.
 
-    A registration ends with the next one of the same resource manager, and when that one is lost or
-    leaves; what it asked last may stay unanswered.
+    A registration ends when the resource manager registers again, is lost or leaves; its last
+    requests may stay unanswered.
     """
 
     def __init__(self) -> None:
         self._books: dict[str, _Book] = {}
         self._lives: dict[str, list[str]] = {}
-        """Callbacks of each resource manager; requests belong to the last one."""
+        """The callbacks of each resource manager; requests belong to the last one."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         message = delivery.message
@@ -253,7 +257,7 @@ class Ledger:
                     self._books[address].ask(message)
 
     def _resume(self, rm_id: str, refused: str) -> None:
-        """The former registration goes on, and what was asked meanwhile was asked by it."""
+        """The former registration goes on; the requests sent in the meantime belong to it."""
         self._lives[rm_id].remove(refused)
         for address in self._lives[rm_id][-1:]:
             self._books[address].asked.update(self._books[refused].asked)
@@ -271,13 +275,13 @@ class Ledger:
 
 
 class _Book:
-    """What one registration asked and reported, and what its callback was told."""
+    """The requests and reports of one registration, and what its callback was told."""
 
     def __init__(self) -> None:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.answers: Counter[tuple[str, str]] = Counter()
         self._reported: Counter[str] = Counter()
-        """UUIDs that the resource manager brought; one that has ended may live again."""
+        """UUIDs that the resource manager reported; it may report one that has ended again."""
         self._announced: dict[str, list[str]] = {}
         self._ended: dict[str, list[si.TerminationType]] = {}
         self._accepted: dict[str, None] = {}
@@ -326,8 +330,8 @@ class _Book:
     def _released(self, response: si.AllocationResponse) -> list[str]:
         """In each of its lives a UUID is asked back by the core at most once, then stopped (G13).
 
-        One that was never announced came with its node; one without was an ask. What the resource
-        manager named itself may live again under another key.
+        An allocation that was never announced came with its node; a release without UUID is of an
+        ask. A UUID that the resource manager chose may come back under another key.
         """
         faults: list[str] = []
         for item in response.released:

@@ -1,7 +1,8 @@
-"""Who is next: the one source of freedom in a simulated run.
+"""Which channel delivers next: the only freedom in a simulated run.
 
-Channels keep their own order, so a choice is only between the heads of channels. Of Python's
-generator `random()` alone gives the same sequence in every version, so every draw is made of it.
+A channel keeps the order of its messages, so the choice is between the first messages of channels.
+Every draw uses `random()` of Python's generator, because no other of its methods promises the same
+sequence in every version.
 """
 
 from random import Random
@@ -10,19 +11,19 @@ from typing import Protocol
 
 class Chooser(Protocol):
     def choose(self, arrivals: list[int]) -> int:
-        """Pick an index; each number tells when the head of that channel was sent."""
+        """Pick an index; each number tells when the first message of that channel was sent."""
         ...
 
 
 class Fifo:
-    """The order of sending: what one thread with one queue would do."""
+    """Deliver in the order of sending, as one thread with one queue would."""
 
     def choose(self, arrivals: list[int]) -> int:
         return arrivals.index(min(arrivals))
 
 
 class Seeded:
-    """Any channel with the same chance."""
+    """Give every channel the same chance."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)  # noqa: S311 - a repeatable schedule, no secret

@@ -1,9 +1,9 @@
 """The simulator: all mailboxes on one thread, in virtual time, in an order that a seed chooses.
 
-It drives the same machines as the threads do. Each pair of sender and receiver has a channel that
-keeps its order, as mailboxes on threads do; between channels the chooser decides. Time moves only
-when somebody advances it. Callbacks of resource managers are mailboxes too: a call back into the
-core from inside one is a message like any other.
+It drives the same machines as the threads do. Each pair of sender and receiver has a channel, which
+keeps the order of its messages, as on threads. The chooser decides which channel delivers next.
+Time moves only when the caller advances it. Callbacks of resource managers are mailboxes too: when
+one calls the core, that is a message like any other.
 """
 
 from collections import deque
@@ -52,7 +52,7 @@ from yunikorn_actors.sim.choosers import Chooser, Fifo
 EPOCH_NS = 1_767_225_600_000_000_000
 """Virtual time starts at 2026-01-01T00:00Z."""
 STEPS_MAX = 1_000_000
-"""More messages than this without coming to rest is a loop."""
+"""After this many messages without rest the run counts as a loop."""
 
 Channel = tuple[str, str]
 
@@ -72,11 +72,11 @@ class Simulator(Gateway):
         accounts: Mapping[str, tuple[str, ...]] | None = None,
         replaced_for: tuple[type[Exception], ...] = (),
     ) -> None:
-        """`accounts` is what the resolver `os` knows here: users, each with the groups.
+        """`accounts` is what the resolver `os` knows here: users, each with its groups.
 
-        A machine that raises one of `replaced_for` is replaced as on threads, where it can be;
-        whatever else is raised ends the run, because that is what runs are there to find.
-        Recorders hear of a message before it is handled, so also of the one that breaks the run.
+        A machine that can be replaced and raises one of `replaced_for` is replaced as on threads.
+        Every other exception ends the run: runs are there to find them. Recorders get a message
+        before it is handled, so they also have the one that ends the run.
         """
         known = {} if accounts is None else accounts
         super().__init__(lookups={"os": known.get}, now_ns=lambda: self.now_ns)
@@ -84,16 +84,16 @@ class Simulator(Gateway):
         self.machines: dict[str, Machine] = topology.first_machines()
         self.callback_errors: list[Exception] = []
         self.lines: list[str] = []
-        """What would have gone to the log."""
+        """The lines that on threads would go to the log."""
         self.delivered = 0
         self.effects: list[Effect] = []
-        """What the machine wanted that handled a message last."""
+        """The effects of the last message that was handled."""
         self._topology = topology
         self._chooser = chooser or Fifo()
         self._checkers = checkers
         self._recorders = recorders
         self.failure: Exception | None = None
-        """What ended the run: a machine raised, or a checker objected."""
+        """What ended the run: the exception of a machine or of a checker."""
         self._callbacks: dict[str, si.ResourceManagerCallback] = {}
         self._replies: dict[str, Message] = {}
         self._reply_numbers = count(1)
@@ -103,9 +103,9 @@ class Simulator(Gateway):
         self._timers = ArmedTimers()
         self._replaced_for = replaced_for
         self._raised: deque[Exception] = deque(maxlen=REPLACED_MAX + 1)
-        """What machines were replaced for."""
+        """The exceptions for which machines were replaced."""
         self._dead: set[str] = set()
-        """Where a machine has failed and no other stands yet."""
+        """Addresses whose machine has failed and is not replaced yet."""
         self._at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus; None between messages."""
 
@@ -135,7 +135,8 @@ class Simulator(Gateway):
     def advance(self, duration_ns: int) -> None:
         """Let time pass; timers fire in order, and each moment is settled before the next.
 
-        Those of one moment are on their way together: one of them may find itself cancelled.
+        Timers of the same moment are sent together, so the handler of one may cancel another that
+        is in a mailbox already: such a stale firing must do no harm (R-027).
         """
         self.settle()
         target = self.now_ns + duration_ns
@@ -202,10 +203,10 @@ class Simulator(Gateway):
             self._replies[address] = envelope.message
 
     def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
-        """There is no log here, and the checkers look at the health after every message."""
+        """Ignore the wishes: there is no log here, and checkers run after every message."""
 
     def _effects(self, address: str, machine: Machine, envelope: Envelope) -> list[Effect]:
-        """One that has failed handles nothing any more; all it still wants is to be replaced."""
+        """Run the handler; if it fails, the only effect is to be replaced."""
         try:
             return machine.handle(envelope.message, self.now_ns)
         except self._replaced_for as error:
@@ -257,7 +258,7 @@ class Simulator(Gateway):
         self._timers.cancel_all(address)
 
     def _decline(self, envelope: Envelope) -> None:
-        """Nobody answers any more what a caller has asked."""
+        """Refuse the question of a caller whose machine has failed."""
         answer = refusal_of(envelope)
         if answer is not None:
             declined = Envelope(GATEWAY, answer.message, envelope.cause, envelope.stimulus)
@@ -278,9 +279,9 @@ class Simulator(Gateway):
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        """From outside, or from inside a callback: then the callback is the sender.
+        """Send a call from outside, or from inside a callback, which is then the sender.
 
-        All of them come in by one door, so they keep the order in which they were made.
+        All calls share one channel, so they keep the order in which they were made.
         """
         if self._at is None:
             envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
@@ -310,7 +311,7 @@ class Simulator(Gateway):
                 raise NoReply("everything was handled, and the backlog is full")
 
     def _check_former(self, rm_id: str) -> None:
-        """A simulated call always returns."""
+        """Do nothing: a simulated call always returns."""
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)
@@ -320,10 +321,10 @@ class Simulator(Gateway):
         self._stop(address)
 
     def _check_running(self) -> None:
-        """A simulated core runs from the moment it is made."""
+        """Do nothing: a simulated core runs from the moment it is made."""
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """Everything every machine knows, by address."""
+        """Return the state of every machine, by address."""
         return {
             address: machine.canonical_state() for address, machine in sorted(self.machines.items())
         }

@@ -164,7 +164,7 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     if app is None:
         return f"{UNKNOWN_APPLICATION} {spec.application_id}"
     if app.state in TAKES_NO_ASKS:
-        return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: it is {app.state.value}"
+        return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: its state is {app.state.value}"
     if item.node_id and item.node_id not in state.nodes:
         return f"failed to find node {item.node_id}"
     reason = _refused_amounts(spec)

@@ -36,7 +36,7 @@ from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.turn import Turn
 
 NO_HEADROOM = "no headroom for too long"
-NO_START = "its application may not start for too long"
+NO_START = "its application could not start for too long"
 _NO_START = frozenset({Refusal.APP_LIMIT, Refusal.STATEAWARE_BUSY})
 
 
@@ -107,12 +107,13 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
     for item in tuple(node.reservations.values()):
         if item.is_ordinary:
             waiting = turn.state.applications[item.application_id]
-            reason = "others have to go for another ask"
+            reason = "its room is promised to another ask"
             _drop(turn, waiting, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
         given_up = last_choice(turn.state, ask)
-        _drop(turn, app, ask, given_up, "room is made elsewhere")
-    tell_state(turn, ask, WaitingState.RESERVED, f"room is made on node {node.id}")
+        _drop(turn, app, ask, given_up, "room on another node is promised to it")
+    reason = f"room that comes free on node {node.id} is promised to it"
+    tell_state(turn, ask, WaitingState.RESERVED, reason)
     turn.record(
         f.ReservationMade(
             application_id=app.id,
@@ -127,7 +128,7 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
 
 
 def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> Refusal | None:
-    """Say why the node stays kept: only what is old and of no use now is given up."""
+    """Say why the reservation stays: only one that is old and of no use now is given up."""
     if state.held:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
@@ -158,7 +159,7 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
 
 
 def displace(turn: Turn, node: Node) -> None:
-    """An ask that can run here alone goes before those that could run elsewhere (R-072)."""
+    """An ask that requires this node goes before those that could run elsewhere (R-072)."""
     drop_of_node(turn, node, "a required-node ask needs the node", required_too=False)
 
 
@@ -177,7 +178,7 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
 
 
 def drop_overpromised(turn: Turn, node: Node) -> None:
-    """Room was taken here by force: earmarks for which too little is left go, the last first."""
+    """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
     while node.reservations and is_overpromised(node):
         item = tuple(node.reservations.values())[-1]
         app = turn.state.applications[item.application_id]
@@ -185,7 +186,7 @@ def drop_overpromised(turn: Turn, node: Node) -> None:
 
 
 def drop_barred(turn: Turn) -> None:
-    """A leaf may hold gangs from now on, and they have no use for a node until admitted."""
+    """The leaf may have begun to hold gangs; until admitted these cannot use a node."""
     if turn.state.reservation_count:
         for app in turn.state.applications.values():
             if app.task_groups:
@@ -193,12 +194,12 @@ def drop_barred(turn: Turn) -> None:
 
 
 def drop_barred_of(turn: Turn, app: Application) -> None:
-    """An ask that its gang holds back since has no use for a node (R-073)."""
+    """An ask that has to wait for its gang now cannot use a reserved node (R-073)."""
     if not turn.state.reservation_count:
         return
     for ask in app.asks.values():
         if ask.reserved and is_held_back(app, ask.spec):
-            drop_of_ask(turn, app, ask, "its gang comes first")
+            drop_of_ask(turn, app, ask, "it has to wait for its gang")
 
 
 def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
@@ -207,7 +208,7 @@ def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
 
 
 def settle_reservations(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:
-    """A repeat is about to be placed: its reservation, here or elsewhere, has served."""
+    """A repeat is about to be placed: drop its reservation, on this node or another."""
     kept = used_up(turn.state, ask, node_id)
     if kept is not None:
         reason = "allocated" if kept == node_id else "allocated on another node"

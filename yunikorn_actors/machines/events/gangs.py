@@ -35,8 +35,8 @@ def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
 def lapsed(fact: f.GangLapsed) -> EventRecord:
     message = (
         f"Gang of application '{fact.application_id}' had no placeholder for "
-        f"{fact.waited_ns // _NS_PER_S} s: the room for '{describe(fact.commitment)}' in queue "
-        f"{fact.queue} is not kept any more, and it is held again"
+        f"{fact.waited_ns // _NS_PER_S} s: its commitment of '{describe(fact.commitment)}' in "
+        f"queue {fact.queue} lapses, and the gang awaits admission again"
     )
     return event_record(
         EventType.APP,

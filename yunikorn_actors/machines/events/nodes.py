@@ -1,4 +1,4 @@
-"""What the facts about nodes tell, and about whom they are kept for."""
+"""Event records of the facts about nodes and their reservations."""
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.events.record import Builder, event_record
