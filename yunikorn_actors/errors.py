@@ -1,11 +1,11 @@
-"""What a call to the core may raise, each worded for the caller."""
+"""The errors that a call to the core may raise."""
 
 from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.si import InvalidRequest
 
 
 class CoreError(Exception):
-    """The base of what the core itself has to say to a caller."""
+    """The base of the errors that the core itself raises."""
 
 
 class UnknownResourceManager(CoreError, LookupError):  # noqa: N818
@@ -13,7 +13,7 @@ class UnknownResourceManager(CoreError, LookupError):  # noqa: N818
 
 
 class UnknownAsk(CoreError, LookupError):  # noqa: N818
-    """The question names an application that is not there, or an ask that does not wait."""
+    """The application in the question does not exist, or its ask does not wait."""
 
 
 class Refused(CoreError, ValueError):  # noqa: N818
@@ -41,7 +41,7 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
 
 
 def anew(failure: CoreFailed) -> CoreFailed:
-    """Make one for each who is told: they must not share one traceback."""
+    """Make a copy for each caller: two callers must not share one traceback."""
     told = CoreFailed(*failure.args)
     told.__cause__ = failure.__cause__
     return told

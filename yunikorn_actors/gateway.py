@@ -1,8 +1,8 @@
-"""The door of the core: calls become messages.
+"""The entry of the core: calls become messages.
 
-The form of a request is checked here, at the call, before anything is taken. Text is parsed and
-groups are resolved here too, because a machine reads nothing. Two drivers stand behind this door
-(threads, simulator); each says how a message is posted and how an answer is awaited.
+The gateway checks the form of a request at the call, before anything of it is taken. It also parses
+configurations and looks up groups, because a machine reads nothing. Both drivers, threads and
+simulator, are behind it; each defines how a message is posted and how an answer is awaited.
 """
 
 import threading
@@ -71,12 +71,12 @@ _Request = TypeVar("_Request", si.AllocationRequest, si.ApplicationRequest, si.N
 
 
 class _Registration(NamedTuple):
-    """What the gateway knows of a resource manager that has been accepted."""
+    """A registered resource manager, as the gateway knows it."""
 
     callback: str
-    """The mailbox in front of it."""
+    """The mailbox of its callback."""
     tells_state: bool
-    """Whether it says something of its own state."""
+    """Whether its callback overrides `get_state_dump`."""
     backlog: Backlog
 
 
@@ -86,16 +86,17 @@ class Gateway(ABC):
     def __init__(self, *, lookups: Mapping[str, Lookup], now_ns: Callable[[], int]) -> None:
         self._resolvers = Resolvers(lookups, now_ns)
         self._order = threading.RLock()
-        """Who is registered, and what RmProxy is sent of it and of their requests: one step.
+        """Held while the registered managers change and while RmProxy is sent their messages.
 
-        Nobody waits for anything while holding it, so a callback may take it as well.
+        So RmProxy gets requests and registrations in the order that callers see: a request that was
+        taken is handled. No thread waits while it holds the lock, so a callback may take it too.
         """
         self._registered: dict[str, _Registration] = {}
         self._coming: dict[str, str] = {}
         """Callbacks whose registration is not answered yet, each with its resource manager.
 
-        They stand in the order in which RmProxy hears of them. What is said of a resource manager
-        later overtakes them: their answers then come too late to change who is registered.
+        The order is that in which RmProxy gets them. If the same resource manager is lost, leaves
+        or registers again before the answer, the entry goes: the answer then changes nothing here.
         """
         self._registrations = count(1)
         self._calls = count(1)
@@ -108,30 +109,30 @@ class Gateway(ABC):
 
     @abstractmethod
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
-        """Have a question with this reply address posted, and wait for the answer."""
+        """Give `post` a reply address for its question, and wait for the answer."""
 
     @abstractmethod
     def _check_running(self) -> None:
-        """Raise what a caller has to know about a core that takes nothing."""
+        """Raise CoreStopped or CoreFailed if the core takes no more requests."""
 
     @abstractmethod
     def _await_room(self, backlog: Backlog) -> None:
-        """Let the core handle what it has; a caller inside a callback never waits."""
+        """Wait until the backlog has room; a caller inside a callback never waits."""
 
     @abstractmethod
     def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
-        """Take what a resource manager wishes of the driver itself, and name what is no wish."""
+        """Apply the settings that concern the driver: log level, health checks; log the faults."""
 
     @abstractmethod
     def _check_former(self, rm_id: str) -> None:
-        """Raise where a former callback does not return: each would leave a thread behind."""
+        """Raise CallbackStuck while a former callback does not return from a call."""
 
     @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
 
     @abstractmethod
     def _close_callback(self, address: str) -> None:
-        """Nothing is delivered to it any more; closing it twice is harmless."""
+        """Deliver nothing to this callback any more; a second call does nothing."""
 
     # -- the scheduler interface
 
@@ -140,7 +141,7 @@ class Gateway(ABC):
         request: si.RegisterResourceManagerRequest,
         callback: si.ResourceManagerCallback,
     ) -> si.RegisterResourceManagerResponse:
-        """Register, or register anew: then everything of the former registration is dropped."""
+        """Register, or register again: then everything of the former registration is dropped."""
         si.check_form(request, si.RegisterResourceManagerRequest)
         if not isinstance(callback, si.ResourceManagerCallback):
             raise InvalidRequest(
@@ -198,10 +199,10 @@ class Gateway(ABC):
         self._take(request, NodesRequested(request=request), "node")
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        """Reload; when the configuration is refused nothing has changed.
+        """Reload the configuration; if it is refused nothing has changed.
 
-        Without a resource manager it is the administrator who speaks, for every policy group that
-        brings no configuration of its own.
+        A request without a resource manager comes from the administrator. It holds for every policy
+        group that brings no configuration of its own.
         """
         si.check_form(request, si.UpdateConfigurationRequest)
         if not request.rm_id:
@@ -228,7 +229,7 @@ class Gateway(ABC):
     # -- the life of a resource manager
 
     def resource_manager_lost(self, rm_id: str) -> None:
-        """Pause: its work goes on, nothing is decided or delivered until it registers again."""
+        """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
         with self._order:
             self._registration(rm_id, "resource_manager_lost")
             self._post(RM_PROXY, RMLost(rm_id=rm_id), self._name("lost"))
@@ -236,7 +237,7 @@ class Gateway(ABC):
             self._leave(rm_id)
 
     def unregister_resource_manager(self, rm_id: str) -> None:
-        """Remove everything of a resource manager that leaves, also of one that was lost."""
+        """Remove everything of a resource manager, registered or lost."""
         with self._order:
             self._post(RM_PROXY, RMUnregistered(rm_id=rm_id), self._name("unregister"))
             self._overtake(rm_id)
@@ -245,14 +246,14 @@ class Gateway(ABC):
             self._set_up(rm_id, ExtraConfig(), ())
 
     def _overtake(self, rm_id: str, last: str = "") -> None:
-        """Registrations of it, up to the last one meant, change nothing here any more."""
+        """Ignore the answers to its registrations up to `last`, or to all of them."""
         for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
             del self._coming[callback]
             if callback == last:
                 return
 
     def _leave(self, rm_id: str) -> None:
-        """Its requests are refused; a caller who waits for room is let go, and sees that."""
+        """Refuse its requests from here on; a caller that waits for room is refused as well."""
         registration = self._registered.pop(rm_id, None)
         if registration is not None:
             registration.backlog.close()
@@ -260,9 +261,9 @@ class Gateway(ABC):
     # -- questions
 
     def state_dump(self) -> dict[str, Any]:
-        """Everything that Context knows, at one moment, as plain values.
+        """Return everything that Context knows, at one moment, as plain values.
 
-        What resource managers say of themselves stands beside it, each a moment later.
+        Waiting asks and the resource managers' own state are added, each read a moment later.
         """
         dump = self._context_dump()
         waiting = {name: self._waiting(name) for name in dump["partitions"]}
@@ -299,7 +300,7 @@ class Gateway(ABC):
         return answer.waiting[0]
 
     def _waiting(self, partition: str) -> dict[str, Any]:
-        """A partition may go before it is asked; then nothing waits in it."""
+        """Explain all waiting asks; a partition may be removed first, then none waits in it."""
         answer = self._explanation(partition, "", "")
         if isinstance(answer, Declined):
             return {}
@@ -364,7 +365,7 @@ class Gateway(ABC):
         return address
 
     def _close_stream(self, address: str) -> None:
-        """A core that is over has closed it already."""
+        """Close a stream; a core that has stopped or failed has closed it already."""
         self._close_callback(address)
         with suppress(CoreStopped, CoreFailed):
             self._post(EVENT_PUBLISHER, EventStreamLeft(hearer=address), self._name("stream"))
@@ -372,12 +373,13 @@ class Gateway(ABC):
     # -- parts
 
     def _take(self, request: _Request, message: Message, call: str) -> None:
-        """Post a request, once there is room for it; by then it may not be registered any more."""
+        """Wait for room, then post a request."""
         rm_id, kind = request.rm_id, type(request).__name__
         backlog = self._registration(rm_id, kind).backlog
         if backlog.is_full:
             self._await_room(backlog)
         with self._order:
+            # Checked again: while the caller waited, the resource manager may have left.
             registration = self._registration(rm_id, kind)
             self._post(RM_PROXY, message, self._name(call))
             self._mark(rm_id, registration.callback, registration.backlog.take())
@@ -388,7 +390,7 @@ class Gateway(ABC):
             self._post(RM_PROXY, marked, self._name("mark"))
 
     def _heard(self, message: Message) -> None:
-        """Take what the core says to the gateway itself; a former registration is not meant."""
+        """Take a message of the core to the gateway; one for a former registration is ignored."""
         if isinstance(message, RequestsHandled):
             registration = self._registered.get(message.rm_id)
             if registration is not None and registration.callback == message.callback:
@@ -417,7 +419,7 @@ class Gateway(ABC):
         return registration
 
     def _with_groups(self, request: si.ApplicationRequest) -> ApplicationsRequested:
-        """Resolve each user here, on the thread of the caller: a directory may be slow."""
+        """Look up the groups of each user here, on the caller's thread: a directory may be slow."""
         users = self._resolvers.users_of(request.rm_id)
         new = list(request.new)
         unresolved: list[UnresolvedUser] = []
@@ -452,7 +454,7 @@ class Gateway(ABC):
         _check_accepted(self._ask(address, question, name), name)
 
     def _ask(self, address: str, question: Callable[[str], Message], stimulus: str) -> Message:
-        """Post what `question` makes of a reply address, and wait for the answer."""
+        """Post the question made for a reply address, and wait for the answer."""
         return self._await_answer(
             lambda reply_to: self._post(address, question(reply_to), stimulus), stimulus
         )
@@ -478,5 +480,5 @@ def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
 
 
 def _brought(text: str) -> SchedulerConfig | None:
-    """Blank text means that the resource manager brings no configuration of its own."""
+    """Parse a configuration; with a blank text the resource manager brings none of its own."""
     return parse_config(text) if text.strip() else None

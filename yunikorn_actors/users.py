@@ -1,11 +1,10 @@
-"""Who a user is: the groups of a user are looked up once and remembered for a while.
+"""The groups of users: each user is looked up once and remembered for a while.
 
-A request may say the groups itself; then they hold, and are remembered like those that were looked
-up. That a user is unknown is remembered too, for a shorter time, so that a directory is not asked
-again for each application of a broken client. The age of an entry is read from an injected clock
-whenever the entry is used: one that has outlived its time is as good as none, swept out or not
-(R-125). Calls may come from several threads at once; no step leaves the tables half changed, and
-the worst that two callers can do to each other is to look up the same user twice.
+Groups that a request brings hold, and are remembered like those that were looked up. An unknown
+user is remembered too, for a shorter time, so that a broken client does not cause a lookup for each
+application. The age of an entry is read from an injected clock whenever the entry is used, so an
+expired entry is never used, swept out or not (R-125). Calls may come from several threads at once:
+no step leaves the tables half changed, and at worst two callers look up the same user.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from yunikorn_actors.domain.config.names import is_user_name
 from yunikorn_actors.machines.settings import SECOND
 
 Lookup = Callable[[str], tuple[str, ...] | None]
-"""Says the groups of a user, the primary one first; None where there is no such user."""
+"""Returns the groups of a user, the primary one first; None if there is no such user."""
 Clock = Callable[[], int]
 
 KNOWN_NS: Final = 300 * SECOND
@@ -30,27 +29,27 @@ _TRUE: Final = ("1", "t", "T", "TRUE", "true", "True")
 
 
 class UserResolutionFailed(LookupError):  # noqa: N818 - it says what has happened
-    """Nobody can say which groups a user is in; the text is told to the resource manager."""
+    """The groups of a user are not known; the resource manager is told the text."""
 
 
 def own_group(user: str) -> tuple[str, ...]:
-    """Know every user, as the one member of a group of the same name."""
+    """Take every user as the one member of a group of the same name."""
     return (user,)
 
 
 def is_forced(tags: dict[str, str]) -> bool:
-    """Whether an application has to be taken because its work runs already."""
+    """Whether an application must be accepted because its work runs already."""
     return tags.get(si.APP_TAG_CREATE_FORCE, "") in _TRUE
 
 
 class _Entry(NamedTuple):
     groups: tuple[str, ...] | None
-    """None for a user whom nobody knows."""
+    """None for an unknown user."""
     until_ns: int
 
 
 class UserGroups:
-    """What one resolver has said, and what requests have said themselves."""
+    """The remembered groups of one resolver, from its answers and from requests."""
 
     def __init__(self, resolver: str, lookup: Lookup, now_ns: Clock) -> None:
         self._resolver = resolver
@@ -60,15 +59,15 @@ class UserGroups:
         self._next_sweep_ns = now_ns() + SWEEP_NS
 
     def __len__(self) -> int:
-        """How many users are remembered, entries that have outlived their time included."""
+        """How many users are remembered, expired entries included."""
         return len(self._entries)
 
     def resolve(
         self, said: si.UserGroupInformation | None, *, forced: bool
     ) -> si.UserGroupInformation:
-        """Complete what a request said of the user, or raise UserResolutionFailed.
+        """Add the groups to the user of a request, or raise UserResolutionFailed.
 
-        A forced application runs already: it is better charged to nobody's group than to nobody.
+        A forced application runs already, so it is accepted even if its groups are not known.
         """
         if said is None or not said.user:
             return _nobody(forced=forced)
@@ -120,7 +119,7 @@ class UserGroups:
         self._entries[user] = _Entry(groups, now_ns + life_ns)
 
     def _sweep(self, now_ns: int) -> None:
-        """Walk over a copy: another thread may be adding."""
+        """Forget expired entries; the walk is over a copy, because another thread may add some."""
         self._next_sweep_ns = now_ns + SWEEP_NS
         for user, entry in self._entries.copy().items():
             if entry.until_ns <= now_ns:
@@ -128,19 +127,19 @@ class UserGroups:
 
 
 class Resolvers:
-    """Which resolver speaks for which resource manager.
+    """Which resolver each resource manager uses.
 
-    The members of a policy group live under one configuration, so they share its resolver: the one
-    of the first partition, of the configuration that a member brought, else of the administrator's.
+    The members of a policy group share one configuration, so they share its resolver: that of the
+    first partition in the configuration that a member brought, or else in the administrator's.
     """
 
     def __init__(self, lookups: Mapping[str, Lookup], now_ns: Clock) -> None:
         self._lookups = {"": own_group, **lookups}
         self._now_ns = now_ns
         self._users: dict[str, UserGroups] = {}
-        """By resolver, those that have been needed so far."""
+        """By name of the resolver; made when first needed."""
         self._members: dict[str, str] = {}
-        """Resource managers, each with its policy group; also those that are lost."""
+        """Resource managers, lost ones included, each with its policy group."""
         self._brought: dict[str, str] = {}
         """Policy groups that brought a configuration, each with its resolver."""
         self._admin = ""

@@ -140,7 +140,7 @@ def test_a_payload_that_is_nested_too_deeply_leaves_with_2(
     rewrite(path, changed)
     path.write_bytes(path.read_bytes().replace(b"\xa4here", b"\x81\xa1a" * 1000 + b"\xa1y"))
     assert main(["trace", command[0], str(path), *command[1:]]) == expected
-    deeper = f"{path}: a payload is nested deeper than any that is recorded; "
+    deeper = f"{path}: a payload is nested deeper than a recorder writes; "
     assert capsys.readouterr().err.startswith(deeper if expected else "")
 
 

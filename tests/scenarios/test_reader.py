@@ -111,7 +111,7 @@ def test_documents_that_are_refused(source: str, text: str) -> None:
         ("expect: {apps: {a: {allocations: many}}}", "expect: apps: a: allocations: 'many' where a whole number or a comparison such as \">= 3\" or \"2..4\" is expected"),
         ("expect: {apps: {a: {allocations: 4..2}}}", "expect: apps: a: allocations: '4..2' where a whole number or a comparison such as \">= 3\" or \"2..4\" is expected"),
         ("expect: {rm: {released: [{key: a, type: GONE}]}}", "expect: rm: released: item 1: type: unknown word 'GONE'; allowed: PLACEHOLDER_REPLACED, PREEMPTED_BY_SCHEDULER, SCHEDULING_FAILED_ON_RM, STOPPED_BY_RM, TIMEOUT, UNKNOWN_TERMINATION_TYPE"),
-        ("expect: {any_of: []}", "expect: any_of: an empty list, of which nothing can hold"),
+        ("expect: {any_of: []}", "expect: any_of: an empty list, so no alternative can hold"),
         ("expect: {invariants: maybe}", "expect: invariants: unknown word 'maybe'; allowed: hold"),
     ],
 )  # fmt: skip

@@ -100,7 +100,7 @@ def test_trace_writes_a_file(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((".", "--trace", "x"), "--trace is for one file, and here are 2: name one"),
+        ((".", "--trace", "x"), "--trace records one file, and these are 2: name one"),
         (("sub/nothing",), "no *.yaml in"),
         (("a.yaml", "--trace", "no/such/folder"), "the trace cannot be written: "),
     ],

@@ -1,7 +1,7 @@
 """The command line: one module for each command, found by its name.
 
-A command module has a docstring (its help), `add_arguments` and `run`, which returns the exit
-status: 0 well, 1 the answer is no, 2 the question could not be understood.
+A command module has a docstring, `add_arguments` and `run`, which returns the exit status: 0 if all
+is well, 1 if the answer is no, 2 if the question could not be understood.
 """
 
 import argparse
@@ -21,14 +21,14 @@ COMMANDS = {
     "config": "check a configuration file",
     "health": "judge a state dump",
 }
-"""Imported only when asked for: a command pays for what it uses."""
+"""A command is imported only when it is used, so that none waits for the imports of others."""
 
 INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, TextIOWrapper):
-        # Names come from outside; where the terminal cannot show one, it is spelt out.
+        # Names come from outside: characters that the terminal cannot show are written as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away (`| head`): nothing is wrong, and nothing more can be written.
+        # The reader of the pipe has ended (`| head`): no error, but nothing more can be written.
         _write_no_more()
         return 0
     except OSError as error:
@@ -62,13 +62,12 @@ def _run(arguments: Sequence[str]) -> int:
         options = parser.parse_args(arguments)
         status: int = options.run(options)
     finally:
-        # Here, where a failure still has somebody to deal with it: on its way out Python would
-        # only complain.
+        # Flushed here, where `main` can still handle a failure; at exit Python would only print it.
         sys.stdout.flush()
     return status
 
 
 def _write_no_more() -> None:
-    """Send what is still held for standard output to nowhere; if it is no file it may stay."""
+    """Discard what standard output still buffers, if it is a file."""
     with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

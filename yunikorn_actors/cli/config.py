@@ -1,9 +1,9 @@
 """Check a configuration file, and show what the core would make of it.
 
 Faults go to standard error, one on a line, in the form that editors know from compilers; the tree
-goes to standard output. With `--json` one document on standard output says either. The tree shows
-what counts and not what was written: defaults are filled in, access lists are spelt out, and of the
-properties those stand there that change something, inherited ones too.
+of queues goes to standard output. With `--json` there is one document on standard output instead.
+The tree shows what counts, not what was written: with defaults, with access lists in words, and
+with those properties, own or inherited, that change something.
 """
 
 import argparse
@@ -42,14 +42,14 @@ _INDENT: Final = "  "
 
 
 class Unreadable(Exception):  # noqa: N818 - it names what is the matter
-    """There is no text to check."""
+    """The configuration cannot be read, so it cannot be checked."""
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
     file: str
     faults: tuple[Fault, ...] = ()
     warnings: tuple[str, ...] = ()
-    """Of what is legal but confusing; looked for in strict mode alone, and then counted."""
+    """Legal but confusing entries; only strict mode looks for them, and there they are faults."""
     config: SchedulerConfig | None = None
 
 
@@ -98,7 +98,7 @@ def _read(file: str) -> str:
 
 
 def _read_bytes(file: str) -> bytes:
-    """Read no more than shows that it is too much: some files have no end."""
+    """Read at most one byte more than is allowed: some files have no end."""
     if file == STANDARD_INPUT:
         return sys.stdin.buffer.read(TEXT_BYTES_MAX + 1)
     with Path(file).open("rb") as opened:
@@ -189,7 +189,7 @@ def _amount_lines(queue: QueueConfig | TemplateConfig) -> Iterator[str]:
 
 
 def _telling(properties: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what says no more than the default does, or nothing that is understood."""
+    """Leave out properties that equal the default or that cannot be read."""
     default = QueueProperties()
     return {
         f"property {key}": value
@@ -244,7 +244,7 @@ def _amounts(resource: Resource | None) -> str:
 
 
 def quantity(kind: str, amount: int) -> str:
-    """Write an amount as a configuration would, and no less exactly."""
+    """Write an amount in the units of a configuration, without rounding."""
     if kind == VCORE:
         return f"{amount}m" if amount % _MILLI else str(amount // _MILLI)
     exact = (f"{amount // size}{name}" for name, size in _SUFFIXES if amount and not amount % size)

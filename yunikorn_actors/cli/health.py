@@ -24,9 +24,10 @@ def run(options: argparse.Namespace) -> int:
     except OSError as error:
         return _unreadable(options.dump, error.strerror or str(error))
     except ValueError as error:
-        return _unreadable(options.dump, f"no JSON: {error}")
+        return _unreadable(options.dump, f"not JSON: {error}")
     except (KeyError, TypeError, AttributeError) as error:
-        return _unreadable(options.dump, f"no state dump, {error!r} is missing or of a wrong type")
+        why = f"not a state dump: {error!r} is missing or has a wrong type"
+        return _unreadable(options.dump, why)
     if options.json:
         print(json.dumps(msgspec.to_builtins(health), indent=2))
     else:

@@ -43,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--json", action="store_true", help="one JSON object for each file")
     run_.add_argument(
         "--time-scale", type=_scale, metavar="FACTOR",
-        help="let the clock of threads run, that much faster than the world; without it the clock "
-        "stands, and only `advance` moves it",
+        help="with threads: let the clock run, FACTOR times as fast as real time; without it the "
+        "clock stands still, and only `advance` moves it",
     )  # fmt: skip
 
 
 class _UsageError(Exception):
-    """The question cannot be answered; the text says why."""
+    """The command cannot be carried out; the text says why."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -93,7 +93,7 @@ def _files(options: argparse.Namespace) -> list[Path]:
             raise _UsageError(f"no *.yaml in {path}: name a folder of scenarios")
         files.extend(found)
     if options.trace is not None and len(files) > 1:
-        raise _UsageError(f"--trace is for one file, and here are {len(files)}: name one")
+        raise _UsageError(f"--trace records one file, and these are {len(files)}: name one")
     return files
 
 
@@ -151,18 +151,18 @@ def _summary(outcomes: list[Outcome]) -> str:
 
 def _seed(text: str) -> tuple[int, ...]:
     if not _NUMBER.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed: write a number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a number from 0 on")
     return (int(text),)
 
 
 def _seeds(text: str) -> Sequence[int]:
     ends = _RANGE.fullmatch(text)
     if ends is None or int(ends[1]) > int(ends[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is no range of seeds: write one like 0..50")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of seeds: write one like 0..50")
     return range(int(ends[1]), int(ends[2]) + 1)
 
 
 def _scale(text: str) -> int:
     if not _NUMBER.fullmatch(text) or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no factor: write a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a factor: write a number from 1 on")
     return int(text)

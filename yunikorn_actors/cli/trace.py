@@ -14,8 +14,8 @@ from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import Look, Wanted, printable, show
 
 _SHOW = "print a recorded run, one message on a line"
-_DRAW = "draw who told whom in a recorded run, from top to bottom"
-_REPLAY = "run the recorded messages through the core again and compare all that it does"
+_DRAW = "draw the messages between the machines of a recorded run, from top to bottom"
+_REPLAY = "run the recorded messages through the core again and compare all effects"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         return 2
     except RecursionError:
         print(
-            f"{options.file}: a payload is nested deeper than any that is recorded; the file is "
+            f"{options.file}: a payload is nested deeper than a recorder writes; the file is "
             "damaged, record the run again",
             file=sys.stderr,
         )
@@ -52,20 +52,20 @@ def _add_wanted(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="a recorded trace")
     parser.add_argument(
         "--mailbox", metavar="NAME",
-        help="only messages to this mailbox, as context or scheduler",
+        help="only messages to this mailbox, such as context or scheduler",
     )  # fmt: skip
     parser.add_argument(
         "--stimulus", metavar="NAME",
-        help="only what this request from outside led to, as allocation-3",
+        help="only messages that this request from outside led to, such as allocation-3",
     )  # fmt: skip
     parser.add_argument(
         "--type", type=_message_type, metavar="NAME",
-        help="only messages of this type, as FactsAppended",
+        help="only messages of this type, such as FactsAppended",
     )  # fmt: skip
     parser.add_argument(
         "--about", action="append", default=[], metavar="ID",
         help="only messages that mention this application, allocation key, uuid, node or queue; "
-        "given several times, one of them",
+        "given several times, any of these",
     )  # fmt: skip
     parser.add_argument(
         "--limit", default=0, type=_positive, metavar="N", help="stop after so many messages"

@@ -1,7 +1,7 @@
-"""What every message shares: the envelope, and the address book.
+"""The base of messages, their envelope, and the addresses of mailboxes.
 
-A mailbox is named by an address, which is a string. `cause` is the message that was being handled
-when this one was sent, as mailbox and step: it gives happens-before for free. `stimulus` is the
+An address is a string that names a mailbox. `cause` is the message that was being handled when this
+one was sent, as mailbox and step: the causes give the order of happens-before. `stimulus` is the
 request from outside that started the chain. Drivers fill in both; machines never see an envelope.
 """
 
@@ -22,9 +22,9 @@ _REPLY = "reply:"
 
 
 class Message(Struct, frozen=True, kw_only=True):
-    """The base of all that travels.
+    """The base of all messages.
 
-    Subclasses spell `frozen=True, kw_only=True` again, because msgspec inherits `kw_only` not.
+    Subclasses repeat `frozen=True, kw_only=True`, because msgspec does not inherit `kw_only`.
     """
 
 
@@ -41,15 +41,15 @@ class Envelope(NamedTuple):
 
 
 def scheduler_address(partition: str, epoch: int, life: int = 0) -> str:
-    """Name the mailbox of one scheduler; the next one of the same partition has another."""
+    """Name the mailbox of one scheduler; its successor for the same partition has another name."""
     return f"{_SCHEDULER}{partition}#{epoch}" + (f".{life}" if life else "")
 
 
 def callback_address(rm_id: str, registration: int) -> str:
-    """Name the mailbox in front of one registration's callback.
+    """Name the mailbox of the callback of one registration.
 
-    A second registration of the same resource manager has another one, so nothing of the first life
-    reaches it.
+    A second registration of the same resource manager has another name, so it never gets a message
+    for the first.
     """
     return f"{_CALLBACK}{rm_id}#{registration}"
 
@@ -59,12 +59,12 @@ def is_callback_of(address: str, rm_id: str) -> bool:
 
 
 def stream_address(number: int) -> str:
-    """Name the mailbox in front of one reader of events."""
+    """Name the mailbox of one reader of events."""
     return f"{_STREAM}{number}"
 
 
 def reply_address(number: int) -> str:
-    """Name the slot of a caller who waits for an answer."""
+    """Name the slot of a caller that waits for an answer."""
     return f"{_REPLY}{number}"
 
 
@@ -73,17 +73,17 @@ def is_reply(address: str) -> bool:
 
 
 def is_callback(address: str) -> bool:
-    """The callee is outside the core: a resource manager, or a reader of events."""
+    """Whether the receiver is a callback: of a resource manager, or a reader of events."""
     return address.startswith((_CALLBACK, _STREAM))
 
 
 def is_outside(address: str) -> bool:
-    """Whether a user of the core is there, and not a machine."""
+    """Whether the address is that of a user of the core, not of a machine."""
     return address == GATEWAY or is_callback(address) or is_reply(address)
 
 
 class Delivery(NamedTuple):
-    """One message as it was handled: what a trace is made of."""
+    """One message as it was handled; a trace is a series of these."""
 
     mailbox: str
     step: int

@@ -1,7 +1,7 @@
 """How a delivered call reaches a callback: one row for each method.
 
-A call that asks something brings back the answer as a message to RmProxy. An exception of a
-predicate is a no: a resource manager that cannot tell has not agreed.
+The answer to a question goes back to RmProxy as a message. An exception in a predicate is a no,
+because the resource manager has not agreed.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _fault_of_response = compiled(PreemptionPredicatesResponse, {})
 
 
 def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedulingState) -> None:
-    """Each is a call by itself: what one raises must not cost the others."""
+    """Make each call by itself: an exception of one must not prevent the others."""
     errors: list[Exception] = []
     for request in call.requests:
         try:
@@ -56,7 +56,7 @@ def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicate
 
 
 def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:
-    """A text that no trace could hold is made one that it can."""
+    """Replace the characters of a text that a trace cannot hold."""
     text, error = "", ""
     try:
         said: object = rm.get_state_dump()
@@ -88,6 +88,6 @@ _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] =
 
 
 def call_back(callback: ResourceManagerCallback, call: Message) -> Message | None:
-    """Make the call; return the answer for RmProxy where the call asks something."""
+    """Make the call; return the answer for RmProxy if the call is a question."""
     answer = _METHODS[type(call)](callback, call)
     return answer if isinstance(answer, Message) else None

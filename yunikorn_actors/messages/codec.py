@@ -1,8 +1,8 @@
 """Messages as bytes: records of a trace, and digests.
 
-A record is a MessagePack map that any language can read; which kind of record it is stands first,
-and the type of a message stands beside its payload. A digest is made of the same maps in canonical
-form (keys sorted), so it depends on what was delivered in which order and on nothing else.
+A record is a MessagePack map that any language can read. Its first key tells the kind of record,
+and the type of a message stands beside its payload. A digest is made from the same maps with sorted
+keys, so it depends on the deliveries and their order alone.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ MESSAGE_TYPES: dict[str, type[Message]] = {
 
 
 class DeliveryRecord(Struct, frozen=True, kw_only=True, tag_field="record", tag="delivery"):
-    """One delivered message as it stands in a trace; read back, the payload is plain values."""
+    """One delivered message as a trace holds it; read back, the payload is plain values."""
 
     mailbox: str
     step: int
@@ -42,7 +42,7 @@ class DeliveryRecord(Struct, frozen=True, kw_only=True, tag_field="record", tag=
 
 
 class UnknownMessage(LookupError):  # noqa: N818 - it says what the record holds
-    """A record names a type that no message has."""
+    """A record names a type of message that does not exist."""
 
 
 def record_of(delivery: Delivery) -> DeliveryRecord:
@@ -67,7 +67,7 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 - whatever MessagePack can h
 
 
 def delivery_of(record: DeliveryRecord) -> Delivery:
-    """Read a record back; raise UnknownMessage or msgspec.ValidationError where it is none."""
+    """Read a record back; raise UnknownMessage or msgspec.ValidationError if it is malformed."""
     kind = MESSAGE_TYPES.get(RENAMED.get(record.type, record.type))
     if kind is None:
         raise UnknownMessage(f"{record.type!r} is no type of message")

@@ -1,10 +1,10 @@
-"""What the EventPublisher is told by its timer."""
+"""The message of EventPublisher's timer."""
 
 from yunikorn_actors.messages.base import Message
 
 
 class EventPushDue(Message, frozen=True, kw_only=True):
-    """Records have been waiting for two seconds."""
+    """Send the records that have waited for two seconds."""
 
     life: int = 0
-    """Of the publisher that waits: another one has a timer of its own."""
+    """The life of the publisher that set the timer: its successor has a timer of its own."""

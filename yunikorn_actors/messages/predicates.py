@@ -1,8 +1,8 @@
-"""Questions to a resource manager about one placement, and their way back.
+"""Questions to a resource manager about one decision, and the answers.
 
-Who plans asks RmProxy, RmProxy asks the callback, and the answer returns by the same way. A
-question has the id of the proposal that waits for it; on the way to the callback it has a number of
-RmProxy. A reason means no; no reason means yes.
+The planning loop asks RmProxy, RmProxy asks the callback, and the answer returns the same way. A
+question has the id of the proposal that waits for it; between RmProxy and the callback it has a
+number of RmProxy's own. An answer with a reason is a no, one without is a yes.
 """
 
 from yunikorn_actors.messages.base import Message
@@ -32,7 +32,7 @@ class CheckPreemptionPredicates(Message, frozen=True, kw_only=True):
 
 
 class PredicatesAnswered(Message, frozen=True, kw_only=True):
-    """What the callback said, on its way back to RmProxy."""
+    """The answer of the callback, on its way back to RmProxy."""
 
     call_id: int
     reason: str
@@ -62,12 +62,12 @@ Checked = PredicatesChecked | PreemptionPredicatesChecked
 
 
 class PredicateDue(Message, frozen=True, kw_only=True):
-    """The resource manager may have been silent for too long."""
+    """The time for an answer of the resource manager is over."""
 
     rm_id: str
 
 
 class DenialsLifted(Message, frozen=True, kw_only=True):
-    """The resource manager has said something since its last no: it may think otherwise now."""
+    """The resource manager has sent a request since its last no: ask about refused nodes again."""
 
     rm_id: str

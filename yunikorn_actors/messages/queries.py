@@ -1,4 +1,4 @@
-"""Questions from outside, each with the address of the one who asks, and their answers."""
+"""Questions from outside, each with an address for the answer, and the answers."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ class StateDump(Message, frozen=True, kw_only=True):
 
 
 class ExplainRequested(Message, frozen=True, kw_only=True):
-    """Why does this ask wait; without a key and an application, why do all of a partition.
+    """Ask why an ask waits; without a key and an application, why all asks of a partition wait.
 
-    Without a partition the application tells which one is meant.
+    Without a partition it is that of the application.
     """
 
     partition: str
@@ -28,10 +28,10 @@ class ExplainRequested(Message, frozen=True, kw_only=True):
 
 
 class Explanation(Message, frozen=True, kw_only=True):
-    """What waits and why, as the planner of the partition sees it.
+    """Which asks wait and why, as the planner of the partition sees it.
 
-    A Scheduler gives it to Context: one that is stopped before it answers must not leave the caller
-    without an answer.
+    A Scheduler sends it to Context, not to the caller: if it is stopped before it answers, Context
+    can still answer the caller.
     """
 
     partition: str
@@ -40,18 +40,18 @@ class Explanation(Message, frozen=True, kw_only=True):
     as_of: int
     waiting: tuple[Why, ...]
     is_complete: bool
-    """Whether nothing else waits that was asked about."""
+    """Whether these are all waiting asks of the question."""
 
 
 class RmDumpRequested(Message, frozen=True, kw_only=True):
-    """What has this resource manager to say of its own state."""
+    """Ask a resource manager for its own state."""
 
     rm_id: str
     reply_to: str
 
 
 class RmDumpAnswered(Message, frozen=True, kw_only=True):
-    """What its callback said, on its way back to RmProxy."""
+    """The answer of its callback, on its way back to RmProxy."""
 
     reply_to: str
     text: str
@@ -59,20 +59,20 @@ class RmDumpAnswered(Message, frozen=True, kw_only=True):
 
 
 class RmDumpDue(Message, frozen=True, kw_only=True):
-    """No machine answered in time."""
+    """The resource manager did not answer in time."""
 
     reply_to: str
 
 
 class RmDump(Message, frozen=True, kw_only=True):
-    """JSON, or why there is none."""
+    """The state as JSON, or the reason why there is none."""
 
     text: str = ""
     error: str = ""
 
 
 class EventsRequested(Message, frozen=True, kw_only=True):
-    """Records from this id on, as many as asked for and stored."""
+    """The stored records from this id on, at most `count`."""
 
     first_id: int
     count: int
@@ -86,7 +86,7 @@ class EventsFound(Message, frozen=True, kw_only=True):
 
 
 class EventStreamRequested(Message, frozen=True, kw_only=True):
-    """Call `hearer` with the last records, as many as wished for, and with every new one."""
+    """Call `hearer` with the last `history` records, and with every new one."""
 
     hearer: str
     history: int
@@ -94,16 +94,16 @@ class EventStreamRequested(Message, frozen=True, kw_only=True):
 
 
 class EventStreamLeft(Message, frozen=True, kw_only=True):
-    """This stream has no reader any more."""
+    """The reader of this stream has gone."""
 
     hearer: str
 
 
 class Accepted(Message, frozen=True, kw_only=True):
-    """A request that waits for its answer has been taken."""
+    """The answer to a request: it was accepted."""
 
 
 class Declined(Message, frozen=True, kw_only=True):
-    """A request that waits for its answer has been refused."""
+    """The answer to a request: it was refused."""
 
     reason: str

@@ -1,4 +1,4 @@
-"""What is delivered to a resource manager's callback: one message for each method."""
+"""The messages to a resource manager's callback, one for each of its methods."""
 
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import (
@@ -49,7 +49,7 @@ class CallGetStateDump(Message, frozen=True, kw_only=True):
 
 
 class CallMark(Message, frozen=True, kw_only=True):
-    """No call: the delivery thread answers when it comes to it."""
+    """Not a call: the delivery thread answers it with `ResponsesDelivered`."""
 
     rm_id: str
     callback: str

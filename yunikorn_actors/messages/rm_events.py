@@ -1,7 +1,7 @@
-"""The events between the resource manager's side and Context.
+"""The events between RmProxy and Context, and those around RmProxy.
 
-RmProxy turns requests of the scheduler interface into these and these into responses; partition
-names are full names in here, and amounts are plain resources.
+RmProxy turns requests of the scheduler interface into these events, and events of Context into
+responses. In events partition names are full names, and amounts are plain resources.
 """
 
 from msgspec import Struct
@@ -24,21 +24,21 @@ from yunikorn_actors.si import (
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
-    """What the callback of a resource manager can do, beyond what each one must."""
+    """Which optional methods the callback of a resource manager overrides."""
 
     hears_states: bool = False
-    """Does it take container states? Where not, none are worked out."""
+    """Whether it takes container states; if not, the core does not work them out."""
     has_predicates: bool = False
-    """Does it want a say in where its asks run? Where not, every predicate passes unasked."""
+    """Whether it is asked before an ask is placed on a node."""
     has_preemption_predicates: bool = False
-    """Does it want a say in what is preempted for its asks?"""
+    """Whether it is asked which victims to preempt for its asks."""
 
 
 # -- from the gateway to RmProxy
 
 
 class RegistrationRequested(Message, frozen=True, kw_only=True):
-    """`config` is the parsed text of the request; None where it brings none."""
+    """`config` is the parsed text of the request; None if it brings none."""
 
     request: RegisterResourceManagerRequest
     config: SchedulerConfig | None
@@ -60,7 +60,7 @@ class UnresolvedUser(Struct, frozen=True, kw_only=True):
 
 
 class ApplicationsRequested(Message, frozen=True, kw_only=True):
-    """The users of the request come with their groups, except those that are listed beside it."""
+    """The users in the request have their groups, except those in `unresolved`."""
 
     request: ApplicationRequest
     unresolved: tuple[UnresolvedUser, ...] = ()
@@ -81,13 +81,13 @@ class ConfigurationRequested(Message, frozen=True, kw_only=True):
 
 
 class RMLost(Message, frozen=True, kw_only=True):
-    """Its connection is gone; it may come back and register again."""
+    """The connection of a resource manager is lost; it may come back and register again."""
 
     rm_id: str
 
 
 class RMUnregistered(Message, frozen=True, kw_only=True):
-    """It leaves for good."""
+    """A resource manager leaves for good."""
 
     rm_id: str
 
@@ -108,7 +108,7 @@ class RequestsMarked(Message, frozen=True, kw_only=True):
 
 
 class ResponsesDelivered(Message, frozen=True, kw_only=True):
-    """The delivery thread has come so far."""
+    """The delivery thread has made `count` calls of the callback."""
 
     rm_id: str
     callback: str
@@ -126,23 +126,26 @@ class RMRegistration(Message, frozen=True, kw_only=True):
     config: SchedulerConfig | None
     extra_config: dict[str, str]
     extra: ExtraConfig
-    """What the core reads in it."""
+    """The settings that the core reads from `extra_config`."""
     callback: str
     capabilities: Capabilities
     reply_to: str
 
 
 class RMHeldBack(Message, frozen=True, kw_only=True):
-    """It does not take what it is told, so nothing new is decided for it; or it does again."""
+    """A resource manager is backpressured (it does not take its messages), or is not any more.
+
+    While it is, nothing new is decided for its partitions.
+    """
 
     rm_id: str
     callback: str
-    """Of the registration that is meant."""
+    """The callback of the registration that is meant."""
     held: bool
 
 
 class AskItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """An ask; with a node, a report of work that runs there already."""
+    """An ask; with a node it is a report of work that runs there already."""
 
     partition: str
     spec: AskSpec
@@ -167,7 +170,7 @@ class ReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
 
 
 class RMUpdateAllocation(Message, frozen=True, kw_only=True):
-    """Worked in this order: asks, ask releases, allocation releases."""
+    """Context handles asks first, then ask releases, then allocation releases."""
 
     rm_id: str
     asks: tuple[AskItem, ...] = ()
@@ -192,7 +195,7 @@ class RMUpdateApplication(Message, frozen=True, kw_only=True):
 
 
 class NodeItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One action on one node; None means that the request said nothing of it."""
+    """One action on one node; None means that the request does not set this field."""
 
     partition: str
     node_id: str
@@ -218,7 +221,7 @@ class RMConfigUpdate(Message, frozen=True, kw_only=True):
 
 
 class AdminConfigUpdate(Message, frozen=True, kw_only=True):
-    """The administrator's configuration: for every policy group that brings none."""
+    """The administrator's configuration, for every policy group that brings none of its own."""
 
     config: SchedulerConfig
     reply_to: str
@@ -228,7 +231,7 @@ class AdminConfigUpdate(Message, frozen=True, kw_only=True):
 
 
 class RMPartitionsRemove(Message, frozen=True, kw_only=True):
-    """A resource manager has been away for too long."""
+    """A lost resource manager did not register again in time: remove its partitions."""
 
     rm_id: str
     generation: int
@@ -252,7 +255,7 @@ class RMRegistrationRejected(Message, frozen=True, kw_only=True):
 
 
 class RMConfigUpdated(Message, frozen=True, kw_only=True):
-    """Of a resource manager, or without one of the administrator."""
+    """The configuration of a resource manager was updated, or without one the administrator's."""
 
     rm_id: str = ""
     extra: ExtraConfig | None = None
@@ -286,7 +289,7 @@ class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AnnouncedWithdrawal(Struct, frozen=True, kw_only=True, gc=False):
-    """An ask that the core gave up; told in the form in which it was asked."""
+    """An ask that the core withdrew; it is told in the generation of the interface of the ask."""
 
     partition: str
     application_id: str
@@ -297,7 +300,7 @@ class AnnouncedWithdrawal(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class RMReleaseAllocation(Message, frozen=True, kw_only=True):
-    """One response for both: withdrawn asks stand before released allocations."""
+    """Both go out in one response, withdrawn asks before released allocations."""
 
     rm_id: str
     withdrawn: tuple[AnnouncedWithdrawal, ...] = ()
@@ -357,7 +360,7 @@ class RMNodeUpdate(Message, frozen=True, kw_only=True):
 
 
 class EventsConfigured(Message, frozen=True, kw_only=True):
-    """What a resource manager wishes of its events; None when it is gone."""
+    """The event settings of a resource manager; None when it is gone."""
 
     rm_id: str
     extra: ExtraConfig | None

@@ -1,4 +1,4 @@
-"""What Context and its schedulers say to each other, and Context's timers to Context."""
+"""Messages between Context and its schedulers, and messages of Context's timers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,10 +16,10 @@ from yunikorn_actors.messages.base import Message
 
 
 class FactsAppended(Message, frozen=True, kw_only=True):
-    """Facts in the order of their revisions, without a gap; the first has this revision.
+    """Facts in the order of their revisions, without a gap, from `first_revision` on.
 
-    The epoch tells one life of a partition from the next: a second registration of its resource
-    manager starts another.
+    The epoch is the number of one life of a partition: a second registration of its resource
+    manager starts another life.
     """
 
     partition: str
@@ -30,7 +30,7 @@ class FactsAppended(Message, frozen=True, kw_only=True):
 
 
 class NodeActionsRefused(Message, frozen=True, kw_only=True):
-    """For a partition that is not there, so no sequence of facts has them."""
+    """Refused actions on nodes of a partition that does not exist, so it has no facts."""
 
     rm_id: str
     refused: tuple[NodeActionRefused, ...]
@@ -54,14 +54,14 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     state: WaitingState
     reason: str
     shortage: GateKind | None = None
-    """What is too little for it; None if the planner did not look."""
+    """Which kind of gate has too little room; None if the planner did not look."""
     available: Resource = {}
     refusals: dict[str, int] = {}
-    """Reasons of the resource manager, and how many nodes it refused for each."""
+    """For each reason of the resource manager, how many nodes it refused."""
 
 
 class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
-    """Where as many applications run as may this one is held back; or it is not any more."""
+    """A run limit blocks an application, or does not any more."""
 
     application_id: str
     serial: int
@@ -97,7 +97,7 @@ def observations_of(
 
 
 class ReportWaiting(Message, frozen=True, kw_only=True):
-    """What a cycle found out about asks that wait, and about applications that may not run."""
+    """What a cycle found out about waiting asks and about applications blocked by a run limit."""
 
     partition: str
     epoch: int
@@ -112,14 +112,14 @@ class ProposalRejected(Message, frozen=True, kw_only=True):
 
 
 class RunCycle(Message, frozen=True, kw_only=True):
-    """To itself, at most one outstanding for a partition: something may be decided now."""
+    """Plan again; a machine sends it to itself, at most one at a time for each partition."""
 
     partition: str
     epoch: int
 
 
 class PlanningDue(Message, frozen=True, kw_only=True):
-    """Something that waits for time alone has come of age."""
+    """A delay, a pause or a back-off has ended, so something may be decided."""
 
     partition: str
     epoch: int
@@ -134,19 +134,19 @@ class PartitionClosed(Message, frozen=True, kw_only=True):
 
 
 class MachineFailed(Message, frozen=True, kw_only=True):
-    """The driver says it for a machine that has raised, and that handles nothing any more.
+    """A machine has raised and handles nothing any more; the driver sends this for it.
 
-    It comes from the address of that machine, behind everything that it has sent.
+    It comes from the address of that machine, behind everything that the machine has sent.
     """
 
     address: str
     failure: str
     legacy: dict[str, Any]
-    """The counts that go on with the next one."""
+    """The counts that its successor goes on with."""
 
 
 class PartitionSnapshot(Message, frozen=True, kw_only=True):
-    """What a replica starts from that does not hear every fact: the only way to skip revisions."""
+    """The state from which a new replica begins: the only way to skip revisions."""
 
     partition: str
     epoch: int
@@ -177,7 +177,7 @@ class HistoryExpiryDue(Message, frozen=True, kw_only=True):
 
 
 class ConfirmationDue(Message, frozen=True, kw_only=True):
-    """A release may have waited for its confirmation for too long."""
+    """The time to confirm a release is over."""
 
     partition: str
     epoch: int

@@ -135,6 +135,7 @@ class Inbox(si.ResourceManagerCallback):
         if not self._room.acquire(blocking=False):
             self._wait_for_room()
         # Asked again: whoever waited for room may have been let go by the end.
+        # Asked again: whoever waited for room may have been let go by the end.
         if not self._is_deaf:
             self._on_loop(self._arrive, kind, value)
 

@@ -1,6 +1,6 @@
 """A scenario file: from its text to a Scenario, or a ScenarioError that names file and line.
 
-YAML is the strict kind that configurations are written in.
+The YAML is as strict as that of configurations.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,7 @@ class Scenario(Struct, frozen=True, kw_only=True):
 
 
 def _alone(step: Step) -> Iterator[Step]:
-    """Yield the step, or those that are to be delivered together."""
+    """Yield the step itself, or the steps of a `together`."""
     if isinstance(step, Together):
         yield from (written.step for written in step.steps)
     else:

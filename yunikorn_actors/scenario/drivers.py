@@ -1,8 +1,9 @@
-"""The ways to run a core under a scenario: in virtual time on one thread, and on real threads.
+"""The two ways to run a scenario: in virtual time on one thread, and on real threads.
 
-On threads the clock stands, and moves from timer to timer when the scenario advances: nothing falls
-due because a machine is slow, and a core is at rest exactly when nothing is under way. With a scale
-the clock runs, that much faster than the world; then rest is a matter of watching.
+On threads the clock stands still, and moves from timer to timer when the scenario advances. So no
+timer fires because a computer is slow, and the core is at rest exactly when no message is under
+way. With a scale the clock runs, that much faster than real time; then the core counts as at rest
+when no message was under way for a while.
 """
 
 import time
@@ -39,7 +40,7 @@ class Report(NamedTuple):
     messages: int
     virtual_ns: int
     digest: str | None
-    """Of all that was delivered, in its order; None where the order is not ours to choose."""
+    """Of all deliveries in their order; None on threads, where the order is different each time."""
 
 
 class Driver(Protocol):
@@ -85,7 +86,7 @@ class SimulatorDriver:
         return Report(self.core.delivered, self.core.now_ns - EPOCH_NS, self._digest.hex())
 
     def close(self) -> None:
-        """End the trace; a disk that did not take all of it is the caller's to hear of."""
+        """End the trace; raise if it could not be written in full."""
         if self._recorder is None:
             return
         footer: dict[str, Any] = {"states": {}, "digest": self._digest.hex()}
@@ -104,7 +105,7 @@ class ThreadsDriver:
         self, *, topology: TopologyName, settings: Settings, trace: Path | None,
         time_scale: int | None = None,
     ) -> None:  # fmt: skip
-        """Let the clock stand, or run faster than the world by a scale."""
+        """Let the clock stand still, or with a scale run faster than real time."""
         self._standing = StandingClock(EPOCH_NS) if time_scale is None else None
         self._time_scale = time_scale or 1
         self.core = SchedulerCore(
@@ -115,13 +116,13 @@ class ThreadsDriver:
         self._start_ns = self.core.clock.now_ns()
 
     def settle(self) -> None:
-        """Wait until nothing is under way, callbacks included; a running clock is watched."""
+        """Wait until no message is under way, those to callbacks included."""
         deadline = time.monotonic() + REST_TIMEOUT_S
         quiet_s = QUIET_S if self._standing is None else 0.0
         quiet_since: float | None = None
         while True:
             if self.core.failure is not None or self.core.survived:
-                # A scenario is there to find what fails, also where the core would go on.
+                # A scenario fails with any machine, also with one that the core would replace.
                 raise self.core.failure or self.core.survived[0]
             now = time.monotonic()
             if not self.core.is_settled():

@@ -1,7 +1,7 @@
 """What an `expect` step may say: one table for each view.
 
-The view of the same name, made of what the core and the resource manager know, holds the actual
-values; the tables say how each of them is compared.
+The view of the same name holds the actual values, from the core or the resource manager; the table
+says how each is compared.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ from yunikorn_actors.scenario.reading import (
 def _in_order(
     expected: Sequence[Any], actual: Iterable[Any], matches: Callable[[Any, Any], bool]
 ) -> bool:
-    """Whether all that is expected occurs in this order; others may lie between."""
+    """Whether all expected items occur in this order, with any others between them."""
     rest = iter(actual)
     return all(any(matches(wanted, found) for found in rest) for wanted in expected)
 
@@ -74,7 +74,7 @@ def _is_on(expected: str | tuple[str, ...], actual: str) -> bool:
 
 
 def _every(kind: Kind) -> Kind:
-    """One key may stand for several allocations: each of them must do."""
+    """One key may have several allocations: each of them must match."""
 
     def differences(expected: Value, actual: Value) -> Iterator[Difference]:
         for item in actual:
@@ -152,7 +152,7 @@ def _new_differences(expected: Value, actual: Value) -> Iterable[Difference]:
 
 
 def _same_releases(expected: Sequence[Mapping[str, str]], actual: Sequence[Any]) -> bool:
-    """Compare multisets; the vaguer an item, the later it takes what is left."""
+    """Compare multisets, precise items first: a vague one must not take the match of another."""
     left = list(actual)
     for wanted in sorted(expected, key=len, reverse=True):
         found = next((item for item in left if wanted.items() <= item.items()), None)
@@ -201,7 +201,7 @@ def _is_event(expected: Mapping[str, str], actual: Mapping[str, str]) -> bool:
 
 
 def _event_differences(expected: Value, actual: Value) -> Iterator[Difference]:
-    """Show of all that happened only what happened to the objects in question."""
+    """Show only the events of the expected objects."""
     if _in_order(expected, actual, _is_event):
         return
     objects = {event.get("object", "") for event in expected}
@@ -232,12 +232,12 @@ _EVENTS: Final = Kind(
 def _read_alternatives(node: Node) -> tuple[dict[str, Any], ...]:
     alternatives = many(EXPECTATION.read)(node)
     if not alternatives:
-        raise Fault(line_of(node), "an empty list, of which nothing can hold")
+        raise Fault(line_of(node), "an empty list, so no alternative can hold")
     return alternatives
 
 
 def _any_differences(expected: Value, views: Value) -> list[Difference]:
-    """Each alternative is complete: its view is all the views."""
+    """Compare each alternative with all the views, until one holds."""
     tried: list[Difference] = []
     for number, alternative in enumerate(expected, 1):
         found = [
@@ -265,4 +265,4 @@ EXPECTATION: Final = named(
         "any_of": Kind(_read_alternatives, _any_differences),
     }
 )
-"""The comparison takes the views by name; `any_of` stands for all of them."""
+"""Each name is that of a view; `any_of` gets all views."""

@@ -1,7 +1,7 @@
-"""Kinds of expected values: how each is read, and how it differs from what there is.
+"""Kinds of expected values: how each is read, and how it is compared with the actual value.
 
-A kind knows nothing of the scheduler. Kinds of single values are leaves; the others are made of
-kinds, so that a difference is named by the way to it and nothing but what is written is compared.
+A kind knows nothing of the scheduler. Kinds of single values are leaves, other kinds are made of
+kinds. So the path of a difference names it, and only what the file says is compared.
 """
 
 import re
@@ -23,7 +23,7 @@ from yunikorn_actors.scenario.reading import (
 )
 
 Value: TypeAlias = Any
-"""Whatever can be written or found; only the kind knows what it is."""
+"""An expected or an actual value; only its kind knows its type."""
 
 _COMPARISON: Final = re.compile(r"(>=|<=|>|<)\s*(-?[0-9]{1,20})")
 _RANGE: Final = re.compile(r"(-?[0-9]{1,20})\.\.(-?[0-9]{1,20})")
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """The numbers that will do; an end that is None is open."""
+    """A range of numbers; None is an open end."""
 
     written: int | str
     low: int | None = None
@@ -68,7 +68,7 @@ _ENDS: Final[dict[str, Callable[[int], tuple[int | None, int | None]]]] = {
 
 
 def read_span(node: Node) -> Span:
-    """Read a number, or a comparison that stands for several."""
+    """Read a number, or a comparison such as `>= 3`."""
     if node.tag == INT_TAG:
         number = whole(node)
         return Span(written=number, low=number, high=number)
@@ -83,7 +83,7 @@ def read_span(node: Node) -> Span:
 
 
 def holds_amounts(expected: Mapping[str, Span], actual: Mapping[str, int]) -> bool:
-    """Compare as wholes: a type that one side does not name counts as nothing there."""
+    """Compare all types; one that a side does not name counts as 0 there."""
     return all(
         expected.get(kind, _NONE).holds(actual.get(kind, 0)) for kind in (*expected, *actual)
     )
@@ -93,7 +93,7 @@ def holds_amounts(expected: Mapping[str, Span], actual: Mapping[str, int]) -> bo
 
 
 def plain(value: Value) -> Value:
-    """Give an expected value the form in which it was written."""
+    """Turn an expected value back into the form in which it was written."""
     if isinstance(value, Span):
         return value.written
     if isinstance(value, Mapping):
@@ -123,7 +123,7 @@ def named(kinds: Mapping[str, Kind]) -> Kind:
 
 
 def each(kind: Kind, *, missing: Value = None, fold: Callable[[str], str] = str) -> Kind:
-    """Free names, all of one kind; `fold` gives a name the form in which it is known."""
+    """Any names, all of one kind; `fold` turns a written name into the one that the view has."""
 
     def differences(expected: Value, actual: Value) -> Iterator[Difference]:
         for name, value in expected.items():
@@ -134,7 +134,7 @@ def each(kind: Kind, *, missing: Value = None, fold: Callable[[str], str] = str)
 
 
 def existing(kind: Kind, *, absent: Value = None) -> Kind:
-    """Something that may be missing: null expects just that; `absent` is what stands for it."""
+    """An object that may be missing; null expects that it is, `absent` takes its place."""
 
     def differences(expected: Value, actual: Value) -> Iterable[Difference]:
         if expected is None:
@@ -148,7 +148,7 @@ def existing(kind: Kind, *, absent: Value = None) -> Kind:
 
 
 def nothing_or(kind: Kind) -> Kind:
-    """Expect nothing at all where an empty list or mapping is written."""
+    """Let an empty list or mapping mean that there must be nothing at all."""
 
     def differences(expected: Value, actual: Value) -> Iterable[Difference]:
         if expected:

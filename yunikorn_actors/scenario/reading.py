@@ -1,9 +1,8 @@
-"""From YAML nodes to values, strictly, with the line of whatever is wrong.
+"""Reads YAML nodes strictly; every fault has its line.
 
-A reader takes a node and returns a value or raises a Fault. A fault starts where it is found and
-gathers on its way up the names of what it stands in. What a mapping may hold is declared once, on
-the fields of a Struct: each field is annotated with its reader, and one without a default is
-required.
+A reader takes a node and returns a value or raises a Fault. On its way up a fault collects the
+names of the keys and items around it. The keys of a mapping are declared once, as fields of a
+Struct: each field is annotated with its reader, and a field without a default is required.
 """
 
 import re
@@ -31,7 +30,7 @@ _KINDS: Final = {MappingNode: "a mapping", SequenceNode: "a list", ScalarNode: "
 
 
 class Fault(Exception):  # noqa: N818 - it is turned into a ScenarioError where the file is known
-    """What is wrong with a node, and the names of what it stands in."""
+    """What is wrong with a node, and the keys and items around it."""
 
     def __init__(self, line: int, what: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(line, what, path)
@@ -47,7 +46,7 @@ class Fault(Exception):  # noqa: N818 - it is turned into a ScenarioError where 
 
 
 def within(step: str, read: Reader[T], node: Node) -> T:
-    """Read what stands under this name, so that a fault says so."""
+    """Read the value of this key or item, and add its name to a fault."""
     try:
         return read(node)
     except Fault as fault:
@@ -71,7 +70,7 @@ def is_null(node: Node) -> bool:
 
 
 def text(node: Node) -> str:
-    """Take any single value as it was written."""
+    """Read any single value as it was written."""
     if not isinstance(node, ScalarNode) or is_null(node):
         raise wrong(node, "a text")
     return str(node.value)
@@ -140,7 +139,7 @@ def mapping(read: Reader[T]) -> Reader[dict[str, T]]:
 
 
 def table(readers: Mapping[str, Reader[Any]]) -> Reader[dict[str, Any]]:
-    """Read a mapping whose keys are known; what is not written is left out."""
+    """Read a mapping with known keys; the result has only the keys that are written."""
 
     def read(node: Node) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -154,7 +153,7 @@ def table(readers: Mapping[str, Reader[Any]]) -> Reader[dict[str, Any]]:
 
 
 def record(kind: type[S]) -> Reader[S]:
-    """Read a mapping into a Struct by the readers that its fields are annotated with."""
+    """Read a mapping into a Struct, with the reader in each field's annotation."""
     hints = get_type_hints(kind, include_extras=True)
     read_table = table({name: hint.__metadata__[0] for name, hint in hints.items()})
     required = [field.name for field in structs.fields(kind) if field.required]
@@ -170,7 +169,7 @@ def record(kind: type[S]) -> Reader[S]:
 
 
 def refuse_ambiguous_keys(node: Node) -> None:
-    """Refuse, anywhere below, a key that stands there twice or that is not a single value."""
+    """Refuse, anywhere below the node, a key that occurs twice or is not a single value."""
     if isinstance(node, SequenceNode):
         for item in node.value:
             refuse_ambiguous_keys(item)

@@ -1,9 +1,9 @@
-"""The resource manager of a scenario: it writes down what it is told, and confirms.
+"""The resource manager of a scenario: it records what it is told, and confirms releases.
 
-What counts as a release of something allocated is decided by what was announced or reported before,
-not by the list in which it comes: the two generations of the interface use different ones. What the
-core releases by itself waits to be confirmed; in auto mode that happens at once, by a call back
-into the core from inside the callback.
+A release is one of an allocation if the allocation was announced or reported before. The list in
+which it comes does not tell, because the two generations of the interface use different lists. The
+manager confirms what the core releases by itself: in auto mode at once, by a call from inside the
+callback, otherwise when a step says so.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ CONFIRMED: Final = (_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLAC
 
 
 class SimulatedResourceManager(si.ResourceManagerCallback):
-    """One registration; another one of the same id starts with another object."""
+    """One registration; a second one of the same id is another object."""
 
     def __init__(self, core: Gateway, rm_id: str, confirmation: Confirmation) -> None:
         self.rm_id = rm_id
@@ -53,7 +53,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._outstanding: dict[str, si.AllocationRelease] = {}
 
     def view(self) -> dict[str, Any]:
-        """All that it has been told since it registered."""
+        """Return all that it was told since it registered."""
         return {
             "accepted_apps": self._accepted_apps,
             "rejected_apps": self._rejected_apps,
@@ -69,17 +69,17 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         }
 
     def has_removed(self, partition: str, application_id: str) -> bool:
-        """Whether it removed the application and has not submitted it anew."""
+        """Whether it removed the application and has not submitted it again."""
         return (partition, application_id) in self._removed_apps
 
     def uuid_of(self, key: str) -> str:
-        """Name what runs under a key; empty when nothing was announced."""
+        """Return the UUID of the allocation that runs under a key; empty if none was announced."""
         return self._running.get(key, "")
 
     # -- what it says
 
     def note(self, request: Request) -> None:
-        """Remember of its own request what the answers are judged by."""
+        """Remember the parts of its own request that the answers are compared with."""
         match request:
             case si.ApplicationRequest():
                 self._note_applications(request)
@@ -116,7 +116,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, releases=releases))
 
     def _forget(self, release: si.AllocationRelease) -> None:
-        """It runs no more; what has come under its key since does."""
+        """Forget the running allocation of a key, unless a newer one has the key by now."""
         key = release.allocation_key
         if self._running.get(key) == release.uuid:
             del self._running[key]
@@ -200,20 +200,20 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
             self._confirm_at_once()
 
     def _confirm_at_once(self) -> None:
-        """One that was lost, or has left, cannot answer any more."""
+        """Confirm all; a manager that was lost or has left cannot."""
         with suppress(UnknownResourceManager):
             self.confirm_all()
 
 
 class ChoosyResourceManager(SimulatedResourceManager):
-    """One that has a say in where its asks run."""
+    """A resource manager with predicates: it can refuse nodes for its asks."""
 
     def __init__(self, core: Gateway, rm_id: str, confirmation: Confirmation) -> None:
         super().__init__(core, rm_id, confirmation)
         self._denied: tuple[Denial, ...] = ()
 
     def deny(self, denied: Iterable[Denial]) -> None:
-        """Refuse these from here on, and have every former no asked again."""
+        """Refuse these from now on; the empty request makes the core ask about all again."""
         self._denied = tuple(denied)
         self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id))
 

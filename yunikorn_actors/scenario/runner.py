@@ -1,7 +1,7 @@
-"""Running scenarios: a file for each of its seeds, a run step by step up to the first failure.
+"""Runs scenarios: a file once for each seed, each run step by step up to the first failure.
 
-Every simulated run is watched by checkers; what they object to, and whatever the core raises, ends
-the run as a failure of the step at hand, with the line that repeats it.
+Checkers watch every simulated run. What they or the core raise is a failure of the current step; it
+ends the run, and the report has the command that repeats it.
 """
 
 import shlex
@@ -36,21 +36,21 @@ IMPLIED_REGISTRATION: Final = WrittenStep(number=0, line=1, name="register", ste
 
 class RunOptions(Struct, frozen=True, kw_only=True):
     seeds: Sequence[int] = (0,)
-    """Run in this order up to the first that fails."""
+    """They run in this order, up to the first that fails."""
     topology: TopologyName = "proposing"
     driver: DriverName = "sim"
     time_scale: int | None = None
-    """Of the clock on threads; without one it stands, and moves as the scenario says."""
+    """How much faster than real time the clock on threads runs; without it the clock stands."""
     trace: Path | None = None
-    """Of the last run."""
+    """The file for the recording of the last run."""
     checkers: Callable[[], tuple[Checker, ...]] = default_checkers
     replaced_for: tuple[type[Exception], ...] = ()
-    """What a machine may raise in the simulator and be replaced for."""
+    """Exceptions for which the simulator replaces a machine instead of ending the run."""
 
 
 class Failure(Struct, frozen=True, kw_only=True):
     step: int
-    """From 1; 0 is the registration that a file leaves out."""
+    """From 1; 0 is the implied registration."""
     line: int
     path: str
     expected: Any
@@ -58,7 +58,7 @@ class Failure(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """How a file fared: its first failing run, else its last one."""
+    """The result of a file: its first failing run, or else its last run."""
 
     file: str
     ok: bool
@@ -129,7 +129,7 @@ def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
 def _failures(
     scenario: Scenario, seed: int, options: RunOptions, driver: Driver
 ) -> tuple[Failure, ...]:
-    """Perform step by step; return what is wrong with the first step that has anything wrong."""
+    """Perform the steps up to the first that fails, and return its failures."""
     stage = Stage(scenario, driver, Random(seed).random if seed else None)  # noqa: S311 - no secret
     for step in steps_of(scenario):
         try:
@@ -146,14 +146,14 @@ def _failures(
 
 
 def steps_of(scenario: Scenario) -> tuple[WrittenStep, ...]:
-    """Return its steps, the registration that it leaves out included."""
+    """Return the steps of a scenario, with the implied registration in front."""
     first = scenario.steps[0].step
     implied = () if isinstance(first, Register) else (IMPLIED_REGISTRATION,)
     return (*implied, *scenario.steps)
 
 
 def _text_of(error: Exception) -> str:
-    """Say what the core says of itself; of a plain exception, where it came from as well."""
+    """Return the text of an error of the core; for any other, also where it was raised."""
     if isinstance(error, InvariantViolation | CoreError):
         return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,7 +1,7 @@
-"""Performing steps: the core, the resource managers, and what each step does to them.
+"""Performs steps on the core and the resource managers.
 
-A step gives differences between what is expected and what there is. What the core refuses is such
-a difference too, unless the step expects it; whatever else is raised is left to the runner.
+A step returns the differences between expected and actual values. A refusal of the core is such a
+difference too, unless the step expects it. All other exceptions go to the runner.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ from yunikorn_actors.scenario.views import Views
 
 DEFAULT_RM: Final = "rm-1"
 REFUSALS: Final = (ConfigError, InvalidRequest, Refused, UnknownResourceManager, si.SiDecodeError)
-"""What a caller is told by an exception; the core goes on as before."""
+"""Exceptions that refuse a call; the core goes on as before."""
 
 Differences = Iterable[Difference]
 
@@ -57,7 +57,7 @@ class Stage:
         return _PERFORM[type(step)](self, name, step)
 
     def _named(self, step: w.Step) -> w.Step:
-        """A report of what runs already names it, so that it is not taken for another repeat."""
+        """Add the UUID of a running allocation to its report: else it would be another repeat."""
         if not isinstance(step, w.Bind) or step.uuid:
             return step
         manager = self._managers.get(self._rm_id(step))
@@ -66,7 +66,7 @@ class Stage:
     # -- steps
 
     def _on_register(self, name: str, step: w.Register) -> Differences:
-        """Each resource manager is a group of its own, so none is bound to another's queues."""
+        """Register in a policy group of its own, so that managers may have different queues."""
         rm_id = step.rm or DEFAULT_RM
         request = si.RegisterResourceManagerRequest(
             rm_id=rm_id, policy_group=rm_id, config=step.config or self._scenario.queues
@@ -137,12 +137,12 @@ class Stage:
         return manager
 
     def _new_manager(self, rm_id: str) -> SimulatedResourceManager:
-        """Only where a step says what its predicate refuses does it have one."""
+        """Make a resource manager, with predicates if the scenario has a `predicate` step."""
         kind = ChoosyResourceManager if self._scenario.has_predicates else SimulatedResourceManager
         return kind(self._core, rm_id, self._scenario.confirmation)
 
     def _send(self, request: si.SiMessage) -> None:
-        """Let the resource manager that speaks know, then say it."""
+        """Let the resource manager note its request, then send it."""
         if isinstance(request, si.RegisterResourceManagerRequest):
             manager = self._new_manager(request.rm_id)
             self._core.register_resource_manager(request, manager)
@@ -156,7 +156,7 @@ class Stage:
 
 
 def _attempt(name: str, wanted: str | None, act: Callable[[], None]) -> Differences:
-    """Do what the core may refuse; `wanted` is what its reason must contain then."""
+    """Do what the core may refuse; if `wanted` is given it must refuse, with this in the reason."""
     try:
         act()
     except REFUSALS as error:

@@ -33,7 +33,7 @@ def _named(kind: type[_N]) -> Reader[_N]:
 
 
 def _word_or(word: str, step: w.Step, read: Reader[w.Step]) -> Reader[w.Step]:
-    """Read a step for which one word may stand."""
+    """Read a step that may also be written as one word."""
     read_word = one_of({word: step})
     return lambda node: (read_word if isinstance(node, ScalarNode) else read)(node)
 
@@ -46,7 +46,7 @@ def _read_create_node(node: Node) -> w.CreateNode:
 
 
 def _read_config(node: Node) -> w.Config:
-    """Either a configuration, or one under `queues` with what else is to be said."""
+    """Read a configuration, alone or under `queues` beside other keys."""
     if any(key.value == "queues" for key, _ in members(node)):
         return _read_config_fields(node)
     return w.Config(queues=w.configuration(node))
@@ -102,7 +102,7 @@ _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
     "raw": record(w.Raw),
     "predicate": _word_or("allow", w.Predicate(), record(w.Predicate)),
 }
-"""What can be sent without waiting for rest: these alone may stand in `together`."""
+"""The steps that send something; only these may be in a `together`."""
 
 _read_together: Final = _steps(_REQUESTS)
 _STEPS: Final[dict[str, Reader[w.Step]]] = {

@@ -1,7 +1,7 @@
-"""What a step says to the core: one function for each step that is a request.
+"""Makes requests of steps: one function for each step that is a request.
 
-Requests take the forms of the interface that the format names: an allocation reported by itself
-goes in the later form, one that comes with its node goes with the node.
+An allocation that is reported by itself goes out in the later form of the interface, one that comes
+with its node in the node's request.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _NS_PER_MS: Final = 1_000_000
 
 
 def request_of(step: w.Step, rm_id: str) -> Request | None:
-    """Return the request that a step is; None when the step is something else."""
+    """Return the request of a step; None if the step is no request."""
     make = _REQUESTS.get(type(step))
     return None if make is None else make(step, rm_id)
 

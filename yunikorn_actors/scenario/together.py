@@ -1,8 +1,8 @@
-"""The order of steps that are delivered together.
+"""Draws the order of the steps of a `together`.
 
-Any order will do that keeps those in line which are about the same application, allocation key or
-node: one resource manager would not let these overtake each other. Each order that can be reached
-has its seed; seed 0 is the order as written.
+Steps about the same application, allocation key or node keep their order, because one resource
+manager would not let them overtake each other. Every other order is possible under some seed; seed
+0 is the order as written.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Subject = tuple[str, str]
 def ordered(
     steps: Sequence[w.WrittenStep], draw: Callable[[], float] | None
 ) -> tuple[w.WrittenStep, ...]:
-    """Take again and again one of the steps that nothing before them holds back."""
+    """Repeatedly take one of the steps that share no subject with a step before them."""
     if draw is None:
         return tuple(steps)
     waiting = [(step, frozenset(subjects_of(step.step))) for step in steps]
@@ -33,7 +33,7 @@ def ordered(
 
 
 def subjects_of(step: w.Step) -> tuple[Subject, ...]:
-    """Return what a step is about; one that is about nothing moves freely."""
+    """Return the application, keys and nodes of a step; a step without any moves freely."""
     subjects = _SUBJECTS.get(type(step))
     return () if subjects is None else subjects(step)
 

@@ -1,8 +1,8 @@
-"""What there is, in the shape in which a scenario names it.
+"""The actual values, in the shape in which scenarios write expectations.
 
-Each view is made when it is first asked for: of the state of the core, of its events, or of what
-the resource manager was told. Only the first resource manager and its partition `default` are
-looked at; where there is no such partition everything is missing.
+Each view is made when it is first used, from the state of the core, its events, or what the
+resource manager was told. Views show the first resource manager and its partition `default` only;
+without such a partition they are empty.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _NOTHING_HELD: Final[dict[str, Any]] = {
 
 
 class Views:
-    """Views by name; `any_of` is all of them."""
+    """The views by name; `any_of` gives all of them."""
 
     def __init__(self, core: Gateway, rm: SimulatedResourceManager) -> None:
         self._core = core
@@ -41,9 +41,9 @@ class Views:
 
     @cached_property
     def apps(self) -> dict[str, Any]:
-        """The living application of an id, else the latest that ended and was not removed.
+        """Applications by id: the living one, or else the last that ended and was not removed.
 
-        One that was refused never ran, so it is shown only where nothing else of its id is.
+        A rejected application never ran, so it is shown only if there is no other of its id.
         """
         by_weight = sorted(self._partition["finished"], key=lambda app: app["state"] != "Rejected")
         ended = {
@@ -68,7 +68,7 @@ class Views:
 
     @cached_property
     def allocations(self) -> dict[str, Any]:
-        """Allocations by key: one ask may have become several."""
+        """Allocations by key; an ask with repeats has several."""
         by_key: dict[str, list[dict[str, Any]]] = {}
         for app in self._partition["applications"].values():
             for item in app["allocations"]:
@@ -83,7 +83,7 @@ class Views:
         }
 
     def tracked(self, kind: str) -> dict[str, Any]:
-        """Usage of users or groups by queue; one without any is not tracked."""
+        """Usage of users or groups by queue; a name without usage is left out."""
         return {
             name: {path.lower(): usage for path, usage in by_path.items()}
             for name, by_path in self._partition.get(kind, {}).items()

@@ -1,7 +1,7 @@
 """Steps as they are written: one Struct for each, its fields annotated with their readers.
 
-`rm` and `partition` are empty where a step does not name them; who performs the step knows what
-that means. Amounts are base units, durations nanoseconds.
+`rm` and `partition` are empty if a step does not name them; the stage puts in the defaults. Amounts
+are base units, durations nanoseconds.
 """
 
 import json
@@ -43,7 +43,7 @@ RAW_CALLS: Final[dict[str, type[si.SiMessage]]] = {
 
 
 def configuration(node: Node) -> str:
-    """Take a mapping back into text: single values stay exactly as they were written."""
+    """Turn a mapping back into text; single values stay exactly as they were written."""
     if "partitions" not in {key.value for key, _ in members(node)}:
         raise Fault(line_of(node), "a configuration must hold 'partitions'")
     written: str = yaml.serialize(node, Dumper=yaml.SafeDumper)
@@ -75,19 +75,19 @@ class PartitionStep(ManagerStep, frozen=True, kw_only=True):
 
 
 class NamedStep(PartitionStep, frozen=True, kw_only=True):
-    """A step that only names something; the name alone may stand for it."""
+    """A step that only names an object; it may be written as the name alone."""
 
     id: Text
 
 
 class Register(ManagerStep, frozen=True, kw_only=True):
     config: Configuration = ""
-    """Empty stands for the configuration of the file."""
+    """Empty means the configuration of the file."""
     expect_error: OptionalText = None
 
 
 class Running(Struct, frozen=True, kw_only=True):
-    """An allocation that comes with its node."""
+    """Running work that is reported with its node."""
 
     key: Text
     app: Text
@@ -133,7 +133,7 @@ class RemoveNode(NamedStep, frozen=True, kw_only=True):
 
 class AddApp(NamedStep, frozen=True, kw_only=True):
     queue: Text = ""
-    """Empty leaves it to the placement rules."""
+    """Empty means that the placement rules decide."""
     user: Text = "test"
     groups: Texts = ()
     tags: TextMap = field(default_factory=dict)
@@ -219,7 +219,7 @@ class Unregister(NamedStep, frozen=True, kw_only=True):
 class Raw(Step, frozen=True, kw_only=True):
     call: Annotated[str, one_of({name: name for name in RAW_CALLS})]
     request: Annotated[bytes, _json]
-    """As JSON; whether it is a request is found out when it is sent."""
+    """As JSON; it is decoded when it is sent, so a malformed request can be written too."""
     expect_error: OptionalText = None
 
 
@@ -245,7 +245,7 @@ class Expect(Step, frozen=True, kw_only=True):
 
 
 class WrittenStep(Struct, frozen=True, kw_only=True):
-    """A step with its name and where it stands."""
+    """A step with its name, number and line."""
 
     number: int
     line: int

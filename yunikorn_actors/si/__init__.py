@@ -1,7 +1,7 @@
-"""The scheduler interface: what a resource manager says and hears.
+"""The scheduler interface: the messages between a resource manager and the core.
 
-Messages are values with snake_case fields; `to_json` and `from_json` give and take the names and
-numbers of the interface. `check_form` is the door through which every request comes.
+Messages are values with snake_case fields; `to_json` and `from_json` use the names and numbers of
+the interface. Every request is checked by `check_form`.
 """
 
 from yunikorn_actors.si.allocation import (

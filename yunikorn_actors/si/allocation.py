@@ -1,8 +1,8 @@
 """Allocations, and the two messages that carry them with the asks.
 
-Two generations of the interface meet here. The main one has asks apart from allocations and names
-an allocation by its UUID. The later one has a single list, `allocations`, where an item without a
-node is an ask; its refusals are `rejected_allocations`.
+There are two generations of the interface. The main one has separate lists of asks and allocations,
+and names an allocation by its UUID. The later one has a single list, `allocations`, where an item
+without a node is an ask; its rejections are `rejected_allocations`.
 """
 
 from msgspec import field

@@ -1,8 +1,8 @@
 """The two sides of the interface: the calls a resource manager makes, and those it receives.
 
-The callback is a base class, not a protocol: a resource manager overrides what it cares about,
-and the core sees at registration which methods those are. Callbacks run on a thread of their own,
-in order, and may call the scheduler.
+The callback is a base class, not a protocol: a resource manager overrides the methods it needs, and
+the core sees at registration which these are. Callbacks run on a thread of their own, in order, and
+may call the scheduler.
 """
 
 from typing import Protocol
@@ -25,7 +25,7 @@ from yunikorn_actors.si.registration import (
 
 
 class ResourceManagerCallback:
-    """Does nothing, accepts everything."""
+    """A callback that does nothing and accepts everything."""
 
     def update_allocation(self, response: AllocationResponse) -> None:
         pass
@@ -42,7 +42,7 @@ class ResourceManagerCallback:
     def preemption_predicates(
         self, args: PreemptionPredicatesArgs
     ) -> PreemptionPredicatesResponse | None:
-        """Return up to which index of the victims all have to go so that it fits; None is a no."""
+        """Return success and the index of the last victim to preempt; None is a no."""
 
     def send_event(self, events: tuple[EventRecord, ...]) -> None:
         pass
@@ -57,7 +57,7 @@ class ResourceManagerCallback:
 
 
 class SchedulerAPI(Protocol):
-    """Every call raises InvalidRequest, with nothing taken, if its request is malformed."""
+    """Every call raises InvalidRequest if its request is malformed, and takes nothing of it."""
 
     def register_resource_manager(
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback

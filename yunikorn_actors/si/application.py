@@ -1,4 +1,4 @@
-"""Applications: submitted, removed, and what the resource manager hears of them."""
+"""Applications: requests to add and remove them, and the answers."""
 
 from msgspec import field
 

@@ -1,4 +1,4 @@
-"""Asks: what a resource manager wants placed, and what becomes of it when it is not."""
+"""Asks for allocations, their releases and their rejections."""
 
 from msgspec import field
 
@@ -18,7 +18,7 @@ class AllocationAsk(SiMessage, frozen=True, kw_only=True):
     partition_name: Name = ""
     resource_ask: Resource | None = None
     max_allocations: Int32 = 1
-    """Unlike proto3's zero, which is refused: whoever leaves it out means one. 0 stays 0."""
+    """The default is 1, not proto3's 0: a client that leaves it out means one. 0 is refused."""
     priority: Int32 = 0
     execution_timeout_milli_seconds: Int64 = 0
     tags: dict[Name, Text] = field(default_factory=dict)

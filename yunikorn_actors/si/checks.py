@@ -1,13 +1,12 @@
-"""Checks of messages, compiled once from the types their fields declare.
+"""Checks of messages, made once from the declared types of their fields.
 
-Constructing a message checks nothing, so a request can hold anything anywhere. A check walks it in
-the order of declaration and returns the first fault, with the way to it; no fault is None. Faults
-are returned, not raised: the outer levels add their steps to the path on the way up, and a sound
-request pays nothing for it.
+Making a message checks nothing, so a request can hold anything anywhere. A check walks through it
+in the order of declaration and returns the first fault with its path, or None. Faults are returned,
+not raised: the outer levels add their part of the path, and a correct request costs nothing extra.
 
-Types must match exactly. A subclass of str or dict can behave like anything, and the trace could
-not write it down. A value that is the field's own default is sound by declaration and skipped,
-which also keeps the None of an optional message away from the check of that message.
+Types must match exactly. A subclass of str or dict could behave in any way, and the trace could not
+record it. A value that is the default of its field is skipped: it is correct by declaration. So the
+None of an optional message never reaches the check of that message.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from msgspec import Struct, inspect, structs
 from yunikorn_actors.si import wire
 
 MOST_ITEMS: Final = 100_000
-"""In one repeated field or map: far beyond any honest request, far below what hurts."""
+"""In one repeated field or map: far more than any honest request has, and still harmless."""
 
 _LONGEST_SHOWN: Final = 40
 _NEVER_SKIPPED: Final = object()
@@ -36,13 +35,13 @@ Check: TypeAlias = Callable[[object], Fault | None]
 
 
 class Form(Struct, frozen=True, kw_only=True):
-    """What is asked of a message beyond its declared types."""
+    """What is required of a message beyond its declared types."""
 
     required: tuple[str, ...] = ()
     rule: Callable[[Any], Fault | None] | None = None
-    """Asked last, of a message that is sound in each field."""
+    """Called last, when each field is correct."""
     plainly_sound: Callable[[object], bool] | None = None
-    """A short cut: its yes is believed, its no means that the check has to look."""
+    """A quick check: after its yes nothing else is checked, after its no everything is."""
 
 
 Forms: TypeAlias = dict[type, Form]
@@ -108,7 +107,7 @@ def _text(longest: int) -> Check:
 
 
 def _text_fault(value: str, longest: int) -> Fault | None:
-    # A character takes at least a byte, so what has too many of them need not be encoded.
+    # A character takes at least one byte, so a text with too many characters is not encoded.
     try:
         size = len(value) if len(value) > longest else len(value.encode())
     except UnicodeEncodeError as error:
@@ -157,7 +156,7 @@ def _mapping(key_check: Check, item_check: Check) -> Check:
 
 
 def _shown(key: object) -> str:
-    """Name a key without printing what may be endless or not printable."""
+    """Name a key in a message, cut short and printable."""
     return ascii(key[:_LONGEST_SHOWN]) if isinstance(key, str) else f"<{type(key).__name__}>"
 
 

@@ -1,7 +1,7 @@
 """The well-known strings of the scheduler interface.
 
-They are keys and values inside maps that are otherwise free, so nothing but their spelling ties
-the two sides together. Tag keys are composed here once: domain, group, key.
+They are keys and values in maps that may hold anything, so both sides must spell them alike. A tag
+key consists of domain, group and key.
 """
 
 from typing import Final

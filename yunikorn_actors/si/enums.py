@@ -1,7 +1,7 @@
 """The enumerations of the scheduler interface; on the wire they are their numbers.
 
-Two generations of clients are served, so the event enumerations are the union of both: no number
-means two things. DECOMISSION is the interface's own spelling.
+The event enumerations are the union of both generations of the interface: no number has two
+meanings. DECOMISSION is the spelling of the interface.
 """
 
 from enum import IntEnum
@@ -44,7 +44,7 @@ class ChangeType(IntEnum):
 
 
 class ChangeDetail(IntEnum):
-    """The hundreds say what kind of object changed."""
+    """The hundreds tell which kind of object changed."""
 
     DETAILS_NONE = 0
 

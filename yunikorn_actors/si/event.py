@@ -1,4 +1,4 @@
-"""One event: what changed on which object, with the secondary object it has to do with."""
+"""One event: what changed on which object, and the second object that was involved."""
 
 from yunikorn_actors.si.enums import ChangeDetail, ChangeType, EventType
 from yunikorn_actors.si.resource import Resource

@@ -1,9 +1,8 @@
-"""The form of a request: what is checked at the call, before anything is taken.
+"""The form of a request, checked at the call, before anything of it is taken.
 
-Form is what needs no knowledge of the cluster: types, sizes, and the ids without which a request
-means nothing. Everything else (an unknown partition, an amount below zero, no repeats at all) is a
-matter of substance, and is answered per item by the core. A request is refused here as a whole, by
-an exception to the caller who wrote it.
+The form is all that can be checked without knowing the cluster: types, sizes, and required ids. A
+request with a wrong form is refused as a whole, by an exception. The core checks everything else
+(unknown partitions, negative amounts, zero repeats) and rejects the single items.
 """
 
 from typing import Final
@@ -28,7 +27,7 @@ from yunikorn_actors.si.wire import SiMessage
 
 
 class InvalidRequest(ValueError):  # noqa: N818 - the interface's own word, as callers know it
-    """The request is malformed; nothing of it was taken."""
+    """The request is malformed, and nothing of it was taken."""
 
 
 def check_form(request: object, kind: type[SiMessage] | None = None) -> None:
@@ -72,7 +71,7 @@ def _existing_have_owners(node: NodeInfo) -> Fault | None:
 
 
 def _administrator_says_the_configuration(request: UpdateConfigurationRequest) -> Fault | None:
-    """Without a resource manager it holds for every group that brings none."""
+    """Without a resource manager it holds for every group without a configuration of its own."""
     for step in () if request.rm_id else ("policy_group", "extra_config"):
         if getattr(request, step):
             return Fault(

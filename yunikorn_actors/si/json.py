@@ -1,7 +1,7 @@
 """Messages as JSON: camel case names, enumerations as numbers, defaults left out.
 
-Reading is typed and strict. An unknown field is an error, because a misspelt one would otherwise
-read as its default and be obeyed.
+Reading is typed and strict. An unknown field is an error: otherwise the core would use the default
+of a field that was misspelt.
 """
 
 from typing import Final, TypeVar
@@ -16,7 +16,7 @@ LARGEST_JSON: Final = 64 * 1024 * 1024
 
 
 class SiDecodeError(ValueError):
-    """The bytes are not the message they were said to be."""
+    """The bytes are not a message of the expected type."""
 
 
 def to_json(message: SiMessage) -> bytes:
@@ -34,5 +34,5 @@ def from_json(kind: type[M], data: bytes, limit: int = LARGEST_JSON) -> M:
 
 
 def _with_path(reason: str) -> str:
-    """Bytes that are no JSON have no path of their own: the fault is in the whole."""
+    """Return the text with a path; if the bytes are not JSON the path is that of the whole."""
     return reason if " - at `$" in reason else f"{reason} - at `$`"

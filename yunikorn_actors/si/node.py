@@ -1,4 +1,4 @@
-"""Nodes: what happens to them, with what already runs there, and the answers."""
+"""Nodes: actions on them, the work that already runs there, and the answers."""
 
 from msgspec import field
 

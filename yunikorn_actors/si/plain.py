@@ -1,8 +1,8 @@
-"""The short cut through the form of the hottest messages.
+"""The quick check of the most frequent messages.
 
-Asks, and reports of what runs, come by the hundred in one request, nearly all of them plain: short
-ASCII names, small maps. These functions say yes to such a one at less than half the price of the
-full check. A no decides nothing. A yes must never be given to what the full check would refuse.
+Requests hold hundreds of asks or of reports of running work, and nearly all are plain: short ASCII
+names, small maps. These functions accept a plain one in less than half the time of the full check.
+After a no the full check decides. They must never accept what the full check would refuse.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What the core asks, or tells, a resource manager beside the answers to its requests."""
+"""Messages of the core to a resource manager other than answers: questions and states."""
 
 from msgspec import field
 
@@ -26,7 +26,7 @@ class PreemptionPredicatesResponse(SiMessage, frozen=True, kw_only=True):
 
 class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True):
     application_id: Name = field(default="", name="applicartionID")
-    """The interface spells it so, and clients read what it spells."""
+    """This is the spelling of the interface, which clients rely on."""
     allocation_key: Name = ""
     state: SchedulingState = SchedulingState.UNKNOWN_SCHEDULING_STATE
     reason: Text = ""

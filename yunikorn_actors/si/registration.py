@@ -1,4 +1,4 @@
-"""How a resource manager introduces itself, and how it changes its configuration later."""
+"""Registration of a resource manager, and later changes of its configuration."""
 
 from msgspec import field
 
@@ -15,7 +15,7 @@ class RegisterResourceManagerRequest(SiMessage, frozen=True, kw_only=True):
 
 
 class RegisterResourceManagerResponse(SiMessage, frozen=True, kw_only=True):
-    """Says nothing: that it came is the answer."""
+    """An empty answer: the registration was accepted."""
 
 
 class UpdateConfigurationRequest(SiMessage, frozen=True, kw_only=True):

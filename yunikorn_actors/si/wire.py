@@ -1,15 +1,15 @@
 """What all messages of the interface share: their base, their wire names and their scalar types.
 
-A message is plain data: constructing one checks nothing, because the core builds them by the
-hundred thousand. Bounds are declared here, on the types; reading JSON enforces the numeric ones,
-and the check of a request at the call derives all of its own from them.
+Making a message checks nothing, because the core makes them by the hundred thousand. The types here
+declare the bounds: reading JSON enforces those of numbers, and the check of a request at the call
+enforces all of them.
 
-A field that equals its default is left out of the JSON, as in proto3. Absent then reads as the
-default again, so nothing is lost.
+A field that equals its default is left out of the JSON, as in proto3. A missing field is read as
+the default, so nothing is lost.
 
-No message can lead back to itself: its fields hold scalars, messages made before it, and tuples and
-maps of these. So the collector of garbage need not look at them (`gc=False`), which matters when a
-resource manager reports a hundred thousand allocations at once.
+No message can contain itself: its fields hold scalars, messages made before it, and tuples and maps
+of these. So the garbage collector need not track them (`gc=False`), which matters when a resource
+manager reports a hundred thousand allocations at once.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -38,7 +38,7 @@ _ACRONYMS: Final = {"id": "ID", "uuid": "UUID"}
 
 
 def wire_name(field: str) -> str:
-    """Spell a field as the interface does: rm_id is rmID, node_id is nodeID, uuid is UUID."""
+    """Return the interface's name of a field: rm_id is rmID, node_id is nodeID, uuid is UUID."""
     first, *rest = field.split("_")
     return _ACRONYMS.get(first, first) + "".join(_ACRONYMS.get(it, it.capitalize()) for it in rest)
 
@@ -52,4 +52,4 @@ class SiMessage(
     gc=False,
     rename=wire_name,
 ):
-    """Base of every message; what is spelt here holds for all of them, except kw_only."""
+    """The base of every message; its options hold for all of them, except kw_only."""

@@ -1,8 +1,8 @@
-"""Draws a trace: who told whom, from top to bottom, in the order of the recording.
+"""Draws a trace: the messages between mailboxes, from top to bottom, in the order of the recording.
 
-Each mailbox has a column, and all that is outside of the core shares one. What an arrow says stands
-beside it; facts follow theirs. The event publisher is told what the schedulers are told and answers
-nobody, so where there are schedulers its copies are left out, unless they are what is asked for.
+Each mailbox has a column; everything outside of the core shares one. The message stands beside its
+arrow, and its facts below it. The event publisher gets the same facts as the schedulers and answers
+nothing. So its copies are left out if there are schedulers, unless `--mailbox` asks for them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,11 +19,11 @@ _GAP = "   "
 _FACT_INDENT = "  "
 
 _Row = tuple[str, str, list[tuple[str, str]]]
-"""Sender, receiver, and what is said: the message, then its facts."""
+"""Sender, receiver, and the texts: of the message, then of its facts."""
 
 
 def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) -> list[str]:
-    """Return the lines, none if nothing is wanted; width 0 cuts nothing, limit 0 draws all."""
+    """Return the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all."""
     rows = list(islice(_rows(trace, wanted), limit or None))
     lanes = _Lanes([end for sender, receiver, _ in rows for end in (sender, receiver)])
     lines = [lanes.heading, lanes.between.rstrip()] if rows else []
@@ -77,7 +77,7 @@ class _Lanes:
         self.between = self._row(dict.fromkeys(centres, "|"))
 
     def arrow(self, sender: str, receiver: str) -> str:
-        """A message to oneself has no length."""
+        """Draw an arrow; a message of a mailbox to itself has no length."""
         start, end = self._at[sender], self._at[receiver]
         row = dict.fromkeys(self._at.values(), "|")
         if start < end:

@@ -1,9 +1,9 @@
-"""Reads a trace: a header, deliveries in the order they were recorded, a footer.
+"""Reads a trace: a header, the deliveries in the order of recording, a footer.
 
-A trace may come from anywhere and may still be written to, so it is read record by record and
-nothing in it is trusted. A file that ends inside a record, or before the footer, is not wrong: it
-is incomplete, and is read as far as it goes. Everything else that is not as a recorder writes it is
-a TraceError, which names the file, the record (the header is record 1) and the remedy.
+A trace may come from anywhere and may still be growing, so it is read record by record and nothing
+in it is trusted. A file that ends inside a record, or before the footer, is incomplete, not wrong:
+it is read as far as it goes. Any other difference from what a recorder writes is a TraceError,
+which names the file, the record (the header is record 1) and the remedy.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from yunikorn_actors.messages.codec import (
 
 RECORD_MAX = 64 * 1024 * 1024
 ITEMS_MAX = 1_000_000
-"""Of one list or map: more is refused before room is made for it."""
+"""Of one list or map: a larger one is refused before memory is taken for it."""
 
 _CHUNK = 64 * 1024
 _DAMAGED = "the file is damaged, record the run again"
@@ -36,11 +36,11 @@ _NOTHING = object()
 
 
 class TraceError(ValueError):
-    """The file is no trace, or a damaged one."""
+    """The file is not a trace, or it is damaged."""
 
 
 class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"):
-    """What a run was started with; more keys than these may be there."""
+    """What a run was started with; the record may have more keys than these."""
 
     format: int
     topology: TopologyName
@@ -52,7 +52,7 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
 
 
 class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"):
-    """The digest of each machine's state at the end; none of a run that failed."""
+    """The digest of each machine's state at the end; empty if the run failed."""
 
     states: dict[str, str]
     failure: str = ""
@@ -67,9 +67,9 @@ class TraceReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.number = 0
-        """Of the record that is being read; the header is 1."""
+        """The number of the record that is being read; the header is 1."""
         self.footer: Footer | None = None
-        """Known when the deliveries have been read; None then means an incomplete trace."""
+        """Set when all deliveries have been read; None then means an incomplete trace."""
         try:
             self._file = path.open("rb")
         except OSError as error:
@@ -131,7 +131,7 @@ class TraceReader:
         return header
 
     def _unpack(self) -> Iterator[object]:
-        """Every whole record that is there so far, as plain values."""
+        """Yield every whole record of the file so far, as plain values."""
         unpacker = msgpack.Unpacker(
             max_buffer_size=RECORD_MAX + _CHUNK,
             max_array_len=ITEMS_MAX,
@@ -154,7 +154,7 @@ class TraceReader:
             yield raw
 
     def _next(self, unpacker: msgpack.Unpacker) -> object:
-        """Return nothing where the rest of the record is still to come."""
+        """Return nothing if the rest of the record is not written yet."""
         try:
             raw: object = unpacker.unpack()
         except msgpack.OutOfData:

@@ -1,11 +1,12 @@
-"""Runs a recording again: the same messages into fresh machines, and all they do is compared.
+"""Replays a recording: fresh machines handle the recorded messages, and their effects are compared.
 
-Machines know nothing of each other, so the order of each mailbox and the recorded times are the
-whole schedule; a recording of threads is replayed like one of the simulator. Nothing is carried
-out: what a resource manager answered is in the recording. What a step sends must be what was
-delivered next from that mailbox to that receiver; at the end a message may still have been on its
-way, or its receiver gone, so what was sent last may be missing. A timer need not have fired, but
-one that fired must have been armed by the step it names, and not be early.
+Machines do not share anything, so the order in each mailbox and the recorded times are the whole
+schedule; a recording of threads is replayed like one of the simulator. No effect is carried out:
+the answers of resource managers are in the recording.
+
+Each message that a step sends must be the next one recorded from that mailbox to that receiver. The
+last ones may be missing: they were still under way, or their receiver was gone. A timer need not
+have fired, but one that fired must have been armed by the step it names, and must not be early.
 """
 
 import difflib
@@ -43,7 +44,7 @@ from yunikorn_actors.trace.show import payload_lines, place, printable
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Where the replay first leaves the recording; the two sides are lines of text."""
+    """Where the replay first differs from the recording; both sides are lines of text."""
 
     mailbox: str
     step: int
@@ -59,11 +60,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     mailboxes: int
     complete: bool
     states: int
-    """How many machines had their state at the end recorded, and compared."""
+    """How many machines have a recorded final state, which was compared."""
     undelivered: int
-    """Sent to somebody who was still there, and never delivered in the recording."""
+    """How many messages were sent to a mailbox that still existed, and never delivered."""
     failures: tuple[str, ...]
-    """Steps that raised, and after which their machines handled nothing more."""
+    """The steps that raised; their machines handled nothing after them."""
     difference: Difference | None
 
     def report(self) -> str:
@@ -133,16 +134,16 @@ class _Replay:
         self.messages = 0
         self.steps: dict[str, int] = {}
         self.failed: dict[str, str] = {}
-        """Mailboxes that have raised, each with what it said."""
+        """Mailboxes whose machine has failed, each with the text of its failure."""
         self.replaced: list[str] = []
-        """The same of those where another machine stands by now."""
+        """The failures of machines that have been replaced since."""
         self._sent: dict[tuple[str, str], deque[_Sent]] = {}
-        """Sent in the replay and not yet met in the recording, by sender and receiver."""
+        """Messages sent in the replay and not met in the recording yet, by sender and receiver."""
         self._topology = Topology(
             header.topology, settings=header.settings, instance=header.instance
         )
         self._machines = self._topology.first_machines()
-        """A machine that was stopped stays: on threads it may have been in the middle of a step."""
+        """A stopped machine stays here: on threads it may have been in the middle of a step."""
         self._stopped: set[str] = set()
         self._armed: dict[Cause, list[_Armed]] = {}
 
@@ -160,7 +161,7 @@ class _Replay:
         return sum(len(queue) for (_, to), queue in self._sent.items() if to not in self._stopped)
 
     def finish(self, footer: Footer | None) -> None:
-        """Compare what each machine knows at the end; one that was at work has no state there."""
+        """Compare the final states; a machine that was still at work has none recorded."""
         recorded = {} if footer is None else footer.states
         for address, state in sorted(recorded.items()):
             replayed = self._state(address)
@@ -202,10 +203,10 @@ class _Replay:
             raise _different(delivery, "is not the same", *_lines(*sent))
 
     def _take_failure(self, delivery: Delivery) -> None:
-        """A machine that failed when this was recorded has failed, whether or not it does so again.
+        """Take a machine as failed because the recording says so, even if it did not fail again.
 
-        Memory may have run out, or a fault was planted; the code may have been mended since. What
-        the step does now was not done then.
+        The reason may have been a lack of memory, a planted fault, or a bug that is fixed by now.
+        The effects of that step are dropped, because they were not carried out then.
         """
         sender = delivery.sender
         if delivery.cause != (sender, self.steps.get(sender, 0)):
@@ -234,7 +235,7 @@ class _Replay:
     # -- what a machine does with it
 
     def _handle(self, machine: Machine, delivery: Delivery) -> None:
-        """A step that raises is what ended a recorded run, as long as nothing follows it."""
+        """Run a step; the last one of a machine may raise: it is what ended the recorded run."""
         mailbox = delivery.mailbox
         if mailbox in self.failed:
             raise _different(delivery, "is handled", self.failed[mailbox])
@@ -256,7 +257,7 @@ class _Replay:
             case SetTimer(due_ns=due_ns, message=message):
                 self._armed.setdefault(cause, []).append(_Armed(due_ns, stimulus, message))
             case CancelTimer() | StopCore():
-                pass  # on threads it may have fired already
+                pass  # on threads the timer may have fired already
             case StartMachine(address=address, kind=kind, arguments=arguments):
                 machine = self._topology.build(kind, arguments)
                 self._machines[address] = machine
@@ -264,10 +265,10 @@ class _Replay:
             case StopMachine(address=address):
                 self._stopped.add(address)
             case Log():
-                pass  # nobody is answered by it
+                pass  # a log line changes nothing
 
     def _succeed(self, address: str) -> None:
-        """Another machine stands here now: what the former one was sent died with it."""
+        """Another machine is at this address now: drop the messages to the former one."""
         if address in self.failed:
             self.replaced.append(self.failed.pop(address))
             for (_, to), queue in self._sent.items():

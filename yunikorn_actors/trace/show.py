@@ -1,9 +1,9 @@
 """Prints a trace for a person: one line for each message, in the order of the recording.
 
-A line tells when (milliseconds since the start), on whose behalf (the stimulus from outside that
-started the chain), which step of which mailbox caused it and which step handles it, and what it
-says. Facts follow their message, one on a line. Names come from outside, so nothing that could
-steer a terminal is printed as it is.
+A line tells the time (milliseconds since the start), the stimulus from outside that started the
+chain, the step of which mailbox sent the message, the step that handles it, and the message. Facts
+follow their message, one on a line. Names come from outside, so characters that could control a
+terminal are printed as escapes.
 """
 
 from collections.abc import Iterator
@@ -28,14 +28,14 @@ _DIM = "2"
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Which messages to show: those that pass every test that is set."""
+    """Which messages to show: those that pass all given conditions."""
 
     mailbox: str | None = None
-    """An address, or the part before its colon: `scheduler` takes all of them."""
+    """An address, or the part before its colon: `scheduler` means all schedulers."""
     stimulus: str | None = None
     type: str | None = None
     about: tuple[str, ...] = ()
-    """Ids of which one stands somewhere in the payload."""
+    """Ids; the payload must contain one of them."""
 
     def takes(self, delivery: Delivery) -> bool:
         mailbox = delivery.mailbox
@@ -77,7 +77,7 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> None:
 
 
 def _mentions(message: Struct, ids: tuple[str, ...]) -> bool:
-    """Whether one of the ids stands somewhere in it, as a value or as the key of a map."""
+    """Whether the payload contains one of the ids, as a value or as a key of a map."""
     rest = [msgspec.to_builtins(message)]
     while rest:
         value = rest.pop()
@@ -92,7 +92,7 @@ def _mentions(message: Struct, ids: tuple[str, ...]) -> bool:
 
 
 def printable(text: str) -> str:
-    """Escape what a terminal would act on: control characters, line ends, changed direction."""
+    """Escape what a terminal would act on: control characters, line ends, changes of direction."""
     if text.isprintable():
         return text
     return "".join(
@@ -101,7 +101,7 @@ def printable(text: str) -> str:
 
 
 def cut(text: str, before: str, width: int) -> str:
-    """Shorten to what is left of the line; where hardly anything is, the line may wrap."""
+    """Shorten to the rest of the line; if hardly anything is left, let the line wrap."""
     room = width - len(before) - 1
     if len(text) > room > 2 * len(_CUT):
         text = text[: room - len(_CUT)] + _CUT
@@ -119,15 +119,15 @@ def place(cause: Cause) -> str:
 
 
 class News:
-    """What facts say, once: for whoever gets them first. Of each its name and its words."""
+    """The texts of facts, each shown once: with the message to the first receiver."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._told: dict[tuple[str, int], int] = {}
-        """Highest revision told, for each life of a partition."""
+        """The highest revision shown, for each life of a partition."""
 
     def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
-        """Leave out what was told, and count what has nothing to do with what was asked for."""
+        """Leave out facts that were shown, and count those without any of the wanted ids."""
         life = (message.partition, message.epoch)
         last = message.first_revision + len(message.facts) - 1
         if self._told.get(life, 0) >= last:
@@ -192,7 +192,7 @@ def _heading(trace: TraceReader) -> Iterator[str]:
 
 
 def _origin(delivery: Delivery) -> str:
-    """The step that sent it; of a timer, the step that armed it; nothing caused the outside."""
+    """The step that sent it, or for a timer the step that armed it; the outside has no cause."""
     if delivery.sender == TIMER:
         return f"{TIMER} of {place(delivery.cause)}"
     return place(delivery.cause) if delivery.cause.step else delivery.sender

@@ -1,8 +1,7 @@
-"""What a message says, in a few words.
+"""Messages and facts in a few words.
 
-A message or a fact names what a person looks for: keys, nodes, states. Most are told by the ids
-that they carry; the tables hold those that have more to say. Lists are cut short; whoever wants all
-of it prints the payload in full.
+The words name what a person looks for: keys, nodes, states. For most messages the ids in them are
+enough; the tables have the others. Lists are cut short; `--full` prints the whole payload.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +30,7 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
 
 SHOWN_MAX = 4
-"""Items of a list that are named; the rest is counted."""
+"""How many items of a list are named; the others are counted."""
 
 
 _TELLING = frozenset(
@@ -56,7 +55,7 @@ def _ids(value: Struct) -> str:
 
 
 def _list(label: str, words: Iterable[str]) -> str:
-    """Name the first few, or say nothing at all where there is none."""
+    """Name the first few items; an empty list gives an empty text."""
     all_words = tuple(words)
     if not all_words:
         return ""

@@ -1,7 +1,7 @@
 """Watch the core schedule a small cluster.
 
-A real core on threads, with a resource manager in the same process that makes up its nodes and its
-work: nothing is scheduled but numbers. All of it is recorded, so that the run can be looked into.
+A real core runs on threads. The resource manager in the same process invents its nodes and its
+work, so no real work runs. The run is recorded, so that it can be studied.
 """
 
 import argparse
@@ -20,12 +20,12 @@ from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.runtime.system import SchedulerCore
 
 SETTINGS: Final = Settings(completing_timeout_ns=SECOND)
-"""An application without work completes soon, or the demo would end in half a minute of silence."""
+"""An application without work completes soon; else the demo would end with a long silence."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="another seed is another day's work"
+        "--seed", type=int, default=1, metavar="N", help="the day to play (default: %(default)s)"
     )
     parser.add_argument(
         "--topology", choices=TOPOLOGIES, default=TOPOLOGIES[0],

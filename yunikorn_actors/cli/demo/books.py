@@ -1,7 +1,7 @@
-"""What the demo knows: the books of its resource manager, queue by queue and node by node.
+"""The books of the demo's resource manager, for each queue and node.
 
-They follow what the core announces and nothing else, in the order in which it was announced, so
-they show what the core has allocated and never more than a queue may have.
+They change only by what the core announces, in that order. So they show what the core has
+allocated, which is never more than a queue may have.
 """
 
 from enum import StrEnum
@@ -25,11 +25,11 @@ class NodeState(StrEnum):
 
 
 class QueueBook(Struct, kw_only=True):
-    """One queue with all below it."""
+    """A queue with all queues below it."""
 
     path: str
     room: int
-    """Its max or, where it has none, that of the nearest queue above; of root, the cluster."""
+    """Its maximum, or that of the nearest queue above that has one; for root, the cluster."""
     applications: int = 0
     running: int = 0
     completed: int = 0
@@ -62,7 +62,7 @@ class NodeBook(Struct, kw_only=True):
 
 
 class Attempt(Struct, kw_only=True):
-    """A task on its way: asked for, perhaps placed, perhaps at its end."""
+    """A task: asked for, placed or ended."""
 
     task: Task
     application: Application
@@ -74,7 +74,7 @@ class Attempt(Struct, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A task that lost its node is asked for again under a name of its own."""
+        """Make the ask of the task; one that lost its node gets a new key."""
         return self.task.key if self.number == 1 else f"{self.task.key}-again-{self.number}"
 
 
@@ -112,7 +112,7 @@ class Books(Struct, kw_only=True):
             queue.waited_s += at_s - attempt.asked_s
 
     def given_back(self, attempt: Attempt) -> None:
-        """What a task had is free: the task is done, or it waits again."""
+        """Free the room of a task that is done or waits again."""
         vcore, is_done = attempt.task.vcore, attempt.has_ended
         self.nodes[attempt.node].used -= vcore
         for queue in self._lineage(attempt.application):

@@ -1,7 +1,7 @@
 """The company whose cluster the demo shows: its queues, its nodes, and one day of its work.
 
-The day is drawn once, before anything runs, and follows from the seed alone: counts, sizes and
-durations are the same in every run. What varies is how long each task has to wait.
+The seed alone decides the day before anything runs: counts, sizes and durations are the same in
+every run. Only how long each task waits varies.
 """
 
 import random
@@ -57,7 +57,7 @@ GIB: Final = 1 << 30
 class Machine(Struct, frozen=True, kw_only=True):
     id: str
     vcore: int
-    """In thousandths, as everywhere behind the configuration."""
+    """In thousandths, as in all messages."""
     memory: int
 
 
@@ -87,7 +87,7 @@ class Incident(Struct, frozen=True, kw_only=True):
 
 
 class Trade(Struct, frozen=True, kw_only=True):
-    """One kind of work: who submits it where, how much of it, and how large its tasks are."""
+    """One kind of work: its user and queue, the number of applications, the size of their tasks."""
 
     name: str
     queue: str
@@ -95,7 +95,7 @@ class Trade(Struct, frozen=True, kw_only=True):
     group: str
     applications: int
     last_s: float
-    """By then all of it has been submitted."""
+    """All work is submitted by then."""
     tasks: tuple[int, int]
     vcore: int
     memory_gib: int
@@ -200,7 +200,7 @@ _TRADES: Final = (
 
 
 class _Dice:
-    """All draws are built on `random()`, the one sequence that Python promises to keep."""
+    """Draw with `random()` alone: its sequence is the same in every version of Python."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed).random  # noqa: S311 - a workload, not a secret

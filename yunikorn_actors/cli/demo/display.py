@@ -19,12 +19,12 @@ _CLEAR_BELOW: Final = "\x1b[J"
 class Display(Protocol):
     @property
     def every_s(self) -> float:
-        """How often it likes to be shown."""
+        """The time between two pictures."""
 
     def show(self, books: Books, now_s: float) -> None: ...
 
     def note(self, text: str, now_s: float) -> None:
-        """Say something that stays."""
+        """Print a line that stays."""
 
     def __enter__(self) -> Self: ...
 
@@ -37,7 +37,7 @@ class Display(Protocol):
 
 
 def display_for(out: TextIO, environment: Mapping[str, str] = os.environ) -> Display:
-    """Return what suits the place that the demo writes to."""
+    """Return the display for a terminal, or the one for plain lines."""
     if out.isatty() and environment.get("TERM", "dumb") != "dumb":
         return Screen(out, colour=not environment.get("NO_COLOR"))
     return Lines(out)
@@ -53,7 +53,7 @@ class Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Nothing needs to be put back."""
+        """Do nothing: plain lines need no cleaning up."""
 
     def show(self, books: Books, now_s: float) -> None:
         root = books.root
@@ -77,7 +77,7 @@ class Screen:
         self._colour = colour
         self._glyphs = glyphs_for(out.encoding)
         self._drawn = 0
-        """Lines of the last picture, which the next one is drawn over."""
+        """How many lines the last picture had; the next one is drawn over them."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""The books as lines for a terminal: what stands in each, and how it fits the width.
+"""The books as lines for a terminal.
 
-A line is a row of spans, text with the name of its style, so that it can be cut before anything is
-painted. No line is wider than the terminal: one that wrapped would spoil every redraw after it.
+A line is a row of spans: text with the name of its style. So it can be cut to the width of the
+terminal before it is painted. A line that wraps would spoil every redraw after it.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ _NODE_STYLES: Final = {NodeState.UP: "bar", NodeState.DRAINED: "busy", NodeState
 
 
 def glyphs_for(encoding: str) -> Glyphs:
-    """Return blocks where they can be written at all."""
+    """Return block characters if the terminal can show them."""
     try:
         (BLOCKS.full + BLOCKS.empty + BLOCKS.levels).encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -105,7 +105,7 @@ def _waiting(queue: QueueBook) -> str:
 
 
 def _bar_size(room: int) -> int:
-    """Leave room for the words behind the bar, unless nothing worth a bar would be left."""
+    """Leave room for the words behind the bar, unless the bar would be too short."""
     beside_words = room - len("  9999 waiting")
     size = beside_words if beside_words >= BAR_MIN else room
     return min(size, BAR_MAX) if size >= BAR_MIN else 0
@@ -117,7 +117,7 @@ def _bar(queue: QueueBook, size: int, glyphs: Glyphs) -> tuple[Span, Span]:
 
 
 def _nodes(books: Books, glyphs: Glyphs) -> Line:
-    """One sign for each node: how full it is, or that it is not there."""
+    """One character for each node: how full it is, or that it is gone."""
     signs = tuple(
         (f" {_node_sign(node, glyphs)}", _NODE_STYLES[node.state]) for node in books.nodes.values()
     )

@@ -1,9 +1,9 @@
 """The resource manager of the demo, and the clock that drives it.
 
-Callbacks only put what they hear into a queue, so everything happens on one thread: what is due is
-said to the core, what was heard goes into the books, and the display is shown now and then. The
-resource manager answers what it must: what the core takes back stays charged until the same release
-comes back. A task whose node is gone is asked for again.
+Callbacks only put what they hear into a queue, so everything else happens on one thread: it sends
+what is due to the core, enters what was heard into the books, and redraws the display. The resource
+manager confirms releases of the core, because these stay charged until then. It asks again for a
+task whose node is gone.
 """
 
 import heapq
@@ -22,7 +22,7 @@ from yunikorn_actors.runtime.system import SchedulerCore
 
 RM_ID: Final = "demo"
 LONGEST_S: Final = 60.0
-"""Far more than a day takes on the slowest machine: by then something is stuck."""
+"""Far more than a day takes on the slowest machine; after that the demo counts as stuck."""
 
 _T: Final = si.TerminationType
 _TO_CONFIRM: Final = (_T.TIMEOUT, _T.PREEMPTED_BY_SCHEDULER, _T.PLACEHOLDER_REPLACED)
@@ -38,11 +38,11 @@ Response = si.AllocationResponse | si.ApplicationResponse | si.NodeResponse
 
 
 class Unexpected(Exception):  # noqa: N818 - it names what happened
-    """The core did what this day gives no reason for."""
+    """The core did something that cannot happen on this day."""
 
 
 class Ear(si.ResourceManagerCallback):
-    """Hears on the core's thread; the time of hearing is when a wait ends."""
+    """Runs on the core's thread; the time noted here ends the wait of a task."""
 
     def __init__(self) -> None:
         self.heard: SimpleQueue[tuple[float, Response]] = SimpleQueue()
@@ -72,7 +72,7 @@ class Play:
         self._start_s = 0.0
         self._next_picture_s = display.every_s
         self._shown_s = 0.0
-        """Time in pictures: a process that is stopped and continued has not been stuck."""
+        """Counted in pictures: a process that was stopped and continued is not stuck."""
 
     def run(self) -> Books:
         """Play the whole day; return when every application has completed."""
@@ -126,7 +126,7 @@ class Play:
             self._next_picture_s += self._display.every_s
 
     def _listen(self) -> None:
-        """Take in what was heard; the first of it is waited for until something is due."""
+        """Take what was heard; wait for the first of it until something is due."""
         due_s = min([self._next_picture_s, *(entry[0] for entry in self._agenda[:1])])
         try:
             self._take_in(*self._ear.heard.get(timeout=max(0.0, due_s - self._now_s())))
@@ -153,7 +153,7 @@ class Play:
         self._core.update_allocation(si.AllocationRequest(rm_id=RM_ID, asks=asks))
 
     def _end(self, attempt: Attempt) -> None:
-        """Its time is over; unless it was lost before, what it had goes back."""
+        """End a task at its time, and release its allocation unless its node was lost."""
         if self._attempts.get(attempt.key) is not attempt:
             return
         attempt.has_ended = True
@@ -202,7 +202,7 @@ class Play:
             self._at(at_s + attempt.task.seconds, partial(self._end, attempt))
 
     def _take_release(self, release: si.AllocationRelease) -> None:
-        """An echo of our own, or a loss; what was both at once is known no longer."""
+        """Handle a release: the echo of our own, or a loss; a task may be forgotten by then."""
         if release.termination_type in _TO_CONFIRM:
             self._release(release)
         attempt = self._attempts.pop(release.allocation_key, None)

@@ -1,4 +1,4 @@
-"""The table at the end. A parent counts all below it, so each column but the peak adds up."""
+"""The table at the end. A parent counts all below it, so all columns but the peak add up."""
 
 from typing import Final
 
