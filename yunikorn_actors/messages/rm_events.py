@@ -93,14 +93,11 @@ class RMUnregistered(Message, frozen=True, kw_only=True):
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):
-    """So many requests of a resource manager have been made before this.
-
-    It follows them to where they are handled.
-    """
+    """A mark behind `count` requests of a resource manager; Context handles it after them."""
 
     rm_id: str
     callback: str
-    """Of the registration under which they were made."""
+    """The callback of the registration under which they were sent."""
     count: int
 
 
