@@ -241,21 +241,25 @@ class Recovery(Workload, frozen=True, kw_only=True):
             yield partial(load.report_nodes, request, ASK)
 
     def _by_itself(self, load: Load) -> Iterator[Report]:
+        share = self.running // self.cluster.nodes
+        names = [self.cluster.node_id(node) for node in range(self.cluster.nodes)]
         for first in range(self.cluster.applications):
             numbers = range(first, self.running, self.cluster.applications)
-            yield partial(load.report, tuple(map(self._allocation, numbers)), ASK)
+            running = tuple([self._allocation(it, names[it // share]) for it in numbers])
+            yield partial(load.report, running, ASK)
 
     def _running_on(self, node: int) -> tuple[si.Allocation, ...]:
         share = self.running // self.cluster.nodes
-        return tuple(map(self._allocation, range(node * share, (node + 1) * share)))
+        numbers, name = range(node * share, (node + 1) * share), self.cluster.node_id(node)
+        return tuple([self._allocation(number, name) for number in numbers])
 
-    def _allocation(self, number: int) -> si.Allocation:
+    def _allocation(self, number: int, node_id: str) -> si.Allocation:
         return si.Allocation(
             application_id=f"app-{number % self.cluster.applications}",
             allocation_key=f"running-{number}",
             uuid=f"old-{number}",
             resource_per_alloc=RUNNING,
-            node_id=self.cluster.node_id(number * self.cluster.nodes // self.running),
+            node_id=node_id,
         )
 
 

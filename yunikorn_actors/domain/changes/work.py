@@ -99,13 +99,15 @@ def allocation_committed(state: PartitionState, fact: f.AllocationCommitted) -> 
 def allocation_recovered(state: PartitionState, fact: f.AllocationRecovered) -> None:
     spec = fact.spec
     app = state.applications[spec.application_id]
-    app.submitted_ns = min(app.submitted_ns, fact.created_ns)
+    if fact.created_ns < app.submitted_ns:  # noqa: PLR1730 - a call costs more, per allocation
+        app.submitted_ns = fact.created_ns
     ask = app.asks.get(spec.key)
     if ask is None:
         ask = Ask(spec=spec, created_ns=fact.created_ns, sequence=fact.sequence, remaining=0)
         app.asks[spec.key] = ask
     ask.taken += 1
-    _count(app, spec, 1)
+    if spec.placeholder:
+        _count(app, spec, 1)
     put_on(state, app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
 
 
@@ -130,7 +132,7 @@ def put_on(
     )
     ask.gain(uuid)
     app.allocations[uuid] = allocation
-    state.owners[uuid] = app.id
+    state.owners[uuid] = app.spec.application_id
     if spec.placeholder:
         write(app.placeholder_books, resource)
         charge(app.placed, resource)

@@ -174,7 +174,7 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
         return unsupported_sort(app.queue, app.id)
     if item.uuid and not item.node_id:
         return "an ask has no UUID: only a running allocation, which names its node, may bring one"
-    if item.uuid and _belongs_to_another(state, app, item):
+    if item.uuid in state.owners and _belongs_to_another(state, app, item):
         return f"UUID {item.uuid} belongs to another allocation"
     return None
 

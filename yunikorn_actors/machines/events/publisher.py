@@ -101,24 +101,30 @@ class Ring:
 class Unpushed:
     """Records that wait for the next push to one resource manager, as the facts they tell of."""
 
-    __slots__ = ("capacity", "count", "overflow", "waiting")
+    __slots__ = ("_facts", "_told", "capacity")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.count = 0
-        self.overflow = 0
-        self.waiting: list[Fact] = []
+        self._told = 0
+        """How many records there were, whether or not they had room."""
+        self._facts: list[Fact] = []
+
+    @property
+    def count(self) -> int:
+        return min(self._told, self.capacity)
+
+    @property
+    def overflow(self) -> int:
+        return self._told - self.count
 
     def add(self, fact: Fact, count: int) -> None:
-        """Take the records of a fact; the last fact of a push may have room for some alone."""
-        taken = min(count, self.capacity - self.count)
-        self.overflow += count - taken
-        if taken:
-            self.count += taken
-            self.waiting.append(fact)
+        """Take the records of a fact; of the last fact that is taken some may have no room."""
+        if self._told < self.capacity:
+            self._facts.append(fact)
+        self._told += count
 
     def records(self) -> tuple[EventRecord, ...]:
-        return tuple(_built(self.waiting, 0, self.count))
+        return tuple(_built(self._facts, 0, self.count))
 
 
 def _built(facts: Iterable[Fact], start: int, stop: int) -> list[EventRecord]:

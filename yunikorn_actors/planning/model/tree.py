@@ -109,8 +109,10 @@ class Tree:
         app.entry = None
 
     def rekey_app(self, app: AppView) -> None:
-        self.leave(app)
-        self.enter(app)
+        """What has nothing that waits stands nowhere: so it is while a recovery is reported."""
+        if app.piles or app.entry is not None or app.held_by is not None:
+            self.leave(app)
+            self.enter(app)
 
     def _join(self, app: AppView, shape: Shape) -> None:
         leaf = app.leaf
