@@ -24,7 +24,7 @@ from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
 from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.planning import view
+from yunikorn_actors.planning import follow
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
@@ -352,7 +352,7 @@ def facts_in_first_column(text: str) -> list[str]:
 def test_the_table_of_what_a_fact_wakes_names_each_fact_once() -> None:
     """The page says that a fact without a row wakes nothing, so no row may be missing."""
     page = REPOSITORY / "docs/explanation/planning.md"
-    observed = sorted(fact.__name__ for fact in view._OBSERVE)
+    observed = sorted(fact.__name__ for fact in {*follow.CHANGES, *follow.SETTLING})
     assert observed == sorted(facts_in_first_column(page.read_text("utf-8")))
 
 

@@ -274,7 +274,9 @@ class Lab:
         return stale
 
     def keys_in_flight(self) -> list[str]:
-        return sorted(held.ask.ask.spec.key for held in self.planner.in_flight.values())
+        return sorted(
+            held.ask.ask.spec.key for held in self.planner.model.flights.placements.values()
+        )
 
     def running(self) -> list[str]:
         """Keys of what runs; the resource manager must have been told exactly that."""
@@ -302,7 +304,7 @@ class Lab:
             "finished": state.finished,
             "users": state.users,
             "allocations": state.allocation_count,
-            "in flight": self.planner.in_flight,
+            "in flight": self.planner.model.flights.placements,
             "timers": list(self.simulator._timers),
             "callback errors": self.simulator.callback_errors,
         }

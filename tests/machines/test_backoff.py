@@ -125,7 +125,7 @@ def test_without_the_property_nobody_rests(topology: TopologyName) -> None:
     lab.ask("d", vcore=1)
     lab.settle()
     assert ["d"] == lab.running()
-    assert {} == lab.planner.unsettled_apps
+    assert {} == lab.planner.wakes.passes
 
 
 @topologies
@@ -136,7 +136,7 @@ def test_one_that_rests_may_go(topology: TopologyName) -> None:
     assert rests(lab, "a", "b")
     lab.remove(APP)
     lab.advance(60)
-    assert ({}, {}) == (lab.planner.backoff.resting, lab.planner.tree.held)
+    assert ({}, {}) == (lab.planner.backoff.resting, lab.planner.model.tree.held.by)
     lab.submit(APP)
     lab.ask("c", vcore=1)
     lab.settle()

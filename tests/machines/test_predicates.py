@@ -202,7 +202,7 @@ def test_questions_are_bounded_by_what_may_be_in_flight(topology: TopologyName) 
     class Counting:
         def delivered(self, _: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
             nonlocal most
-            most = max(most, len(lab.planner.in_flight))
+            most = max(most, len(lab.planner.model.flights.placements))
 
     rm = Picky()
     lab = Lab(topology=topology, rm=rm, settings=Settings(inflight_max=5))
@@ -225,7 +225,7 @@ def test_a_lost_resource_manager_keeps_nobody_waiting(topology: TopologyName) ->
     lab.simulator.resource_manager_lost("rm-1")
     lab.settle()
     assert [] == lab.keys_in_flight()
-    assert {} == lab.planner.in_flight
+    assert {} == lab.planner.model.flights.placements
 
 
 # -- the questions of RmProxy

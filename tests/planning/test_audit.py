@@ -31,42 +31,42 @@ def planner() -> Planner:
     written.ask("d", "app-2", vcore=4)
     written.ask("f", "app-2", vcore=5)
     written.ask("e", "app-3", vcore=1)
-    written.planner._bring_up_to_date()
+    written.planner.measurer.plan(0, 0)
     return written.planner
 
 
 def _shown(planner: Planner, path: str) -> None:
-    planner.tree.queues[path].entry = None
+    planner.model.tree.queues[path].entry = None
 
 
 def _rank(planner: Planner, priority: int) -> None:
-    planner.tree.queues["root.other"].priority = priority
+    planner.model.tree.queues["root.other"].priority = priority
 
 
 def _close_lane(planner: Planner) -> None:
-    leaf = planner.tree.queues["root.default"]
+    leaf = planner.model.tree.queues["root.default"]
     leaf.open_lanes.clear()
 
 
 def _empty_pile(planner: Planner) -> None:
-    view = next(iter(planner.apps.values()))
+    view = next(iter(planner.model.apps.values()))
     for pile in view.piles.values():
         pile.clear()
 
 
 def _reverse_piles(planner: Planner) -> None:
-    for pile in next(iter(planner.apps.values())).piles.values():
+    for pile in next(iter(planner.model.apps.values())).piles.values():
         pile.reverse()
 
 
 def _reverse_lanes(planner: Planner) -> None:
-    for lane in planner.tree.queues[LEAF].lanes.values():
+    for lane in planner.model.tree.queues[LEAF].lanes.values():
         lane.apps.reverse()
 
 
 def _swap_places(planner: Planner) -> None:
     """The first of two lanes is taken for the second."""
-    leaf = planner.tree.queues[LEAF]
+    leaf = planner.model.tree.queues[LEAF]
     leaf.first()
     first, second = leaf.order[0][2], leaf.order[1][2]
     first.number = 0
@@ -75,7 +75,7 @@ def _swap_places(planner: Planner) -> None:
 
 def _hide_room(planner: Planner) -> None:
     """Something is in flight of which the sum is not told."""
-    limit = next(limit for app in planner.apps.values() for limit in app.limits)
+    limit = next(limit for app in planner.model.apps.values() for limit in app.limits)
 
     class Blind(LimitView):
         __slots__ = ()
@@ -88,27 +88,33 @@ def _hide_room(planner: Planner) -> None:
 
 
 CORRUPTIONS: list[tuple[str, Corrupt]] = [
-    ("the planner knows nodes", lambda p: p.nodes.views.pop("n2")),
-    ("free of node n1", lambda p: p.nodes.views["n1"].free.update(vcore=8)),
+    ("the planner knows nodes", lambda p: p.model.nodes.views.pop("n2")),
+    ("free of node n1", lambda p: p.model.nodes.views["n1"].free.update(vcore=8)),
     ("node n1 is in the order", lambda p: setattr(p.state.nodes["n1"], "drained", True)),
-    ("nodes are out of order", lambda p: p.nodes._runs[0].reverse()),
-    ("the planner knows queues", lambda p: p.tree.queues.pop("root.other")),
-    ("used of queue root.default", lambda p: p.tree.queues[LEAF].used.update(vcore=4)),
-    ("used of queue root ", lambda p: p.in_flight.clear()),
+    ("nodes are out of order", lambda p: p.model.nodes._runs[0].reverse()),
+    ("the planner knows queues", lambda p: p.model.tree.queues.pop("root.other")),
+    ("used of queue root.default", lambda p: p.model.tree.queues[LEAF].used.update(vcore=4)),
+    ("used of queue root ", lambda p: p.model.flights.placements.clear()),
     (
         "queue root.default allows {vcore: 1}",
-        lambda p: setattr(p.tree.queues[LEAF], "limit", {"vcore": 1}),
+        lambda p: setattr(p.model.tree.queues[LEAF], "limit", {"vcore": 1}),
     ),
     ("limit of user bob in root.other has room", _hide_room),
-    ("9 wait in queue root.default", lambda p: setattr(p.tree.queues[LEAF], "waiting", 9)),
-    ("app-1 places 1 placeholders", lambda p: setattr(next(iter(p.apps.values())), "placing", 1)),
+    ("9 wait in queue root.default", lambda p: setattr(p.model.tree.queues[LEAF], "waiting", 9)),
+    (
+        "app-1 places 1 placeholders",
+        lambda p: setattr(next(iter(p.model.apps.values())), "placing", 1),
+    ),
     ("ask b: 2 may be tried", lambda p: setattr(_ask(p, "b"), "open", 2)),
     ("ask a: 0 may be tried, 1 wait, 0 in flight", lambda p: setattr(_ask(p, "a"), "inflight", 0)),
     ("queue root.default has something to try and is not shown", lambda p: _shown(p, LEAF)),
     ("another ask than the first is tried in root.default", _swap_places),
-    ("has piles by priority", lambda p: next(iter(p.apps.values())).heads.update({7: 1})),
-    ("children of root are out of order", lambda p: p.tree.queues["root"].children.reverse()),
-    ("queue root.other stands by", lambda p: setattr(p.tree.queues["root.other"], "waiting", 9)),
+    ("has piles by priority", lambda p: next(iter(p.model.apps.values())).heads.update({7: 1})),
+    ("children of root are out of order", lambda p: p.model.tree.queues["root"].children.reverse()),
+    (
+        "queue root.other stands by",
+        lambda p: setattr(p.model.tree.queues["root.other"], "waiting", 9),
+    ),
     ("queue root.other shows priority 5", lambda p: _rank(p, 5)),
     ("a lane of root.default is open and not tried", _close_lane),
     ("applications of root.default are out of order", _reverse_lanes),
@@ -118,7 +124,7 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
 
 
 def _ask(planner: Planner, key: str) -> object:
-    return next(iter(planner.apps.values())).asks[key]
+    return next(iter(planner.model.apps.values())).asks[key]
 
 
 def test_a_sound_view_has_nothing_to_say(planner: Planner) -> None:

@@ -18,7 +18,8 @@ def _counted(amount: dict[str, int]) -> dict[str, int]:
 
 def _used(lab: Lab) -> list[tuple[dict[str, int], dict[str, int]]]:
     return [
-        (_counted(view.used), _counted(view.app.allocated)) for view in lab.planner.apps.values()
+        (_counted(view.used), _counted(view.app.allocated))
+        for view in lab.planner.model.apps.values()
     ]
 
 

@@ -97,7 +97,7 @@ def test_a_member_counts_as_pending_until_its_swap_is_decided() -> None:
     ask_placeholder(written, "ph", vcore=3)
     written.allocate("ph", "n1")
     written.ask("real", vcore=3, task_group="g")
-    leaf = written.planner.tree.queues[LEAF]
+    leaf = written.planner.model.tree.queues[LEAF]
     assert 3 == leaf.waiting
     (swap,) = plan(written)
     assert 0 == leaf.waiting
@@ -152,7 +152,7 @@ def test_a_gang_has_its_turn_where_others_of_its_size_found_no_node() -> None:
     ask_placeholder(written, "ph", vcore=3, repeats=2)
     ask_placeholder(written, "yph", YOUNG, vcore=2, repeats=3)
     assert ["AdmitGang"] == keys(plan(written))
-    assert [OLD] == [app.app.id for app in written.planner.gangs.admissions.values()]
+    assert [OLD] == [app.app.id for app in written.planner.model.flights.admissions.values()]
 
 
 def test_two_gangs_of_one_plan_do_not_get_the_same_room() -> None:

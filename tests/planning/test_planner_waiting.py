@@ -139,7 +139,7 @@ def test_what_is_in_flight_is_taken() -> None:
     written.ask("b", vcore=1, repeats=5)
     assert len(written.plan(10)) == 3
     assert [] == written.plan(10)
-    assert {"vcore": 5} == written.planner.tree.queues[LEAF].used
+    assert {"vcore": 5} == written.planner.model.tree.queues[LEAF].used
     assert [] == contradictions(written.planner)
 
 

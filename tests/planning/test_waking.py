@@ -4,11 +4,9 @@ import pytest
 from support import APP, Lab, Recorder, report
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.facts import AllocationCommitted
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.planning.model.flights import InFlight
-from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.parts.placing import Placer
 from yunikorn_actors.sim.checkers import could_run
 
 pytestmark = pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -90,14 +88,15 @@ def test_a_node_comes_back_while_a_proposal_is_on_its_way(
 ) -> None:
     """A replica that charged the former node must not believe that the new one is empty."""
     overtaken = []
-    commit_of_another = View._commit_of_another
+    settle = Placer.settle
 
-    def counted(view: View, fact: AllocationCommitted, held: InFlight | None) -> AskView:
-        if held is not None:
+    def counted(placer: Placer, proposal_id: int, fact: Fact) -> bool:
+        is_charged = settle(placer, proposal_id, fact)
+        if not is_charged:
             overtaken.append(fact)
-        return commit_of_another(view, fact, held)
+        return is_charged
 
-    monkeypatch.setattr(View, "_commit_of_another", counted)
+    monkeypatch.setattr(Placer, "settle", counted)
     for seed in range(60):
         lab = Lab(seed=seed, topology=topology)
         lab.nodes(n1=4)
@@ -141,10 +140,10 @@ def test_shapes_that_nobody_asks_for_are_forgotten(topology: TopologyName) -> No
     for number, key in enumerate(keys):
         lab.ask(key, vcore=5 + number)
     lab.settle()
-    assert len(lab.planner.tree.shapes) == len(keys)
+    assert len(lab.planner.model.tree.shapes) == len(keys)
     lab.withdraw(*keys, app="app-1")
     lab.settle()
-    assert (lab.planner.tree.shapes, lab.planner.tree.waiting_shapes) == ({}, {})
+    assert (lab.planner.model.tree.shapes, lab.planner.model.tree.waiting_shapes) == ({}, {})
 
 
 def test_everybody_of_a_user_goes_while_one_of_them_was_to_be_woken(topology: TopologyName) -> None:

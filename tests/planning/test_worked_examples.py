@@ -57,7 +57,7 @@ def _company() -> Written:
 
 def test_priorities_of_queues() -> None:
     written = _company()
-    queues = written.planner.tree.queues
+    queues = written.planner.model.tree.queues
     assert SHOWN == {path: queues[path].priority for path in SHOWN}
     written.node("n1", vcore=20)
     assert ORDER == [proposal.key for proposal in written.plan()]
@@ -84,7 +84,7 @@ def test_headroom(used: dict[str, int], wanted: dict[str, int], fits: bool) -> N
         written.add("other", queue="root.other")
         written.recover("o", "n1", "other", vcore=5)
     written.plan()
-    queue = written.planner.tree.queues["root.q"]
+    queue = written.planner.model.tree.queues["root.q"]
     assert fits is (queue.refusing(tuple(wanted.items())) is None)
 
 
@@ -116,8 +116,8 @@ def test_the_order_of_nodes(policy: str, weights: dict[str, float], order: list[
     written = Written()
     written.node("n1", {"vcore": 5}, vcore=10, memory=10)
     written.node("n2", {"memory": 4}, vcore=10, memory=10)
-    written.planner.nodes.set_order(NODE_ORDERS[policy], weights)
-    assert order == [node.id for node in written.planner.nodes.in_order()]
+    written.planner.model.nodes.set_order(NODE_ORDERS[policy], weights)
+    assert order == [node.id for node in written.planner.model.nodes.in_order()]
 
 
 @pytest.mark.parametrize(
@@ -140,5 +140,5 @@ def test_what_is_free_of_one_type_alone_is_little(
     written.node("odd", {"vcore": 90, "memory": 10}, vcore=100, memory=100)
     written.node("out", {"vcore": 100}, vcore=100, memory=100)
     written.node("wide", vcore=100, memory=100)
-    written.planner.nodes.set_order(NODE_ORDERS[policy], weights)
-    assert order == [node.id for node in written.planner.nodes.in_order()]
+    written.planner.model.nodes.set_order(NODE_ORDERS[policy], weights)
+    assert order == [node.id for node in written.planner.model.nodes.in_order()]

@@ -53,7 +53,7 @@ def test_the_ask_is_withdrawn_while_its_question_is_out(seeds: range) -> None:
         lab.withdraw("a")
         lab.settle()
         met += lab.races.refusals["ASK_GONE"]
-        assert {} == lab.planner.in_flight
+        assert {} == lab.planner.model.flights.placements
         assert "b" in lab.running()
         assert lab.leftovers() == {}
     assert met > 0, "vacuous: no yes ever came for an ask that was gone"
@@ -68,7 +68,7 @@ def test_the_node_leaves_while_the_question_about_it_is_out(seeds: range) -> Non
         lab.decommission("n1")
         lab.settle()
         met += lab.races.refusals["NODE_GONE"]
-        assert {} == lab.planner.in_flight
+        assert {} == lab.planner.model.flights.placements
         ended = [key for key, _ in lab.rm.told("released")]
         assert ["a"] == [*lab.running(), *ended]
         assert lab.leftovers() == {}
@@ -90,7 +90,7 @@ def test_a_fickle_resource_manager_and_everything_at_once(seeds: range) -> None:
         lab.nodes(n4=2)
         lab.settle()
         lab.advance(20)
-        assert {} == lab.planner.in_flight
+        assert {} == lab.planner.model.flights.placements
         assert {} == lab.planner.reserver.in_flight
         assert set(lab.running()) | set(lab.waiting()) <= {"a", "b", "c", "d"}
         answers.update(rm.answers)

@@ -60,7 +60,7 @@ def _in_flight_of(simulator: Simulator, asks: list[tuple[str, str]]) -> list[int
         return []
     return [
         proposal_id
-        for proposal_id, held in scheduler.planner.in_flight.items()
+        for proposal_id, held in scheduler.planner.model.flights.placements.items()
         if (held.ask.ask.spec.application_id, held.ask.ask.spec.key) in asks
     ]
 

@@ -251,11 +251,11 @@ def test_room_that_is_about_to_be_used_is_not_promised_as_well() -> None:
         lab.advance(2)
         lab.rm.confirm_all()  # type: ignore[attr-defined]
         planner = lab.planner
-        while not planner.serving and lab.simulator.step():
+        while not planner.model.flights.serving and lab.simulator.step():
             pass
-        crossed += bool(planner.serving)
+        crossed += bool(planner.model.flights.serving)
         poor = planner.state.queues["root.poor"]
-        assert 1 == Scene(planner, ()).usage.of(poor)["vcore"]
+        assert 1 == Scene(planner.model, ()).usage.of(poor)["vcore"]
         lab.settle()
         assert "p0" in lab.running()
     assert len(SEEDS) == crossed, "vacuous: it was never on its way"

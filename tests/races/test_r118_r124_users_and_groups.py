@@ -37,7 +37,7 @@ class Reloads:
         if self.lab is not None and delivery.mailbox == CONTEXT:
             facts = facts_of(simulator, delivery)
             reloaded = any(isinstance(fact, f.QueueReconfigured) for fact in facts)
-            self.met += reloaded and bool(self.lab.planner.in_flight)
+            self.met += reloaded and bool(self.lab.planner.model.flights.placements)
 
 
 def with_groups(seed: int, text: str, *groups: str) -> tuple[Lab, Reloads]:
@@ -169,7 +169,7 @@ def test_r123_a_wildcard_limit_on_the_root_is_for_each_user(seeds: range) -> Non
         assert [key[0] for key in lab.running()] == ["a", "a", "b", "b"]
         assert len(lab.waiting()) == 2
         assert lab.state.nodes["n1"].available["vcore"] == 6, "it is not for want of room"
-        lanes = lab.planner.tree.queues[QUEUE].lanes.values()
+        lanes = lab.planner.model.tree.queues[QUEUE].lanes.values()
         refusing = [lane.refused_by.name for lane in lanes if lane.refused_by is not None]
         assert sorted(refusing) == ["limit of user ann in root", "limit of user bob in root"]
         lab.release(min(lab.running()))

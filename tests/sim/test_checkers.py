@@ -199,7 +199,7 @@ def _corrupt_truth(lab: Lab) -> None:
 
 
 def _corrupt_view(lab: Lab) -> None:
-    lab.planner.nodes.views["n1"].free["vcore"] = 99
+    lab.planner.model.nodes.views["n1"].free["vcore"] = 99
 
 
 def _corrupt_replica(lab: Lab) -> None:
@@ -215,7 +215,7 @@ def _forget_a_proposal(lab: Lab) -> None:
 
 
 def _leave_work(lab: Lab) -> None:
-    lab.planner.order_is_stale = True
+    lab.planner.wakes.measures.is_stale = True
 
 
 @pytest.mark.parametrize(

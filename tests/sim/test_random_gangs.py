@@ -106,8 +106,10 @@ class Play:
             is_idle = app.serial in state.admitted and not app.has_placeholders
             assert is_idle is ("commitment" in app.timers)
             self.lapsed += app.lapsed_ns > 0
-            view = self.lab.planner.apps[app.serial]
-            may_start = view.held_at() is None and Commitments(self.lab.planner).may_start(view)
+            view = self.lab.planner.model.apps[app.serial]
+            may_start = view.held_at() is None and Commitments(self.lab.planner.model).may_start(
+                view
+            )
             if is_held(app) and may_start:
                 self.held += 1
                 admission = AdmitGang(proposal_id=1, application_id=app.id, serial=app.serial)

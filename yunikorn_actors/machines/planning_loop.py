@@ -22,7 +22,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
-from yunikorn_actors.planning.parts.reserving import NEVER_NS
+from yunikorn_actors.planning.parts.part import NEVER_NS
 from yunikorn_actors.planning.planner import Planner
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
@@ -86,7 +86,7 @@ class PlanningLoop:
         return self.next_cycle()
 
     def on_planning_due(self) -> list[Effect]:
-        self.planner.reserving_is_stale = True
+        self.planner.wakes.time_came()
         return self.next_cycle()
 
     def explain(self, message: ExplainRequested) -> Explanation:

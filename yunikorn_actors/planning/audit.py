@@ -18,6 +18,7 @@ from yunikorn_actors.domain.resource import (
     equals,
     pruned,
 )
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank
 from yunikorn_actors.planning.planner import Planner
@@ -26,11 +27,11 @@ from yunikorn_actors.planning.planner import Planner
 def contradictions(planner: Planner) -> list[str]:
     """Return one line for each difference between what is kept and what follows."""
     return [
-        *_nodes(planner),
-        *_queues(planner),
-        *_gates(planner),
-        *_asks(planner),
-        *_order(planner),
+        *_nodes(planner.model, _kept_on_their_way(planner)),
+        *_queues(planner.model),
+        *_gates(planner.model),
+        *_asks(planner.model),
+        *_order(planner.model),
     ]
 
 
@@ -39,25 +40,25 @@ def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
         yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
 
 
-def _nodes(planner: Planner) -> Iterator[str]:
-    if planner.nodes.views.keys() != planner.state.nodes.keys():
-        yield f"the planner knows nodes {sorted(planner.nodes.views)}"
+def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
+    if model.nodes.views.keys() != model.state.nodes.keys():
+        yield f"the planner knows nodes {sorted(model.nodes.views)}"
         return
-    for id_, view in planner.nodes.views.items():
-        free = dict(planner.state.nodes[id_].available)
-        for amount in planner.coming_to(view):
+    for id_, view in model.nodes.views.items():
+        free = dict(model.state.nodes[id_].available)
+        for amount in model.flights.coming_to(view):
             discharge(free, amount)
         yield from _differ(f"free of node {id_}", view.free, free)
-        keeping = sum(1 for node in _kept_on_their_way(planner) if node is view)
+        keeping = sum(1 for node in kept if node is view)
         if view.keeping != keeping:
             yield f"node {id_} is to be kept {view.keeping} times, {keeping} are on their way"
         if (view.entry is not None) is not view.is_open:
             yield f"node {id_} is in the order although it takes no work, or the reverse"
-    entries = [view.entry for view in planner.nodes.in_order()]
+    entries = [view.entry for view in model.nodes.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
-    for view in planner.nodes.in_order():
-        if view.entry != planner.nodes.entry_of(view):
+    for view in model.nodes.in_order():
+        if view.entry != model.nodes.entry_of(view):
             yield f"node {view.id} stands by another score than it has"
 
 
@@ -66,28 +67,28 @@ def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
     return [*reserved, *(held.node for held in planner.preemptor.in_flight.values())]
 
 
-def _queues(planner: Planner) -> Iterator[str]:
-    if planner.tree.queues.keys() != planner.state.queues.keys():
-        yield f"the planner knows queues {sorted(planner.tree.queues)}"
+def _queues(model: Model) -> Iterator[str]:
+    if model.tree.queues.keys() != model.state.queues.keys():
+        yield f"the planner knows queues {sorted(model.tree.queues)}"
         return
-    for path, view in planner.tree.queues.items():
-        used = dict(planner.state.queues[path].allocated)
-        for held in planner.in_flight.values():
-            if view in held.leaf.lineage:
+    for path, view in model.tree.queues.items():
+        used = dict(model.state.queues[path].allocated)
+        for held in model.flights.placements.values():
+            if view in held.ask.app.leaf.lineage:
                 charge(used, held.resource)
         yield from _differ(f"used of queue {path}", view.used, used)
-        waiting = sum(_waiting(app) for app in planner.apps.values() if view in app.leaf.lineage)
+        waiting = sum(_waiting(app) for app in model.apps.values() if view in app.leaf.lineage)
         if waiting != view.waiting:
             yield f"{view.waiting} wait in queue {path}, should be {waiting}"
 
 
-def _gates(planner: Planner) -> Iterator[str]:
+def _gates(model: Model) -> Iterator[str]:
     """What is kept so that no try has to work it out must be what the rules say."""
-    for path, view in planner.tree.queues.items():
-        sizes = view.queue.quota(view.redeemed) if view.is_quota else planner.state.capacity
-        if view.limit != sizes and not planner.order_is_stale:
+    for path, view in model.tree.queues.items():
+        sizes = view.queue.quota(view.redeemed) if view.is_quota else model.state.capacity
+        if view.limit != sizes and not model.wakes.measures.is_stale:
             yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
-    for app in planner.apps.values():
+    for app in model.apps.values():
         for limit in app.limits:
             for shape in app.piles:
                 sizes, used = limit.limit.max_resources, limit.used()
@@ -101,10 +102,11 @@ def _waiting(app: AppView) -> int:
     )
 
 
-def _asks(planner: Planner) -> Iterator[str]:
-    for app in planner.apps.values():
+def _asks(model: Model) -> Iterator[str]:
+    for app in model.apps.values():
         placing = sum(
-            held.ask.app is app and held.ask.is_placeholder for held in planner.in_flight.values()
+            held.ask.app is app and held.ask.is_placeholder
+            for held in model.flights.placements.values()
         )
         if app.placing != placing:
             yield f"{app.app.id} places {app.placing} placeholders, should be {placing}"
@@ -124,12 +126,12 @@ def _is_held_back(app: AppView, ask: Ask) -> bool:
     return is_held_back(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 
-def _order(planner: Planner) -> Iterator[str]:
-    for path, view in planner.tree.queues.items():
+def _order(model: Model) -> Iterator[str]:
+    for path, view in model.tree.queues.items():
         if (view.entry is not None) is not (view.has_work and view.parent is not None):
             yield f"queue {path} has something to try and is not shown, or the reverse"
         entries = [child.entry for _, child in view.children]
-        if not planner.order_is_stale and not planner.stale_leaves:
+        if not model.wakes.measures.is_stale and not model.wakes.measures.leaves:
             if entries != sorted(entry for entry in entries if entry is not None):
                 yield f"children of {path} are out of order"
             for key, child in view.children:

@@ -60,15 +60,15 @@ def explain(planner: Planner, application_id: str, key: str) -> Why | None:
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
         return None
-    return _why(planner, planner.apps[app.serial], record, {}, Commitments(planner))
+    return _why(planner, planner.model.apps[app.serial], record, {}, Commitments(planner.model))
 
 
 def explain_all(planner: Planner, limit: int) -> list[Why]:
     """Say it for up to `limit` waiting asks, in the order of their applications."""
     surveys: dict[Shape, Survey] = {}
-    commitments = Commitments(planner)
+    commitments = Commitments(planner.model)
     found: list[Why] = []
-    for app in planner.apps.values():
+    for app in planner.model.apps.values():
         for record in app.app.asks.values():
             if len(found) >= limit:
                 return found
@@ -247,7 +247,7 @@ def _crowd(case: Case, gate: Gate) -> Obstacle:
 
 def _holders(case: Case, gate: Gate) -> str:
     """Name the first few applications that take the places, those that do not run before others."""
-    apps, kept = case.planner.apps, gate.reserving
+    apps, kept = case.planner.model.apps, gate.reserving
     names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
     names += [
         app.app.id for app in apps.values() if gate.counts(app) and app.app.serial not in kept
@@ -304,7 +304,7 @@ def _kept(case: Case) -> Obstacle | None:
     """A node is reserved for it and has no room yet; `_node` tells of a node that is refused."""
     ask = case.ask
     for node_id in ask.ask.reserved:
-        node = case.planner.nodes.views[node_id]
+        node = case.planner.model.nodes.views[node_id]
         lacks = _lacks(node, ask.shape)
         if lacks:
             return Obstacle(
@@ -328,7 +328,7 @@ def _node(case: Case) -> Obstacle | None:
     if survey.counts.get(NodeCheck.REFUSED):
         return _refused(case, survey)
     required = shape.required_node
-    if required and required not in case.planner.nodes.views:
+    if required and required not in case.planner.model.nodes.views:
         text, remedy = f"node {required} is not registered", "add this node"
     elif survey.near_miss is None:
         text, remedy = _counted(survey), "add a node, or make one available again"
@@ -376,7 +376,7 @@ def _counted(survey: Survey) -> str:
 
 
 def _candidates(case: Case) -> list[NodeView]:
-    views = case.planner.nodes.views
+    views = case.planner.model.nodes.views
     required = case.ask.shape.required_node
     if not required:
         return list(views.values())

@@ -34,15 +34,7 @@ class Findings:
         self._heard = heard
         """Whether a resource manager hears the states of containers."""
         self._found: list[Finding] = []
-        self.unexplained: dict[AskView, None] = {}
-        """Asks that are not tried by themselves: the next plan finds out why."""
-        self.moved: dict[AppView, None] = {}
-        """Applications that a run limit blocked or that were woken; some are both in one plan."""
         self._crowds: list[CrowdFinding] = []
-
-    @property
-    def has_work(self) -> bool:
-        return bool(self.unexplained or self.moved)
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
@@ -53,12 +45,11 @@ class Findings:
         found, self._crowds = self._crowds, []
         return found
 
-    def note_crowds(self, apps: dict[int, AppView]) -> None:
+    def note_crowds(self, moved: Iterable[AppView], apps: dict[int, AppView]) -> None:
         """Tell which applications a run limit blocks now, or blocks no more since the last plan.
 
         Only the end of the plan counts: in between, one may be woken and blocked again many times.
         """
-        moved, self.moved = self.moved, {}
         for app in moved:
             gate = app.held_by
             crowd, reason = (gate.kind, _crowded(gate)) if gate is not None else (GateKind.NONE, "")
@@ -66,30 +57,9 @@ class Findings:
                 app.crowd = crowd
                 self._crowds.append((app.app, crowd, reason))
 
-    def look_into(self, ask: AskView) -> None:
-        self.unexplained[ask] = None
-
-    def look_into_lane(self, lane: Lane) -> None:
-        for ask in self._refused_in(lane):
-            self.unexplained[ask] = None
-
-    def _refused_in(self, lane: Lane) -> Iterable[AskView]:
-        if self._heard:
-            return [ask for _, app in lane.apps for _, ask in app.piles[lane.shape]]
-        return [lane.apps[0][1].piles[lane.shape][0][1]]
-
-    def look_into_app(self, app: AppView) -> None:
-        if self._heard:
-            for pile in app.piles.values():
-                self.unexplained.update((ask, None) for _, ask in pile)
-
-    def take_unexplained(self) -> list[AskView]:
-        asks, self.unexplained = list(self.unexplained), {}
-        return asks
-
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
-        for ask in self._refused_in(lane):
+        for ask in lane.asks() if self._heard else (lane.first,):
             self.note(ask, lane)
 
     def note_gang(self, app: AppView, reason: str) -> None:

@@ -165,7 +165,7 @@ def could_run(planner: Planner) -> list[str]:
     manager refuses and applications that rest.
     """
     found: list[str] = []
-    for app in planner.apps.values():
+    for app in planner.model.apps.values():
         seen: dict[tuple[Any, ...], None] = {}
         for key, ask in app.asks.items():
             like = (ask.shape, ask.ask.spec.placeholder, ask.ask.spec.task_group, ask.ask.reserved)

@@ -1,11 +1,14 @@
-"""Decisions on their way to Context."""
+"""Decisions on their way to Context, as far as they hold amounts."""
+
+from collections.abc import Iterator
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.resource import Resource, charge
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.views import AppView, AskView, QueueView
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 
 class Place(Struct):
@@ -22,7 +25,6 @@ class InFlight(Struct):
     """
 
     ask: AskView
-    leaf: QueueView
     node: NodeView
     resource: Resource
     limits: tuple[LimitView, ...]
@@ -32,10 +34,63 @@ class InFlight(Struct):
     """The room that was freed for it is kept from others until it has been tried everywhere."""
 
 
-def used_by(app: AppView, in_flight: dict[int, InFlight]) -> Resource:
-    """Return what an application uses: what is allocated, and what is on its way."""
-    used = dict(app.app.allocated)
-    for held in in_flight.values():
-        if held.ask.app is app and not held.is_placeholder:
-            charge(used, held.resource)
-    return used
+class SwapInFlight(Struct):
+    """A swap, or the end of a placeholder, on its way to Context."""
+
+    ask: AskView
+    placeholder: Allocation
+    node: NodeView | None
+    """Where room is taken; None on the placeholder's own node, and where nothing is taken."""
+    resource: Resource
+    is_swap: bool
+
+
+class Flights:
+    """Nothing else holds amounts beside the replica: empty when everything has been settled."""
+
+    def __init__(self) -> None:
+        self.placements: dict[int, InFlight] = {}
+        self.swaps: dict[int, SwapInFlight] = {}
+        self.admissions: dict[int, AppView] = {}
+        self.serving: dict[tuple[AskView, str], int] = {}
+        """How many decisions in flight use a reservation, by ask and node."""
+
+    @property
+    def count(self) -> int:
+        """What is bounded: allocations, swaps and admissions on their way."""
+        return len(self.placements) + len(self.swaps) + len(self.admissions)
+
+    def coming_to(self, node: NodeView) -> Iterator[Resource]:
+        """Yield what decisions in flight take of a node."""
+        for held in self.placements.values():
+            if held.node is node:
+                yield held.resource
+        for swap in self.swaps.values():
+            if swap.node is node:
+                yield swap.resource
+
+    def used_by(self, app: AppView) -> Resource:
+        """Return what an application uses: what is allocated, and what is on its way."""
+        used = dict(app.app.allocated)
+        for held in self.placements.values():
+            if held.ask.app is app and not held.is_placeholder:
+                charge(used, held.resource)
+        return used
+
+    def count_of(self, ask: AskView) -> int:
+        return sum(1 for held in self.placements.values() if held.ask is ask)
+
+    def serve(self, ask: AskView, node: NodeView) -> None:
+        """Placing the ask there ends a reservation of it."""
+        key = (ask, node.id)
+        self.serving[key] = self.serving.get(key, 0) + 1
+
+    def served(self, held: InFlight) -> bool:
+        """The decision is in flight no longer; say whether it used a reservation."""
+        key = (held.ask, held.node.id)
+        if key not in self.serving:
+            return False
+        self.serving[key] -= 1
+        if not self.serving[key]:
+            del self.serving[key]
+        return True

@@ -6,7 +6,7 @@ is known only when they are tried.
 
 from bisect import bisect_left, insort
 
-from yunikorn_actors.planning.model.views import AppEntry, AppView, QueueView
+from yunikorn_actors.planning.model.views import AppEntry, AppView, Holder, QueueView
 
 
 class Held:
@@ -33,3 +33,33 @@ class Held:
         app.held_entry = None
         if not entries:
             del self.leaves[app.leaf]
+
+
+class HeldBack:
+    """Applications that do not take part, by what keeps them."""
+
+    def __init__(self) -> None:
+        self.by: dict[Holder, Held] = {}
+
+    def add(self, app: AppView, holder: Holder) -> None:
+        app.held_by = holder
+        held = self.by.get(holder)
+        if held is None:
+            held = self.by[holder] = Held()
+        held.add(app)
+
+    def discard(self, app: AppView) -> None:
+        holder = app.held_by
+        assert holder is not None
+        app.held_by = None
+        held = self.by[holder]
+        held.discard(app)
+        if not held:
+            del self.by[holder]
+
+    def rekey(self, app: AppView) -> None:
+        """Its rank may be another now; so is its place among those held back."""
+        holder = app.held_by
+        if holder is not None:
+            self.discard(app)
+            self.add(app, holder)

@@ -10,29 +10,27 @@ from bisect import bisect_left, insort
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.findings import Findings
-from yunikorn_actors.planning.model.held import Held
+from yunikorn_actors.planning.model.held import HeldBack
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.model.views import (
     NO_PRIORITY,
-    AppEntry,
     AppView,
     AskView,
     Gate,
-    Holder,
     Lane,
     QueueView,
     key_of,
     priority_of,
 )
+from yunikorn_actors.planning.wakes import Wakes
 
 
 class Tree:
     """The queues of a partition as the planner walks them."""
 
-    def __init__(self, findings: Findings) -> None:
-        self._findings = findings
+    def __init__(self, wakes: Wakes) -> None:
+        self._wakes = wakes
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
         self.shapes: dict[ShapeKey, Shape] = {}
@@ -42,18 +40,11 @@ class Tree:
         """All lanes of a shape, in whatever leaf."""
         self.waiters: dict[Gate, dict[Lane, None]] = {}
         """Lanes that a queue or a limit refused last."""
-        self.held: dict[Holder, Held] = {}
-        """Applications that do not take part, by what keeps them."""
+        self.held = HeldBack()
         self.reserved: dict[Shape, dict[AskView, None]] = {}
         """Asks with a reservation that could run elsewhere."""
         self.waiting_shapes: dict[Shape, None] = {}
         """Shapes that no node has room for."""
-        self.roused: dict[Shape, None] = {}
-        """Shapes of asks with a reservation that another node may have room for."""
-        self.loose: dict[Gate, None] = {}
-        """Queues and limits that hold applications back and may have places now."""
-        self.resumed: dict[Lane, None] = {}
-        """Lanes of entitled leaves that something else than room held back until now."""
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -81,25 +72,12 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
-        if app.held_by is not None:
-            self._let_out(app.held_by, app)
-            self._take_in(app.held_by, app)
+        self.held.rekey(app)
         if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
             return
         app.entry = (key_of(app), app)
         for shape in app.piles:
             self._join(app, shape)
-
-    def come_back(self, app: AppView) -> None:
-        """Let it take part again; its waiting asks may be entitled to preempt."""
-        self.let_go(app)
-        if app.entry is None:
-            self.enter(app)
-            self._resume(app)
-
-    def _resume(self, app: AppView) -> None:
-        if app.entry is not None and app.leaf.is_entitled:
-            self.resumed.update((app.leaf.lanes[s, app.owner], None) for s in app.piles)
 
     def leave(self, app: AppView) -> None:
         if app.entry is None:
@@ -228,7 +206,7 @@ class Tree:
             if not waiters:
                 del self.waiters[gate]
             if lane.leaf.is_entitled and not isinstance(gate, QueueView):
-                self.resumed[lane] = None
+                self._wakes.lane_resumed(lane)
 
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
@@ -237,76 +215,7 @@ class Tree:
             if lane.is_open:
                 self.open_lane(lane)
             else:
-                self._findings.look_into_lane(lane)
-
-    def hold(self, app: AppView, holder: Holder) -> None:
-        """A maximum of running applications is reached, or the application has to rest."""
-        self.leave(app)
-        app.held_by = holder
-        self._findings.moved[app] = None
-        self._take_in(holder, app)
-
-    def _take_in(self, holder: Holder, app: AppView) -> None:
-        held = self.held.get(holder)
-        if held is None:
-            held = self.held[holder] = Held()
-        held.add(app)
-
-    def _let_out(self, holder: Holder, app: AppView) -> None:
-        held = self.held[holder]
-        held.discard(app)
-        if not held:
-            del self.held[holder]
-
-    def let_go(self, app: AppView) -> None:
-        if app.held_by is not None:
-            self._let_out(app.held_by, app)
-            app.held_by = None
-            self._findings.moved[app] = None
-
-    def wake_held(self, gate: Gate) -> None:
-        """There may be a place for another application, or for one with a reservation."""
-        if gate in self.held or gate.reserving:
-            self.loose[gate] = None
-
-    def top_up(self) -> bool:
-        """Wake as many held applications as there are places, in the order of their leaf.
-
-        An application that is woken and not placed leaves its place to the next. So this is called
-        again until none is left or every place is taken. Says whether any was woken.
-        """
-        for gate in tuple(self.loose):
-            held = self.held.get(gate)
-            if held is None:
-                # The last application that waited here is gone, and its user's books with it.
-                del self.loose[gate]
-                continue
-            woken = self._wake_reserving(gate, held)
-            places, lists = gate.places(), tuple(held.leaves.values())
-            woken += sum(self._wake_first(gate, entries, places) for entries in lists)
-            if not woken:
-                del self.loose[gate]
-        return bool(self.loose)
-
-    def _wake_reserving(self, gate: Gate, held: Held) -> int:
-        """An application with a place by a reservation needs no other; return how many woke."""
-        with_one = [app for serial in gate.reserving if (app := held.apps.get(serial))]
-        free = [app for app in with_one if gate.may_start(app)]
-        for app in free:
-            self.come_back(app)
-        return len(free)
-
-    def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
-        """Wake the first of a leaf; applications with nothing to try take no place."""
-        before = len(entries)
-        while places > 0 and entries and gate.may_start(entries[0][1]):
-            app = entries[0][1]
-            self.come_back(app)
-            self._findings.look_into_app(app)
-            lanes = app.leaf.lanes
-            if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):
-                places -= 1
-        return len(entries) < before
+                self._wakes.look_into_lane(lane)
 
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""
@@ -339,7 +248,7 @@ class Tree:
 
     def rouse(self, shape: Shape) -> None:
         if shape in self.reserved and not shape.waits_for_node:
-            self.roused[shape] = None
+            self._wakes.shape_roused(shape)
 
     def follow_reserved(self, ask: AskView) -> None:
         """An ask with a reservation goes before others on any node that has room for it."""
@@ -365,7 +274,6 @@ class Tree:
             view.measure(capacity)
         for view in self.queues.values():
             self.wake_waiters(view)
-            self.wake_held(view)
         for view in self.queues.values():
             self._export(view)
         for view in self.queues.values():

@@ -66,6 +66,9 @@ class Lane:
     def first(self) -> "AskView":
         return self.apps[0][1].piles[self.shape][0][1]
 
+    def asks(self) -> "list[AskView]":
+        return [ask for _, app in self.apps for _, ask in app.piles[self.shape]]
+
     @property
     def rank(self) -> "Rank":
         """The rank of its first application, then of the first ask of that."""

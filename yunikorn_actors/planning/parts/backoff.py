@@ -7,16 +7,16 @@ not even a new ask with a higher priority, and other applications go first. An a
 a node only after the search for its victims, so no application rests before that.
 """
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable
+from typing import ClassVar
 
 from yunikorn_actors.domain.allocation import AskOrder
 from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.reserving import NEVER_NS
-
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.parts.part import NEVER_NS
 
 
 class Backoff:
@@ -25,23 +25,32 @@ class Backoff:
     kind: ClassVar[GateKind] = GateKind.NONE
     name = "the back-off"
 
-    def __init__(self, view: "View") -> None:
-        self._view = view
+    def __init__(self, model: Model) -> None:
+        self._places = model.places
+        self._tree = model.tree
+        self._wakes = model.wakes
         self._now_ns = 0
         self.resting: dict[AppView, int] = {}
         """Until when."""
         self.due_ns = NEVER_NS
 
-    def wake(self, now_ns: int) -> None:
+    @property
+    def has_work(self) -> bool:
+        return bool(self._wakes.passes)
+
+    def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Wake applications whose rest is over; the same asks may make them rest again."""
         self._now_ns = now_ns
-        if self.due_ns > now_ns:
-            return
+        if self.due_ns <= now_ns:
+            self._wake(now_ns)
+        return []
+
+    def _wake(self, now_ns: int) -> None:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
             if app.held_by is self:
-                self._view.tree.come_back(app)
-            self._view.unsettled_apps[app] = None
+                self._places.come_back(app)
+            self._wakes.pass_changed(app)
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
 
     def must_rest(self, ask: AskView) -> bool:
@@ -54,27 +63,33 @@ class Backoff:
             before = sum(1 for order in self._misses(app) if order < ask.order)
             if before < threshold:
                 return False
-        self._view.unsettled_apps[app] = None
+        self._wakes.pass_changed(app)
         self._hold(app)
         return True
 
-    def end_passes(self) -> None:
+    def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
-        for app in self._view.unsettled_apps:
+        for app in self._wakes.passes if room > 0 else ():
             if app.held_by is self and app not in self.resting:
-                self._view.tree.come_back(app)
+                self._places.come_back(app)
                 self._file(app)
+        return []
 
     def _file(self, app: AppView) -> None:
         """It left its lanes, so what refused them is not known any more: find it out again."""
         for shape in app.piles:
             lane, gate = app.leaf.lanes[shape, app.owner], app.leaf.refusing(shape.wanted)
             if gate is not None and lane.is_open and not shape.required_node:
-                self._view.tree.refuse(lane, gate)
+                self._tree.refuse(lane, gate)
 
-    def look(self) -> None:
+    def begin_rests(self, _now_ns: int, room: int) -> list[Proposal]:
         """Find the applications whose pass met too many misses and has more asks after them."""
-        apps, self._view.unsettled_apps = self._view.unsettled_apps, {}
+        if room > 0 and self._wakes.passes:
+            apps, self._wakes.passes = self._wakes.passes, {}
+            self._look_at(apps)
+        return []
+
+    def _look_at(self, apps: Iterable[AppView]) -> None:
         for app in apps:
             threshold = app.leaf.queue.properties.backoff_count
             misses = self._misses(app) if threshold and app not in self.resting else []
@@ -103,4 +118,4 @@ class Backoff:
 
     def _hold(self, app: AppView) -> None:
         if app.held_by is None:
-            self._view.tree.hold(app, self)
+            self._places.hold(app, self)

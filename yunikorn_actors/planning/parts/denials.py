@@ -5,10 +5,11 @@ Denials last until the resource manager makes its next request. Without one they
 while, at growing distances: a predicate may depend on things that the core is not told.
 """
 
+from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.shape import NEVER, Denial, Shape, Use, own_key
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.parts.reserving import NEVER_NS
-from yunikorn_actors.planning.view import View
+from yunikorn_actors.planning.parts.part import NEVER_NS
 
 FIRST_DELAY_NS = 15_000_000_000
 LONGEST_DELAY_NS = 300_000_000_000
@@ -16,8 +17,10 @@ DOUBLINGS_MAX = 5
 
 
 class Denials:
-    def __init__(self, view: View) -> None:
-        self._view = view
+    has_work = False
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
         self._of: dict[AskView, Denial] = {}
         """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
@@ -30,7 +33,7 @@ class Denials:
             former = self._of.get(ask)
             denial = Denial(0 if former is None else former.rounds + 1)
             self._of[ask] = denial
-            self._view.reshape(ask, Shape(own_key(ask.ask.spec), denial))
+            self._model.reshape(ask, Shape(own_key(ask.ask.spec), denial))
         denial.refused[use][node_id] = reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
         denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
@@ -42,13 +45,18 @@ class Denials:
             self._lift(ask)
         self._of.clear()
         self.due_ns = NEVER_NS
-        self._view.reserving_is_stale = True
-        self._view.gangs.wake()
+        self._model.wakes.ask_may_reserve()
+        self._model.wakes.nodes_allowed()
 
-    def lift_due(self, now_ns: int) -> None:
-        """Ask again what has rested for long enough."""
+    def plan(self, now_ns: int, _room: int) -> list[Proposal]:
+        """Lift what has rested for long enough."""
+        if self.due_ns <= now_ns:
+            self._lift_due(now_ns)
+        return []
+
+    def _lift_due(self, now_ns: int) -> None:
         self.due_ns = NEVER_NS
-        self._view.gangs.wake()
+        self._model.wakes.nodes_allowed()
         for ask, denial in self._of.items():
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS
@@ -60,4 +68,4 @@ class Denials:
         ask.shape.denial = None
         ask.shape.hopeless_at = NEVER
         if ask.open:
-            self._view.reshape(ask, self._view.tree.shape_of(ask.ask.spec))
+            self._model.reshape(ask, self._model.tree.shape_of(ask.ask.spec))

@@ -1,28 +1,22 @@
-"""Gangs as the planner sees them: which is admitted, and which member takes which placeholder.
-
-A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0); it
-comes here instead. A member finds a placeholder of its task group. If it may run on that node, the
-swap stays there and needs no room; else the first placeholder is swapped for room on another node.
-If no placeholder of the group is large enough, they are given up. A member that finds nothing is
-looked at again when a node has changed; its placeholder stays.
+"""Gangs: which is admitted, and which member takes which placeholder.
 
 A held gang is admitted at its turn in the order of its queue, when the quotas on its path and the
 limits of its user and group have room for all of it, beside what is to come of the admitted ones.
 Until then one entry stands for all of its placeholders, in whatever lane they are; so a gang is
 admitted also where nothing has room for a placeholder of that size.
+
+A member finds a placeholder of its task group. If it may run on that node, the swap stays there
+and needs no room; else the first placeholder is swapped for room on another node. If no placeholder
+of the group is large enough, they are given up. A member that finds nothing is looked at again when
+a node has changed; its placeholder stays.
 """
 
-from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
-
 from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.gang import (
     Committed,
     commit_room,
     commitment_of,
-    is_held,
     refusing_limit,
     refusing_queue,
     unplaced,
@@ -32,145 +26,34 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
+from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.model.flights import SwapInFlight
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView
-
-if TYPE_CHECKING:
-    from yunikorn_actors.planning.planner import Planner
-
-HeldGang = tuple[tuple[int, int, int], AppView]
-Owed = tuple[AppView, str]
-"""An application, and the key of its ask."""
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
 
 
-class SwapInFlight(Struct):
-    """A swap, or the end of a placeholder, on its way to Context."""
+class Admitter:
+    due_ns = NEVER_NS
 
-    ask: AskView
-    placeholder: Allocation
-    node: NodeView | None
-    """Where room is taken; None on the placeholder's own node, and where nothing is taken."""
-    resource: Resource
-    is_swap: bool
-
-
-class Gangs:
-    def __init__(self) -> None:
-        self.swaps: dict[int, SwapInFlight] = {}
-        self.admissions: dict[int, AppView] = {}
-        self.room_has_changed = False
-        """A held gang may fit now."""
-        self._held: list[HeldGang] = []
-        """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
+    def __init__(self, model: Model, desk: Desk, findings: Findings) -> None:
+        self._model = model
+        self._desk = desk
+        self._findings = findings
+        self._marks = model.wakes.gangs
+        self._in_flight = model.flights.admissions
         self._lapsed: list[AppView] = []
         """Lapsed gangs that get a turn after all others, in this plan or the next."""
         self._commitments: Commitments | None = None
         """What is still to come of the admitted gangs, computed in this plan."""
-        self._looking: dict[int, AppView] = {}
-        """Applications with members that may find a placeholder."""
-        self._stuck: dict[int, AppView] = {}
-        """Applications with members that found none; a change of any node wakes them."""
-        self._owed: dict[str, Owed] = {}
-        """Asks that lost the node they were moving to, by the placeholder that still stands."""
-        self._first: list[Owed] = []
-        """Asks whose placeholder is gone: they are tried first with the room that it freed."""
 
     @property
     def has_work(self) -> bool:
-        held = (self.room_has_changed and bool(self._held)) or bool(self._lapsed)
-        return held or bool(self._looking) or bool(self._first)
+        return (self._marks.room_has_changed and bool(self._model.gangs.held)) or bool(self._lapsed)
 
-    @property
-    def in_flight(self) -> list[int]:
-        return [*self.swaps, *self.admissions]
-
-    def is_in_flight(self, proposal_id: int) -> bool:
-        return proposal_id in self.swaps or proposal_id in self.admissions
-
-    # -- what has changed
-
-    def look(self, app: AppView) -> None:
-        """A member or a placeholder has come."""
-        self._stuck.pop(app.app.serial, None)
-        self._looking[app.app.serial] = app
-
-    def wake(self) -> None:
-        """A node may have more room, or be allowed again."""
-        if self._stuck:
-            self._looking.update(self._stuck)
-            self._stuck.clear()
-
-    def follow(self, app: AppView) -> bool:
-        """Take note of what the gang of an application holds back now; whether that changed."""
-        record = app.app
-        held = app.is_schedulable and not app.is_admitting and is_held(record)
-        self._hold(app, held)
-        alive = tuple(name for name, group in record.task_groups.items() if group.alive)
-        bars = (held, record.waiting_placeholders > app.placing, alive)
-        changed = bars != app.bars
-        app.bars = bars
-        return changed
-
-    def _hold(self, app: AppView, held: bool) -> None:
-        entry, key = app.held_gang, (app.app.lapsed_ns, *app.app.age)
-        if held and (entry is None or entry[0] != key):
-            self._let_go(app)
-            app.held_gang = (key, app)
-            insort(self._held, app.held_gang)
-            self.room_has_changed = True
-        elif not held:
-            self._let_go(app)
-
-    def look_again(self, app: AppView) -> None:
-        """Another placeholder of a held gang has come: it is to be told that it is held."""
-        if app.held_gang is not None:
-            self.room_has_changed = True
-
-    def _let_go(self, app: AppView) -> None:
-        if app.held_gang is not None:
-            del self._held[bisect_left(self._held, app.held_gang)]
-            app.held_gang = None
-
-    def forget(self, app: AppView) -> None:
-        self._let_go(app)
-        self._looking.pop(app.app.serial, None)
-        self._stuck.pop(app.app.serial, None)
-
-    def offer(self, app: AppView, placeholder: Allocation) -> None:
-        """A placeholder may be swapped from now on."""
-        group = app.usable.setdefault(placeholder.spec.task_group, {})
-        group[placeholder.uuid] = placeholder
-        self.look(app)
-
-    def withdraw(self, app: AppView, placeholder: str) -> None:
-        """It has been asked back, or is about to be: no member may take it over."""
-        for group in app.usable.values():
-            group.pop(placeholder, None)
-
-    def owe(self, placeholder: str, app: AppView, key: str) -> None:
-        """The ask lost its swap; the placeholder that made room for it is still to go."""
-        self._owed[placeholder] = (app, key)
-
-    def repay(self, placeholder: str) -> None:
-        """The placeholder is gone."""
-        owed = self._owed.pop(placeholder, None)
-        if owed is not None:
-            self._first.append(owed)
-
-    def try_first(self, ask: AskView) -> None:
-        """It is not settled yet whether the ask can use the room that was freed for it."""
-        self._first.append((ask.app, ask.ask.spec.key))
-
-    def first_tries(self) -> list[AskView]:
-        """Hand out the asks that go before everybody else, each once."""
-        owed, self._first = self._first, []
-        asks = [app.asks.get(key) for app, key in owed]
-        return [ask for ask in asks if ask is not None and ask.open]
-
-    # -- admission
-
-    def offer_turns(self, planner: "Planner") -> None:
+    def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
         """Let each held gang that fits have a turn in the order of its queue.
 
         In a plan room only shrinks, so a gang that does not fit now will not fit at its turn.
@@ -178,20 +61,24 @@ class Gangs:
         gang fits.
         """
         self._commitments = None
-        if not self.room_has_changed:
-            return
-        self.room_has_changed = False
-        held = [app for _, app in self._held]
-        self._lapsed = [app for app in held if app.app.lapsed_ns]
-        offered = [app for app in held if not app.app.lapsed_ns and self._fits(planner, app)]
-        for app in offered:
-            planner.give_turn(app)
-        # One of them may have a place to start only since the last plan.
-        planner.tree.top_up()
-        if all(app.entry is None for app in offered):
-            self.offer_lapsed(planner)
+        if self._marks.room_has_changed:
+            self._marks.room_has_changed = False
+            self._offer_turns()
+        return []
 
-    def offer_lapsed(self, planner: "Planner") -> bool:
+    def _offer_turns(self) -> None:
+        model = self._model
+        held = [app for _, app in model.gangs.held]
+        self._lapsed = [app for app in held if app.app.lapsed_ns]
+        offered = [app for app in held if not app.app.lapsed_ns and self._fits(app)]
+        for app in offered:
+            model.gangs.give_turn(app)
+        # One of them may have a place to start only since the last plan.
+        model.places.top_up()
+        if all(app.entry is None for app in offered):
+            self.offer_lapsed()
+
+    def offer_lapsed(self) -> bool:
         """Let the next gang whose commitment has lapsed have a turn, if it fits beside the others.
 
         Says whether one has it. A gang whose application may not start now gets none and delays no
@@ -199,32 +86,32 @@ class Gangs:
         """
         while self._lapsed:
             app = self._lapsed.pop(0)
-            if app.held_gang is not None and self._fits(planner, app):
-                planner.give_turn(app)
+            if app.held_gang is not None and self._fits(app):
+                self._model.gangs.give_turn(app)
                 if app.entry is not None:
                     return True
         return False
 
-    def admit(self, planner: "Planner", app: AppView) -> AdmitGang | None:
+    def admit(self, app: AppView) -> AdmitGang | None:
         """It is the gang's turn: admit it if it fits beside the earlier decisions of this plan."""
-        if not self._fits(planner, app) or not self._room(planner).may_start(app):
+        if not self._fits(app) or not self._room().may_start(app):
             return None
-        self._room(planner).commit(app, unplaced(app.app))
-        proposal_id = planner.next_id()
-        self.admissions[proposal_id] = app
+        self._room().commit(app, unplaced(app.app))
+        proposal_id = self._desk.next_id(self)
+        self._in_flight[proposal_id] = app
         app.is_admitting = True
-        planner.follow_gang(app)
+        self._model.gangs.follow(app)
         return AdmitGang(proposal_id=proposal_id, application_id=app.app.id, serial=app.app.serial)
 
-    def _fits(self, planner: "Planner", app: AppView) -> bool:
-        place = self._room(planner).refusing(app)
+    def _fits(self, app: AppView) -> bool:
+        place = self._room().refusing(app)
         if place is not None:
-            planner.findings.note_gang(app, f"no room for the whole gang in {name_of(place)}")
+            self._findings.note_gang(app, f"no room for the whole gang in {name_of(place)}")
         return place is None
 
-    def _room(self, planner: "Planner") -> "Commitments":
+    def _room(self) -> "Commitments":
         if self._commitments is None:
-            self._commitments = Commitments(planner)
+            self._commitments = Commitments(self._model)
         return self._commitments
 
     def note_placing(self, app: AppView, amount: Resource) -> None:
@@ -232,24 +119,48 @@ class Gangs:
         if self._commitments is not None:
             self._commitments.place(app, amount)
 
-    # -- swaps
+    def settle(self, proposal_id: int, _: Fact) -> bool:
+        self._in_flight.pop(proposal_id).is_admitting = False
+        return True
 
-    def swap(self, planner: "Planner", limit: int) -> list[Proposal]:
+    def reject(self, proposal_id: int) -> None:
+        app = self._in_flight.pop(proposal_id)
+        app.is_admitting = False
+        self._model.wakes.gang_may_fit()
+        self._model.gangs.follow(app)
+
+
+class Swapper:
+    due_ns = NEVER_NS
+
+    def __init__(self, model: Model, desk: Desk, findings: Findings) -> None:
+        self._model = model
+        self._desk = desk
+        self._findings = findings
+        self._marks = model.wakes.gangs
+        self._in_flight = model.flights.swaps
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._marks.looking)
+
+    def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """Find placeholders for the members that wait for one."""
+        looking = self._marks.looking
         proposals: list[Proposal] = []
-        for serial, app in tuple(self._looking.items()):
-            if len(proposals) >= limit:
+        for serial, app in tuple(looking.items()):
+            if len(proposals) >= room:
                 break
             if app.app.waiting_placeholders or not app.is_schedulable:
-                del self._looking[serial]
+                del looking[serial]
                 continue
-            found = self._swap_members(planner, app, limit - len(proposals))
+            found = self._swap_members(app, room - len(proposals))
             proposals.extend(found)
-            if len(proposals) < limit:
-                del self._looking[serial]
+            if len(proposals) < room:
+                del looking[serial]
         return proposals
 
-    def _swap_members(self, planner: "Planner", app: AppView, limit: int) -> list[Proposal]:
+    def _swap_members(self, app: AppView, limit: int) -> list[Proposal]:
         proposals: list[Proposal] = []
         waiting = [ask for ask in app.asks.values() if _is_member(ask)]
         hopeless: dict[tuple[Shape, str], None] = {}
@@ -264,47 +175,41 @@ class Gangs:
                     break
                 found: list[Proposal] = []
                 if kind not in hopeless:
-                    found = self._swap_one(planner, ask, group, limit - len(proposals))
+                    found = self._swap_one(ask, group, limit - len(proposals))
                 proposals.extend(found)
                 if not found:
                     hopeless[kind] = None
-                    self._stuck[app.app.serial] = app
-                    planner.findings.note_stuck(ask)
+                    self._marks.stuck[app.app.serial] = app
+                    self._findings.note_stuck(ask)
                     break
         return proposals
 
-    def _swap_one(
-        self, planner: "Planner", ask: AskView, group: dict[str, Allocation], limit: int
-    ) -> list[Proposal]:
+    def _swap_one(self, ask: AskView, group: dict[str, Allocation], limit: int) -> list[Proposal]:
         large_enough = False
         for placeholder in group.values():
             if fits_in(ask.resource, placeholder.resource):
                 large_enough = True
                 if _may_stay(ask, placeholder.node_id):
-                    return [self._replace(planner, ask, placeholder, None)]
+                    return [self._replace(ask, placeholder, None)]
         if not large_enough:
-            return [self._cancel(planner, ask, item) for item in tuple(group.values())[:limit]]
-        return self._swap_elsewhere(planner, ask, group)
+            return [self._cancel(ask, item) for item in tuple(group.values())[:limit]]
+        return self._swap_elsewhere(ask, group)
 
-    def _swap_elsewhere(
-        self, planner: "Planner", ask: AskView, group: dict[str, Allocation]
-    ) -> list[Proposal]:
+    def _swap_elsewhere(self, ask: AskView, group: dict[str, Allocation]) -> list[Proposal]:
         """Take the first placeholder that does not stand on the node where there is room."""
         order = ask.app.node_order
-        node = planner.nodes.first_other(ask.shape, "", order)
+        node = self._model.nodes.first_other(ask.shape, "", order)
         if node is None:
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
         for placeholder in suited:
             if placeholder.node_id != node.id:
-                return [self._replace(planner, ask, placeholder, node)]
-        second = planner.nodes.first_other(ask.shape, node.id, order)
-        return [] if second is None else [self._replace(planner, ask, suited[0], second)]
+                return [self._replace(ask, placeholder, node)]
+        second = self._model.nodes.first_other(ask.shape, node.id, order)
+        return [] if second is None else [self._replace(ask, suited[0], second)]
 
-    def _replace(
-        self, planner: "Planner", ask: AskView, placeholder: Allocation, node: NodeView | None
-    ) -> Replace:
-        proposal_id = self._take(planner, ask, placeholder, node, is_swap=True)
+    def _replace(self, ask: AskView, placeholder: Allocation, node: NodeView | None) -> Replace:
+        proposal_id = self._take(ask, placeholder, node, is_swap=True)
         spec = ask.ask.spec
         return Replace(
             proposal_id=proposal_id,
@@ -316,10 +221,8 @@ class Gangs:
             crosses=node is not None,
         )
 
-    def _cancel(
-        self, planner: "Planner", ask: AskView, placeholder: Allocation
-    ) -> CancelPlaceholder:
-        proposal_id = self._take(planner, ask, placeholder, None, is_swap=False)
+    def _cancel(self, ask: AskView, placeholder: Allocation) -> CancelPlaceholder:
+        proposal_id = self._take(ask, placeholder, None, is_swap=False)
         spec = ask.ask.spec
         return CancelPlaceholder(
             proposal_id=proposal_id,
@@ -331,73 +234,62 @@ class Gangs:
 
     def _take(
         self,
-        planner: "Planner",
         ask: AskView,
         placeholder: Allocation,
         node: NodeView | None,
         *,
         is_swap: bool,
     ) -> int:
-        proposal_id = planner.next_id()
-        self.swaps[proposal_id] = SwapInFlight(ask, placeholder, node, ask.resource, is_swap)
-        self.withdraw(ask.app, placeholder.uuid)
+        proposal_id = self._desk.next_id(self)
+        self._in_flight[proposal_id] = SwapInFlight(ask, placeholder, node, ask.resource, is_swap)
+        self._model.gangs.withdraw(ask.app, placeholder.uuid)
         if is_swap:
             ask.inflight += 1
-            planner.wait(ask, -1)
-            planner.tree.rekey(ask.app.leaf)
+            self._model.asks.wait(ask, -1)
+            self._model.tree.rekey(ask.app.leaf)
         if node is not None:
-            planner.nodes.take(node, ask.resource)
+            self._model.nodes.take(node, ask.resource)
         return proposal_id
 
     # -- what becomes of them
 
-    def settle_admission(self, proposal_id: int) -> None:
-        app = self.admissions.pop(proposal_id, None)
-        if app is not None:
-            app.is_admitting = False
+    def settle(self, proposal_id: int, _: Fact) -> bool:
+        self._take_out(proposal_id)
+        return True
 
-    def settle_swap(self, proposal_id: int) -> SwapInFlight | None:
-        return self.swaps.pop(proposal_id, None)
-
-    def reject(self, planner: "Planner", proposal_id: int) -> bool:
-        """Context refused, or the resource manager: everything is as before."""
-        app = self.admissions.pop(proposal_id, None)
-        if app is not None:
-            app.is_admitting = False
-            self.room_has_changed = True
-            planner.follow_gang(app)
-            return True
-        held = self.swaps.pop(proposal_id, None)
-        if held is None:
-            return False
-        ask, placeholder = held.ask, held.placeholder
+    def _take_out(self, proposal_id: int) -> SwapInFlight:
+        held = self._in_flight.pop(proposal_id)
+        if held.is_swap:
+            held.ask.inflight -= 1
         if held.node is not None:
-            planner.free_node(held.node, held.resource)
+            self._model.amounts.free_node(held.node, held.resource)
+        return held
+
+    def reject(self, proposal_id: int) -> None:
+        held, model = self._take_out(proposal_id), self._model
+        ask, placeholder = held.ask, held.placeholder
         still_there = ask.app.app.allocations.get(placeholder.uuid) is placeholder
         if still_there and placeholder.may_be_released:
-            self.offer(ask.app, placeholder)
-        if held.is_swap:
-            ask.inflight -= 1
-            if not ask.gone:
-                planner.resync(ask)
-                planner.stale_leaves[ask.app.leaf] = None
-        return True
+            model.gangs.offer(ask.app, placeholder)
+        if held.is_swap and not ask.gone:
+            model.asks.resync(ask)
+            model.wakes.amounts_changed(ask.app.leaf)
 
 
 class Commitments:
     """What is to come of the admitted gangs, in one plan: beyond what is allocated or in flight."""
 
-    def __init__(self, planner: "Planner") -> None:
-        self._planner = planner
+    def __init__(self, model: Model) -> None:
+        self._model = model
         self._committed: Committed = {}
         self._rest: dict[int, Resource] = {}
         """Of each gang what no placeholder is on its way for, by serial."""
         self._admitted: list[AppView] = []
-        for id_ in planner.state.admitted.values():
-            self.commit(planner.app_of(id_), commitment_of(planner.state.applications[id_]))
-        for app in planner.gangs.admissions.values():
+        for id_ in model.state.admitted.values():
+            self.commit(model.app_of(id_), commitment_of(model.state.applications[id_]))
+        for app in model.flights.admissions.values():
             self.commit(app, unplaced(app.app))
-        for held in planner.in_flight.values():
+        for held in model.flights.placements.values():
             if held.ask.is_placeholder:
                 self.place(held.ask.app, held.resource)
 
@@ -415,10 +307,10 @@ class Commitments:
 
     def refusing(self, app: AppView) -> Queue | Limit | None:
         """Return what has no room for the whole gang, if anything."""
-        need, queues = unplaced(app.app), self._planner.tree.queues
+        need, queues = unplaced(app.app), self._model.tree.queues
         return refusing_queue(
             app.app, need, lambda it: queues[it.path].used, self._committed
-        ) or refusing_limit(app.app, need, self._planner.used_of, self._committed)
+        ) or refusing_limit(app.app, need, self._model.used_of, self._committed)
 
     def may_start(self, app: AppView) -> bool:
         """Whether the application may run beside the admitted gangs that are to run."""

@@ -12,20 +12,21 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.proposals import Preempt, VictimRef
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
-from yunikorn_actors.planning.parts.reserving import NEVER_NS
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
 from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.rules import delay_of
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
 from yunikorn_actors.planning.preempt.search import Search, is_barred
-from yunikorn_actors.planning.view import View
 
 PAUSE_NS = 15_000_000_000
 """Between two attempts for one ask."""
@@ -34,11 +35,13 @@ ATTEMPTS_MAX = 256
 
 
 class Preemptor:
-    def __init__(self, view: View, delay_ns: int) -> None:
-        self._view = view
+    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+        self._model = model
+        self._desk = desk
+        self._marks = model.wakes.preempting
         self._delay_ns = delay_ns
         self.in_flight: dict[int, Flight] = {}
-        self.due_ns = NEVER_NS
+        self._due_ns = NEVER_NS
         """When an ask has waited long enough, or a quota is to be enforced."""
         self._due: dict[QueueView, int] = {}
         """Leaves with asks that may preempt, and when to look at the first of them."""
@@ -54,46 +57,43 @@ class Preemptor:
         self._attempts = 0
 
     @property
-    def is_stale(self) -> bool:
+    def due_ns(self) -> int:
+        return 0 if self._marks.was_measured else self._due_ns
+
+    @property
+    def has_work(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
-        view = self._view
-        if self._is_cut_short or view.tree.resumed or (view.was_freed and self._blocked):
+        marks = self._marks
+        if self._is_cut_short or marks.lanes or (marks.was_freed and self._blocked):
             return True
-        return view.preempting_is_stale and bool(
-            self._idle or view.newly_waiting or view.unsettled_nodes or view.state.quotas
+        return marks.is_stale and bool(
+            self._idle or marks.new or marks.nodes or self._model.state.quotas
         )
 
-    def look_everywhere(self) -> None:
-        """The cluster or the configuration changed: other asks may be entitled, or find victims."""
-        self._changes += 1
-        for leaf in self._view.tree.queues.values():
-            if leaf.lanes and leaf.is_entitled:
-                self._due[leaf] = 0
-        self.due_ns = 0
+    # -- what becomes of the proposals
 
-    def settle(self, proposal_id: int) -> Flight | None:
-        """Take a proposal out of flight; None where it is not one of these."""
-        held = self.in_flight.pop(proposal_id, None)
-        if held is None:
-            return None
-        view = self._view
+    def settle(self, proposal_id: int, _: Fact | None = None) -> bool:
+        self._take_out(proposal_id)
+        return True
+
+    def _take_out(self, proposal_id: int) -> Flight:
+        held, model = self.in_flight.pop(proposal_id), self._model
         if held.ask is not None:
             held.ask.keeping -= 1
-            view.keep_required(held.ask)
+            model.asks.keep_required(held.ask)
         if held.place is not None:
-            view.settle_place(held.place)
-        if held.node is not None and view.nodes.knows(held.node):
+            model.places.settle(held.place)
+        if held.node is not None and model.nodes.knows(held.node):
             held.node.keeping -= 1
-            view.refresh_node(held.node)
-        view.preempting_is_stale = view.was_freed = True
+            model.amounts.refresh_node(held.node)
+        self._marks.is_stale = self._marks.was_freed = True
         return held
 
-    def reject(self, proposal_id: int) -> bool:
-        """Context refused the proposal: look again as soon as the newer facts are here."""
-        held = self.settle(proposal_id)
-        if held is not None and held.ask is not None and not held.ask.gone:
+    def reject(self, proposal_id: int) -> None:
+        """Look again as soon as the newer facts are here."""
+        held = self._take_out(proposal_id)
+        if held.ask is not None and not held.ask.gone:
             self._idle[held.ask.app.leaf] = 0
-        return held is not None
 
     def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
         """Add victims that the resource manager asked for to a proposal that is not sent yet."""
@@ -103,45 +103,56 @@ class Preemptor:
 
     # -- a plan
 
-    def plan(self, now_ns: int, limit: int) -> list[Preempt]:
-        view = self._view
-        if view.preempting_is_stale:
-            view.preempting_is_stale = False
-            self._changes += 1
-            for leaf, due_ns in self._idle.items():
-                self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
-            self._idle.clear()
-        if view.was_freed:
-            view.was_freed = False
-            self._due.update(dict.fromkeys(self._blocked, 0))
-            self._blocked.clear()
-        for leaf, created_ns in view.newly_waiting.items():
-            due_ns = created_ns + self.delay_of(leaf)
-            self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
-        view.newly_waiting.clear()
-        for former in view.tree.resumed:
-            lane = former.leaf.lanes.get((former.shape, former.owner))
-            if lane is not None and _may_preempt(lane):
-                self._due[lane.leaf] = 0
-        view.tree.resumed.clear()
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        if room <= 0 or not (self.has_work or self.due_ns <= now_ns):
+            return []
+        self._take_marks()
         self._attempts = 0
         self._is_cut_short = False
-        proposals: list[Preempt] = []
+        proposals: list[Proposal] = []
         for proposal in self._decide(now_ns):
             proposals.append(proposal)
-            if len(proposals) >= limit:
+            if len(proposals) >= room:
                 self._is_cut_short = True
                 break
         self._measure()
         return proposals
 
+    def _take_marks(self) -> None:
+        """Find the leaves to look at, and when."""
+        marks = self._marks
+        if marks.was_measured:
+            marks.was_measured = False
+            self._changes += 1
+            self._due.update(dict.fromkeys(marks.leaves, 0))
+            marks.leaves.clear()
+        if marks.is_stale:
+            marks.is_stale = False
+            self._changes += 1
+            for leaf, due_ns in self._idle.items():
+                self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
+            self._idle.clear()
+        if marks.was_freed:
+            marks.was_freed = False
+            self._due.update(dict.fromkeys(self._blocked, 0))
+            self._blocked.clear()
+        for leaf, created_ns in marks.new.items():
+            due_ns = created_ns + self.delay_of(leaf)
+            self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
+        marks.new.clear()
+        for former in marks.lanes:
+            lane = former.leaf.lanes.get((former.shape, former.owner))
+            if lane is not None and _may_preempt(lane):
+                self._due[lane.leaf] = 0
+        marks.lanes.clear()
+
     def _decide(self, now_ns: int) -> Iterator[Preempt]:
         yield from self._for_required_nodes(now_ns)
-        times = (*self._view.state.quotas.values(), *self._due.values())
+        times = (*self._model.state.quotas.values(), *self._due.values())
         if all(due_ns > now_ns for due_ns in times):
             return
         flights = self.in_flight.values()
-        scene = Scene(self._view, flights, one_at_a_time=self.one_at_a_time)
+        scene = Scene(self._model, flights, one_at_a_time=self.one_at_a_time)
         yield from self._for_quotas(scene, now_ns)
         yield from self._for_guarantees(scene, now_ns)
 
@@ -149,16 +160,16 @@ class Preemptor:
         """Find out when to come back; a leaf in which nothing waits is forgotten."""
         for leaf in [leaf for leaf in self._due if not leaf.lanes]:
             del self._due[leaf]
-        config = self._view.state.config
+        config = self._model.state.config
         quotas = config is not None and config.quota_preemption_enabled
-        self.due_ns = min(
+        self._due_ns = min(
             min((due for leaf, due in self._due.items() if _has_waiting(leaf)), default=NEVER_NS),
             min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS,
         )
 
     def _open_quotas(self) -> Iterator[int]:
         """Yield when they are due; what is being enforced is looked at when that is settled."""
-        for path, due_ns in self._view.state.quotas.items():
+        for path, due_ns in self._model.state.quotas.items():
             if not self._is_enforced(path):
                 yield due_ns
 
@@ -178,15 +189,15 @@ class Preemptor:
             key="" if spec is None else spec.key,
         )
         refs = tuple(map(VictimRef.to, victims))
-        proposal_id = self._view.next_id()
+        proposal_id = self._desk.next_id(self)
         resource = {} if ask is None else ask.resource
-        place = None if ask is None else self._view.take_place(ask.app)
+        place = None if ask is None else self._model.places.take(ask.app)
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
         if ask is not None:
             ask.keeping += 1
         if node is not None:
             node.keeping += 1
-            self._view.refresh_node(node)
+            self._model.amounts.refresh_node(node)
         return Preempt(
             proposal_id=proposal_id,
             beneficiary=beneficiary,
@@ -198,15 +209,15 @@ class Preemptor:
     # -- asks that can run on one node alone
 
     def _for_required_nodes(self, now_ns: int) -> Iterator[Preempt]:
-        view = self._view
-        while view.unsettled_nodes:
-            first = next(iter(view.unsettled_nodes))
-            del view.unsettled_nodes[first]
-            node = view.nodes.views.get(first)
+        model = self._model
+        while self._marks.nodes:
+            first = next(iter(self._marks.nodes))
+            del self._marks.nodes[first]
+            node = model.nodes.views.get(first)
             if node is None or node.keeping:
                 continue
             for held in tuple(node.node.reservations.values()):
-                ask = view.ask_of(held.application_id, held.key)
+                ask = model.ask_of(held.application_id, held.key)
                 if held.required and ask is not None and not node.keeping:
                     yield from self._make_room(ask, node, now_ns)
 
@@ -216,7 +227,7 @@ class Preemptor:
             return
         if leaf.refusing_quota(wanted) is not None or is_barred(ask.shape, node.id):
             return
-        victims = victims_on(self._view.state, node.node, ask.ask.spec, node.free)
+        victims = victims_on(self._model.state, node.node, ask.ask.spec, node.free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.
             if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
@@ -240,18 +251,18 @@ class Preemptor:
 
     def _for_quotas(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
         """From the root down; never two at once on one path of the tree (R-082, R-083)."""
-        view = self._view
-        config = view.state.config
+        model = self._model
+        config = model.state.config
         if config is None or not config.quota_preemption_enabled:
             return
-        enforcement = Enforcement(view.state, scene.staying, scene.taken)
-        for path, due_ns in sorted(view.state.quotas.items()):
+        enforcement = Enforcement(model.state, scene.staying, scene.taken)
+        for path, due_ns in sorted(model.state.quotas.items()):
             if due_ns > now_ns or self._is_enforced(path):
                 continue
-            queue = view.state.queues[path]
+            queue = model.state.queues[path]
             victims = enforcement.victims_of(queue)
             for victim in victims:
-                app = view.state.applications[victim.spec.application_id]
+                app = model.state.applications[victim.spec.application_id]
                 scene.usage.take(app.queue, victim.resource)
                 scene.take(victim)
             yield self._propose(PreemptionRule.QUOTA, path, victims)
@@ -266,8 +277,8 @@ class Preemptor:
     # -- guarantees
 
     def _for_guarantees(self, scene: Scene, now_ns: int) -> Iterator[Preempt]:
-        config = self._view.state.config
-        root = self._view.tree.root
+        config = self._model.state.config
+        root = self._model.tree.root
         if config is None or not config.preemption_enabled or root is None:
             self._due.clear()
             return
@@ -315,22 +326,22 @@ class Preemptor:
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
         """Whether something else than room holds it back: then file it there, to be woken."""
-        app, tree = ask.app, self._view.tree
+        app, model = ask.app, self._model
         if app.held_by is not None or not _may_preempt(lane):
             # An ask before this one has found out.
             return True
         gate = app.held_at()
         if gate is not None:
-            tree.hold(app, gate)
+            model.places.hold(app, gate)
             return True
         limit = refusing_limit(app.limits, lane.shape.wanted)
         if limit is not None:
-            tree.refuse(lane, limit)
+            model.tree.refuse(lane, limit)
         return limit is not None
 
     def _try(self, ask: AskView, search: Search, now_ns: int) -> Iterator[Preempt]:
         """Find room for as many repeats as wait, until nothing is found."""
-        view = self._view
+        model = self._model
         leaf = ask.app.leaf
         while self._repeats_left(ask):
             self._attempts += not search.is_over
@@ -347,7 +358,7 @@ class Preemptor:
                 leaf.queue.path,
                 found.victims,
                 ask,
-                view.nodes.views[found.node_id],
+                model.nodes.views[found.node_id],
             )
 
     def _block(self, leaf: QueueView, now_ns: int) -> None:
@@ -363,7 +374,7 @@ class Preemptor:
 
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
-        return max(0, ask.open - claims_of(self._view.state, ask.ask) - ask.keeping)
+        return max(0, ask.open - claims_of(self._model.state, ask.ask) - ask.keeping)
 
 
 def _may_preempt(lane: Lane) -> bool:

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.eligibility import check_use
-from yunikorn_actors.domain.proposals import Reserve, Unreserve
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.proposals import Proposal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
     kept_count,
@@ -30,13 +31,12 @@ from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.planning.model.best_nodes import BestNodes
 from yunikorn_actors.planning.model.flights import Place
 from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import place_of, rank_of, waiting_below
-from yunikorn_actors.planning.view import View
-
-NEVER_NS = 2**63 - 1
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
 
 
 class Keeping(Struct):
@@ -49,41 +49,57 @@ class Keeping(Struct):
 
 
 class Reserver:
-    def __init__(self, view: View, delay_ns: int) -> None:
-        self._view = view
+    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+        self._model = model
+        self._desk = desk
+        self._marks = model.wakes.reserving
         self._delay_ns = delay_ns
-        self.best_nodes = BestNodes(view.nodes)
+        self.best_nodes = BestNodes(model.nodes)
         self.due_ns = NEVER_NS
         """When the next ask has waited long enough, or a reservation is old enough to end."""
         self.in_flight: dict[int, Keeping] = {}
 
-    def settle(self, proposal_id: int) -> bool:
-        """Take a proposal out of flight; False where it is not one of these."""
-        held = self.in_flight.pop(proposal_id, None)
-        if held is None:
-            return False
-        ask, node = held.ask, held.node
+    @property
+    def has_work(self) -> bool:
+        return self._marks.is_stale
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        """Reserve nodes for asks that have waited long enough, and give up what serves nobody."""
+        if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):
+            return []
+        self._marks.is_stale = False
+        return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
+
+    # -- what becomes of the proposals
+
+    def settle(self, proposal_id: int, _: Fact | None = None) -> bool:
+        held = self.in_flight.pop(proposal_id)
+        ask, node, model = held.ask, held.node, self._model
         ask.keeping -= 1
         if held.place is not None:
-            self._view.settle_place(held.place)
-        self._view.keep_required(ask)
-        self._view.was_freed = True
-        if self._view.nodes.knows(node):
+            model.places.settle(held.place)
+        model.asks.keep_required(ask)
+        model.wakes.settled()
+        if model.nodes.knows(node):
             node.keeping -= 1
-            self._view.refresh_node(node)
+            model.amounts.refresh_node(node)
         return True
+
+    def reject(self, proposal_id: int) -> None:
+        self.settle(proposal_id)
+        self._marks.is_stale = True
 
     # -- what is reserved, and could be placed now
 
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is reserved for them, if it has room."""
-        view = self._view
-        for node_id in tuple(view.roomy_nodes):
-            node = view.nodes.views.get(node_id)
+        model = self._model
+        for node_id in tuple(self._marks.nodes):
+            node = model.nodes.views.get(node_id)
             fitting = [] if node is None else list(self._fitting(node))
             if node is None or not fitting:
                 # It is looked at again when it gains room.
-                del view.roomy_nodes[node_id]
+                del self._marks.nodes[node_id]
                 continue
             for ask, item in fitting:
                 if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
@@ -93,7 +109,7 @@ class Reserver:
 
     def _fitting(self, node: NodeView) -> Iterator[tuple[AskView, Reservation]]:
         for item in node.node.reservations.values():
-            ask = self._view.ask_of(item.application_id, item.key)
+            ask = self._model.ask_of(item.application_id, item.key)
             if ask is not None and node.fits(ask.shape.wanted):
                 for _ in range(item.repeats):
                     yield ask, item
@@ -104,7 +120,7 @@ class Reserver:
         A decision for another node ends a reservation as well, the oldest first.
         """
         reserved = ask.ask.reserved
-        left = {id_: self._view.serving.get((ask, id_), 0) for id_ in reserved}
+        left = {id_: self._model.flights.serving.get((ask, id_), 0) for id_ in reserved}
         unused: list[str] = []
         for id_ in reserved:
             left[id_] -= 1
@@ -116,7 +132,7 @@ class Reserver:
     def first_elsewhere(self) -> AskView | None:
         """Return the first ask with a reservation that may find room on another node."""
         asks: dict[QueueView, list[AskView]] = {}
-        roused, reserved = self._view.tree.roused, self._view.tree.reserved
+        roused, reserved = self._marks.shapes, self._model.tree.reserved
         for shape in tuple(roused):
             if shape.waits_for_node or shape not in reserved:
                 # It is looked at again when it is roused.
@@ -135,7 +151,7 @@ class Reserver:
         lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
         if not ask.open or ask.app.entry is None or lane is None or not self._unused(ask):
             return False
-        state = self._view.state
+        state = self._model.state
         kept = used_up(state, ask.ask, "")
         if kept is None or lane.is_open:
             return kept is not None
@@ -151,25 +167,26 @@ class Reserver:
             return None
         return self._reserve(ask, node)
 
-    def reserve_ordinary(self, now_ns: int, limit: int) -> list[Reserve]:
+    def _reserve_ordinary(self, now_ns: int, limit: int) -> list[Reserve]:
         """Reserve nodes for asks that have waited long enough, in order, within the bound."""
-        view = self._view
+        model, amounts = self._model, self._model.amounts
         self.due_ns = NEVER_NS
-        free = min(limit, reservations_max(view.state) - self._kept())
+        free = min(limit, reservations_max(model.state) - self._kept())
         lanes = self._lanes(now_ns) if free > 0 else {}
         proposals: list[Reserve] = []
-        if not lanes or view.tree.root is None:
+        if not lanes or model.tree.root is None:
             return proposals
-        for lane, ask in waiting_below(view.tree.root, lanes.__contains__):
+        for lane, ask in waiting_below(model.tree.root, lanes.__contains__):
             if len(proposals) >= free:
                 return proposals
-            if lane.shape.hopeless_at == view.node_changes or not self._is_of_age(ask, now_ns):
+            shape = lane.shape
+            if shape.hopeless_at == amounts.node_changes or not self._is_of_age(ask, now_ns):
                 continue
             if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.held_at() is not None:
                 continue
-            node = self.best_nodes.find(ask.shape)
+            node = self.best_nodes.find(shape)
             if node is None:
-                lane.shape.hopeless_at = view.node_changes
+                shape.hopeless_at = amounts.node_changes
             else:
                 proposals.append(self._reserve(ask, node))
         self._note_ages(lanes)
@@ -178,14 +195,14 @@ class Reserver:
     def _lanes(self, now_ns: int) -> dict[Lane, None]:
         """Find lanes in which an ask may be old enough and only the nodes refuse it."""
         found: dict[Lane, None] = {}
-        for shape in self._view.tree.waiting_shapes:
-            if shape.required_node or shape.hopeless_at == self._view.node_changes:
+        for shape in self._model.tree.waiting_shapes:
+            if shape.required_node or shape.hopeless_at == self._model.amounts.node_changes:
                 continue
             due_ns = shape.oldest_ns + self._delay_ns
             if due_ns >= now_ns:
                 self.due_ns = min(self.due_ns, due_ns + 1)
                 continue
-            for lane in self._view.tree.lanes.get(shape, ()):
+            for lane in self._model.tree.lanes.get(shape, ()):
                 if self._has_headroom(lane.apps[0][1], shape):
                     found[lane] = None
         return found
@@ -193,7 +210,7 @@ class Reserver:
     def _note_ages(self, lanes: dict[Lane, None]) -> None:
         """Everything has been looked at: note how old these shapes really are."""
         ages = {lane.shape: NEVER_NS for lane in lanes}
-        for app in self._view.apps.values():
+        for app in self._model.apps.values():
             for shape, pile in app.piles.items():
                 if shape in ages:
                     ages[shape] = min(ages[shape], *(ask.ask.created_ns for _, ask in pile))
@@ -201,8 +218,8 @@ class Reserver:
             shape.oldest_ns = oldest_ns
 
     def _kept(self) -> int:
-        view = self._view
-        made = kept_count(view.nodes.views[node_id].node for node_id in view.reserved_nodes)
+        model = self._model
+        made = kept_count(model.nodes.views[node_id].node for node_id in model.reserved_nodes)
         coming = sum(1 for it in self.in_flight.values() if not it.ask.shape.required_node)
         return made + coming
 
@@ -214,12 +231,12 @@ class Reserver:
         return False
 
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
-        view = self._view
-        proposal_id = view.next_id()
-        self.in_flight[proposal_id] = Keeping(ask, node, view.take_place(ask.app))
+        model = self._model
+        proposal_id = self._desk.next_id(self)
+        self.in_flight[proposal_id] = Keeping(ask, node, model.places.take(ask.app))
         ask.keeping += 1
         node.keeping += 1
-        view.refresh_node(node)
+        model.amounts.refresh_node(node)
         spec = ask.ask.spec
         return Reserve(
             proposal_id=proposal_id,
@@ -231,25 +248,25 @@ class Reserver:
 
     # -- reservations that are given up
 
-    def give_up(self, now_ns: int) -> list[Unreserve]:
+    def _give_up(self, now_ns: int) -> list[Unreserve]:
         """Give nodes free whose asks have had no headroom, or no leave to start, for too long.
 
         Where only what is on its way stands against an ask, that has to be settled first: Context
         does not know of it and would refuse, again and again while a question is out.
         """
-        view = self._view
-        view.giving_up_waits = False
+        model = self._model
+        self._marks.waits = False
         proposals: list[Unreserve] = []
-        for node_id in view.reserved_nodes:
-            for item in view.nodes.views[node_id].node.reservations.values():
+        for node_id in model.reserved_nodes:
+            for item in model.nodes.views[node_id].node.reservations.values():
                 due_ns = item.made_ns + WAIT_NS
-                ask = view.ask_of(item.application_id, item.key)
+                ask = model.ask_of(item.application_id, item.key)
                 if ask is None or (self.gate_of(ask, item) or ask.app.held_at()) is None:
                     continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
-                elif check_use(view.state, ask.app.app, ask.ask, item) is None:
-                    view.giving_up_waits = True
+                elif check_use(model.state, ask.app.app, ask.ask, item) is None:
+                    self._marks.waits = True
                 elif not ask.keeping:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
@@ -268,8 +285,8 @@ class Reserver:
         return refusing is None
 
     def _unreserve(self, record: Ask, ask: AskView, node_id: str) -> Unreserve:
-        proposal_id = self._view.next_id()
-        node = self._view.nodes.views[node_id]
+        proposal_id = self._desk.next_id(self)
+        node = self._model.nodes.views[node_id]
         self.in_flight[proposal_id] = Keeping(ask, node)
         ask.keeping += 1
         node.keeping += 1

@@ -17,11 +17,11 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import kept_for, used_up
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Place
+from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preempt.asking import room_on
 from yunikorn_actors.planning.preempt.usage import Usage
-from yunikorn_actors.planning.view import View
 
 
 class Flight(Struct):
@@ -38,12 +38,12 @@ class Flight(Struct):
 
 class Scene:
     def __init__(
-        self, view: View, in_flight: Iterable[Flight], *, one_at_a_time: bool = False
+        self, model: Model, in_flight: Iterable[Flight], *, one_at_a_time: bool = False
     ) -> None:
-        self._view = view
+        self._model = model
         self._one_at_a_time = one_at_a_time
         """The resource manager is asked first: until it answers, the node is nobody else's."""
-        self.state: PartitionState = view.state
+        self.state: PartitionState = model.state
         self.usage = Usage(self._expected)
         self.staying = Usage(staying)
         """Without promised room: a quota does not preempt for work that has not come."""
@@ -58,20 +58,20 @@ class Scene:
         """How many of them there are about a node."""
         self._cleared: dict[str, None] = {}
         self._promised_to: dict[AppView, Resource] = {}
-        for node_id in view.reserved_nodes:
+        for node_id in model.reserved_nodes:
             for held in self.state.nodes[node_id].reservations.values():
                 if held.claim is not None:
-                    self._owe(view.app_of(held.application_id), held.promised)
+                    self._owe(model.app_of(held.application_id), held.promised)
         for flight in in_flight:
             self._decided(flight)
-        for (ask, node_id), repeats in view.serving.items():
+        for (ask, node_id), repeats in model.flights.serving.items():
             for _ in range(repeats):
                 self._serve(ask, node_id)
 
     def _expected(self, queue: Queue) -> Resource:
         """As in the replica, with what proposals in flight will use."""
         used = expected(queue)
-        view = self._view.tree.queues[queue.path]
+        view = self._model.tree.queues[queue.path]
         charge(used, view.used)
         discharge(used, queue.allocated)
         return used
@@ -114,7 +114,7 @@ class Scene:
     def room_on(self, node: Node) -> Resource | None:
         """Return the room that is free or comes free and is not promised; None if it is closed."""
         if node.id not in self._rooms:
-            view = self._view.nodes.views[node.id]
+            view = self._model.nodes.views[node.id]
             room = None
             if view.keeping <= self._deciding.get(node.id, 0):
                 room = room_on(node, view.free, self.taken)
@@ -123,11 +123,11 @@ class Scene:
         return self._rooms[node.id]
 
     def free_on(self, node: Node) -> Resource:
-        return self._view.nodes.views[node.id].free
+        return self._model.nodes.views[node.id].free
 
     def is_opening(self, node: Node) -> bool:
         """Whether all asks with a reservation here are about to be placed: then the node opens."""
-        serving, ask_of = self._view.serving, self._view.ask_of
+        serving, ask_of = self._model.flights.serving, self._model.ask_of
         held = node.reservations.values()
         asks = ((ask_of(item.application_id, item.key), item.repeats) for item in held)
         return bool(held) and all(

@@ -1,0 +1,123 @@
+"""Amounts in use on nodes, in queues and under limits: those of the replica and those in flight.
+
+When a proposal is committed its amounts move from in flight to the replica, so nothing changes
+here at all: that is what makes committing cheap.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.planning.model.flights import Flights
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
+from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, Gate, QueueView
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Amounts:
+    def __init__(
+        self,
+        state: PartitionState,
+        nodes: NodeIndex,
+        tree: Tree,
+        places: Places,
+        flights: Flights,
+        reserved_nodes: Mapping[str, None],
+        wakes: Wakes,
+    ) -> None:
+        self._state = state
+        self._nodes = nodes
+        self._tree = tree
+        self._places = places
+        self._flights = flights
+        self._reserved_nodes = reserved_nodes
+        self._wakes = wakes
+        self.node_changes = 0
+        """How often a node changed its size, or the asks that it is open for."""
+
+    # -- queues
+
+    def use(self, app: AppView, amount: Resource, *, is_placeholder: bool) -> None:
+        if self._reserved_nodes:
+            self._wakes.headroom_changed()
+        entries = amount.items()
+        leaf = app.leaf
+        for level in leaf.lineage:
+            used = level.used
+            for kind, quantity in entries:
+                used[kind] = used.get(kind, 0) + quantity
+        if leaf.sorts_by_usage and not is_placeholder:
+            self._charge_app(app, amount, charge)
+
+    def give_back(self, app: AppView, amount: Resource, *, is_placeholder: bool) -> None:
+        leaf = app.leaf
+        for level in leaf.lineage:
+            discharge(level.used, amount)
+        if leaf.sorts_by_usage and not is_placeholder:
+            self._charge_app(app, amount, discharge)
+        self._wakes.headroom_rose(some_wait_for_node=bool(self._tree.waiting_shapes))
+        gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
+        for gate in gates:
+            self._places.wake(gate)
+
+    def _charge_app(
+        self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
+    ) -> None:
+        """Fair order goes by what an application uses."""
+        self._tree.leave(app)
+        write(app.used, amount)
+        self._tree.enter(app)
+
+    def measure_claims(self, leaf: QueueView) -> None:
+        """Room promised to an ask reduces what the quotas leave to others, until it is used.
+
+        A decision in flight that uses a promise counts as used already.
+        """
+        used = list(self._claims_in_use())
+        for level in leaf.lineage[:-1]:
+            level.redeemed = {}
+            for user, claim in used:
+                if level in user.lineage:
+                    charge(level.redeemed, claim)
+            former = level.limit
+            level.read_limit()
+            if level.limit != former:
+                self._places.wake(level)
+
+    def _claims_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
+        for (ask, node_id), repeats in self._flights.serving.items():
+            claim = own_claim(self._state, ask.ask, node_id)
+            if claim is not None:
+                yield from ((ask.app.leaf, claim) for _ in range(repeats))
+
+    # -- nodes
+
+    def charge(self, app: AppView, node_id: str, amount: Resource, *, is_placeholder: bool) -> None:
+        """Charge work that no decision in flight has charged."""
+        self._nodes.take(self._nodes.views[node_id], amount)
+        self.use(app, amount, is_placeholder=is_placeholder)
+
+    def free_node(self, node: NodeView, amount: Resource) -> None:
+        """Give room back, unless the node was removed, or replaced by another of the same id."""
+        if self._nodes.knows(node):
+            self._nodes.give_back(node, amount)
+            self.room_came(node)
+
+    def room_came(self, node: NodeView) -> None:
+        """The node may have more room than before."""
+        self._tree.wake_shapes(node)
+        self._wakes.room_came(node)
+
+    def refresh_node(self, view: NodeView) -> None:
+        """The node itself changed: its size, its schedule state or its reservations."""
+        free = dict(view.node.available)
+        for amount in self._flights.coming_to(view):
+            discharge(free, amount)
+        self._nodes.refresh(view, free)
+        self.room_came(view)
+        self.node_changes += 1
+        self._wakes.node_changed()
+        self._wakes.work_changed(view)

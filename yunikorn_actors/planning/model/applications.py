@@ -1,0 +1,61 @@
+"""Applications that are not finished: the limits that count for them, and their place in order."""
+
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.planning.model.gangs import Gangs
+from yunikorn_actors.planning.model.limits import LimitViews
+from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Applications:
+    def __init__(
+        self, tree: Tree, limits: LimitViews, gangs: Gangs, places: Places, wakes: Wakes
+    ) -> None:
+        self._tree = tree
+        self._limits = limits
+        self._gangs = gangs
+        self._places = places
+        self._wakes = wakes
+        self.views: dict[int, AppView] = {}
+        """By serial."""
+
+    def see(self, app: Application) -> AppView:
+        leaf = self._tree.queues[app.queue.path]
+        view = AppView(app, leaf)
+        self.views[app.serial] = leaf.members[app.serial] = view
+        self.assign_limits(view)
+        return view
+
+    def assign_limits(self, view: AppView) -> None:
+        """Find the limits that count for an application; it may move to other lanes."""
+        app = view.app
+        self._tree.leave(view)
+        self._places.let_go(view)
+        former = view.limits
+        found = limits_of(app.queue, app.spec.user, app.group)
+        view.limits = tuple(self._limits.join(limit) for limit in found)
+        view.owner = (app.spec.user, app.group) if view.limits else None
+        for limit in former:
+            self._limits.part(limit)
+            self._places.wake(limit)
+        self._places.come_back(view)
+        self._wakes.gang_may_fit()
+
+    def rekey(self, view: AppView) -> None:
+        """Its age or what it runs has changed: another application may be the next to start."""
+        self._tree.rekey_app(view)
+        if view.held_gang is not None:
+            self._gangs.follow(view)
+        if view.held_by is not None:
+            self._places.come_back(view)
+        self._places.wake_others(view)
+
+    def forget(self, view: AppView) -> None:
+        self._gangs.end_turn(view)
+        del self.views[view.app.serial], view.leaf.members[view.app.serial]
+        self._gangs.forget(view)
+        for limit in view.limits:
+            self._limits.part(limit)

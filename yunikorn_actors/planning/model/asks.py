@@ -1,0 +1,96 @@
+"""Asks that take part, and how many repeats of each may be tried."""
+
+from collections.abc import Mapping
+
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Asks:
+    def __init__(self, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes) -> None:
+        self._tree = tree
+        self._reserved_nodes = reserved_nodes
+        self._wakes = wakes
+
+    def watch(self, app: AppView, ask: Ask) -> AskView:
+        shape = self._tree.shape_of(ask.spec)
+        spec = ask.spec
+        watched = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
+        app.asks[ask.spec.key] = watched
+        self.resync(watched)
+        self._wakes.amounts_changed(app.leaf)
+        return watched
+
+    def unwatch(self, view: AskView) -> None:
+        self.withdraw(view)
+        view.gone = True
+        self._tree.forget_reserved(view)
+        del view.app.asks[view.ask.spec.key]
+
+    def withdraw(self, view: AskView) -> None:
+        """Nothing of the ask as it is takes part, or waits."""
+        if view.open:
+            self.shut(view, view.open)
+        self.wait(view, -view.waiting)
+
+    def settle(self, ask: AskView) -> None:
+        """Fewer repeats of it wait; forget it if none is left."""
+        if not ask.ask.remaining and not ask.inflight:
+            self.unwatch(ask)
+
+    def resync(self, ask: AskView) -> None:
+        """Let the repeats take part that wait, are not in flight, and no gang holds back."""
+        waiting = wanted = max(0, ask.ask.remaining - ask.inflight)
+        if waiting != ask.waiting:
+            self.wait(ask, waiting - ask.waiting)
+        if wanted and ask.app.app.task_groups and self._is_barred(ask):
+            wanted = 0
+        repeats = wanted - ask.open
+        if repeats > 0:
+            self._open(ask, repeats)
+        elif repeats < 0:
+            self.shut(ask, -repeats)
+
+    def _is_barred(self, ask: AskView) -> bool:
+        spec, app = ask.ask.spec, ask.app
+        barred = is_held_back(app.app, spec, app.placing, is_admitting=app.is_admitting)
+        if barred and not spec.placeholder:
+            self._wakes.member_came(app)
+        return barred
+
+    def wait(self, ask: AskView, repeats: int) -> None:
+        """Count so many more (or fewer) waiting repeats, whether their gang holds them or not."""
+        ask.waiting += repeats
+        total = repeats * ask.shape.total
+        for level in ask.app.leaf.lineage:
+            level.waiting += total
+
+    def _open(self, ask: AskView, repeats: int) -> None:
+        was_open = ask.open > 0
+        ask.open += repeats
+        if was_open:
+            return
+        leaf, wakes = ask.app.leaf, self._wakes
+        ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
+        self._tree.add_ask(ask)
+        if leaf.queue.properties.backoff_count:
+            wakes.pass_changed(ask.app)
+        if leaf.is_entitled:
+            wakes.ask_may_preempt(ask)
+        if ask.shape.waits_for_node or (self._reserved_nodes and leaf.is_stateaware):
+            wakes.ask_may_reserve()
+        wakes.look_into(ask)
+
+    def shut(self, ask: AskView, repeats: int) -> None:
+        ask.open -= repeats
+        if not ask.open:
+            self._tree.drop_ask(ask)
+
+    def keep_required(self, ask: AskView) -> None:
+        """If its one node is not reserved for the repeats that wait, try these again."""
+        node_id = ask.shape.required_node
+        if node_id and ask.open and not ask.keeping and node_id not in ask.ask.reserved:
+            self._tree.wake_required(node_id)

@@ -1,0 +1,122 @@
+"""What gangs hold back, and their placeholders that may be swapped.
+
+A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0). A
+held gang waits for its admission; one entry, its turn, may stand for all its placeholders.
+"""
+
+from bisect import bisect_left, insort
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.gang import is_held
+from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.wakes import Owed, Wakes
+
+HeldGang = tuple[tuple[int, int, int], AppView]
+
+
+class Gangs:
+    def __init__(self, tree: Tree, asks: Asks, places: Places, wakes: Wakes) -> None:
+        self._tree = tree
+        self._asks = asks
+        self._places = places
+        self._wakes = wakes
+        self.held: list[HeldGang] = []
+        """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
+        self._owed: dict[str, Owed] = {}
+        """Asks that lost the node they were moving to, by the placeholder that still stands."""
+
+    def follow(self, app: AppView) -> None:
+        """What a gang holds back may have changed: its asks take part as they should."""
+        was_held = app.bars[0]
+        if self._read_bars(app):
+            for ask in tuple(app.asks.values()):
+                self._asks.resync(ask)
+            self._wakes.amounts_changed(app.leaf)
+            if app.bars[0] and not was_held:
+                # It no longer wants to start, so others may.
+                self._places.wake_others(app)
+        if app.turn is not None:
+            self.end_turn(app)
+            if app.held_gang is not None:
+                self.give_turn(app)
+
+    def _read_bars(self, app: AppView) -> bool:
+        """Take note of what the gang of an application holds back now; whether that changed."""
+        record = app.app
+        held = app.is_schedulable and not app.is_admitting and is_held(record)
+        self._hold(app, held)
+        alive = tuple(name for name, group in record.task_groups.items() if group.alive)
+        bars = (held, record.waiting_placeholders > app.placing, alive)
+        changed = bars != app.bars
+        app.bars = bars
+        return changed
+
+    def _hold(self, app: AppView, held: bool) -> None:
+        entry, key = app.held_gang, (app.app.lapsed_ns, *app.app.age)
+        if held and (entry is None or entry[0] != key):
+            self._let_go(app)
+            app.held_gang = (key, app)
+            insort(self.held, app.held_gang)
+            self._wakes.gang_may_fit()
+        elif not held:
+            self._let_go(app)
+
+    def _let_go(self, app: AppView) -> None:
+        if app.held_gang is not None:
+            del self.held[bisect_left(self.held, app.held_gang)]
+            app.held_gang = None
+
+    def forget(self, app: AppView) -> None:
+        self._let_go(app)
+        gangs = self._wakes.gangs
+        gangs.looking.pop(app.app.serial, None)
+        gangs.stuck.pop(app.app.serial, None)
+
+    # -- turns
+
+    def give_turn(self, app: AppView) -> None:
+        """Let a held gang stand where the first of its placeholders would."""
+        waiting = [ask for ask in app.asks.values() if ask.is_placeholder and ask.waiting]
+        if app.turn is None and waiting:
+            first = min(waiting, key=lambda ask: ask.order)
+            app.turn = AskView(app, first.ask, self._tree.turns, {}, first.order, open=1)
+            self._tree.add_ask(app.turn)
+            self._tree.rekey(app.leaf)
+
+    def end_turn(self, app: AppView) -> None:
+        if app.turn is not None:
+            self._tree.drop_ask(app.turn)
+            app.turn = None
+            self._tree.rekey(app.leaf)
+
+    # -- placeholders
+
+    def placeholder_came(self, app: AppView, uuid: str) -> None:
+        self.offer(app, app.app.allocations[uuid])
+        self._wakes.gang_may_fit()
+        self.follow(app)
+
+    def placeholder_went(self, app: AppView, uuid: str) -> None:
+        self.withdraw(app, uuid)
+        self.follow(app)
+        owed = self._owed.pop(uuid, None)
+        if owed is not None:
+            self._wakes.goes_first(owed)
+
+    def offer(self, app: AppView, placeholder: Allocation) -> None:
+        """A placeholder may be swapped from now on."""
+        group = app.usable.setdefault(placeholder.spec.task_group, {})
+        group[placeholder.uuid] = placeholder
+        self._wakes.member_came(app)
+
+    def withdraw(self, app: AppView, placeholder: str) -> None:
+        """It has been asked back, or is about to be: no member may take it over."""
+        for group in app.usable.values():
+            group.pop(placeholder, None)
+
+    def owe(self, placeholder: str, app: AppView, key: str) -> None:
+        """The ask lost its swap; the placeholder that made room for it is still to go."""
+        self._owed[placeholder] = (app, key)

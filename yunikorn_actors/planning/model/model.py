@@ -1,0 +1,67 @@
+"""What the planner knows of a partition: the replica plus what is in flight, in order.
+
+It decides nothing and knows no part of the planner. What it finds changed it tells the wakes.
+"""
+
+from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.planning.model.amounts import Amounts
+from yunikorn_actors.planning.model.applications import Applications
+from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.flights import Flights
+from yunikorn_actors.planning.model.gangs import Gangs
+from yunikorn_actors.planning.model.limits import LimitViews
+from yunikorn_actors.planning.model.nodes import NodeIndex
+from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Model:
+    def __init__(self, state: PartitionState, wakes: Wakes) -> None:
+        self.state = state
+        self.wakes = wakes
+        self.reserved_nodes: dict[str, None] = {}
+        self.nodes = NodeIndex()
+        self.flights = Flights()
+        self.tree = Tree(wakes)
+        self._limits = LimitViews(state)
+        reserved = self.reserved_nodes
+        self.places = Places(self.tree, reserved, wakes)
+        self.amounts = Amounts(
+            state, self.nodes, self.tree, self.places, self.flights, reserved, wakes
+        )
+        self.asks = Asks(self.tree, reserved, wakes)
+        self.gangs = Gangs(self.tree, self.asks, self.places, wakes)
+        self.applications = Applications(self.tree, self._limits, self.gangs, self.places, wakes)
+        self.apps = self.applications.views
+
+    def app_of(self, application_id: str) -> AppView:
+        return self.apps[self.state.applications[application_id].serial]
+
+    def ask_of(self, application_id: str, key: str) -> AskView | None:
+        app = self.state.applications.get(application_id)
+        return None if app is None else self.apps[app.serial].asks.get(key)
+
+    def used_of(self, limit: Limit) -> Resource:
+        """What counts against the limit of a user or group, with what is in flight."""
+        view = self._limits.get(limit)
+        return self.state.usage_of(limit).amounts if view is None else view.used()
+
+    def reshape(self, view: AskView, shape: Shape) -> None:
+        """Let the ask take part as one of another shape, or of another kind."""
+        self.asks.withdraw(view)
+        self.tree.forget_reserved(view)
+        was_placeholder = view.is_placeholder
+        view.resize(shape)
+        if view.is_placeholder is not was_placeholder:
+            on_their_way = self.flights.count_of(view)
+            view.app.placing += on_their_way if view.is_placeholder else -on_their_way
+        self.tree.follow_reserved(view)
+        self.asks.resync(view)
+        if view.app.app.task_groups:
+            self.gangs.follow(view.app)
+        self.wakes.amounts_changed(view.app.leaf)

@@ -1,0 +1,146 @@
+"""Places among the running applications: who has one, who waits for one.
+
+A queue, or a limit of a user or group, may bound how many applications run. A decision in flight
+takes a place for an application that does not run yet.
+"""
+
+from collections.abc import Mapping
+
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.planning.model.flights import Place
+from yunikorn_actors.planning.model.held import Held
+from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Places:
+    def __init__(self, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes) -> None:
+        self._tree = tree
+        self._reserved_nodes = reserved_nodes
+        self._wakes = wakes
+        self._held = tree.held.by
+
+    # -- decisions in flight
+
+    def start(self, app: AppView) -> None:
+        """A decision in flight makes the application count as running, if it does not yet."""
+        if app.app.state is ApplicationState.ACCEPTED:
+            app.starting += 1
+            for level in app.leaf.application_limits:
+                level.starting[app.app.serial] = None
+
+    def take(self, app: AppView) -> Place:
+        """A node is to be reserved for the application, or victims are to be preempted for it."""
+        self.start(app)
+        for limit in app.limits:
+            limit.take(app, {})
+        return Place(app, app.limits)
+
+    def settle(self, place: Place) -> None:
+        """From now on the application counts by its reservation, or not at all."""
+        for limit in place.limits:
+            limit.settle(place.app, {})
+            self.wake(limit)
+        self.started(place.app)
+
+    def started(self, app: AppView) -> None:
+        """A decision is settled that took a place for it, if it did not run before."""
+        if not app.starting:
+            return
+        app.starting -= 1
+        self._wakes.gang_may_fit()
+        if not app.starting:
+            self.counts_itself(app)
+
+    def counts_itself(self, app: AppView) -> None:
+        """It runs, or has nothing in flight any more: it counts by its state alone."""
+        app.starting = 0
+        for level in app.leaf.lineage:
+            level.starting.pop(app.app.serial, None)
+            self.wake_held(level)
+
+    # -- applications that wait
+
+    def hold(self, app: AppView, holder: Holder) -> None:
+        """A maximum of running applications is reached, or the application has to rest."""
+        self._tree.leave(app)
+        self._tree.held.add(app, holder)
+        self._wakes.crowd_changed(app)
+
+    def let_go(self, app: AppView) -> None:
+        if app.held_by is not None:
+            self._tree.held.discard(app)
+            self._wakes.crowd_changed(app)
+
+    def come_back(self, app: AppView) -> None:
+        """Let it take part again; its waiting asks may be entitled to preempt."""
+        self.let_go(app)
+        if app.entry is None:
+            self._tree.enter(app)
+            self._resume(app)
+
+    def _resume(self, app: AppView) -> None:
+        if app.entry is not None and app.leaf.is_entitled:
+            for shape in app.piles:
+                self._wakes.lane_resumed(app.leaf.lanes[shape, app.owner])
+
+    def wake(self, gate: Gate) -> None:
+        """The queue or the limit may have more room, or a place."""
+        if gate in self._tree.waiters:
+            self._tree.wake_waiters(gate)
+        self.wake_held(gate)
+
+    def wake_held(self, gate: Gate) -> None:
+        """There may be a place for another application, or for one with a reservation."""
+        if gate in self._held or gate.reserving:
+            self._wakes.places[gate] = None
+
+    def wake_others(self, app: AppView) -> None:
+        """What this application wants or holds has changed: others may start now."""
+        self._wakes.starts_changed(some_are_reserved=bool(self._reserved_nodes))
+        for level in app.leaf.application_limits:
+            self.wake_held(level)
+        for limit in app.limits:
+            if limit.members:
+                self.wake(limit)
+
+    def top_up(self) -> bool:
+        """Wake as many held applications as there are places, in the order of their leaf.
+
+        An application that is woken and not placed leaves its place to the next. So this is called
+        again until none is left or every place is taken. Says whether any was woken.
+        """
+        loose = self._wakes.places
+        for gate in tuple(loose):
+            held = self._held.get(gate)
+            if held is None:
+                # The last application that waited here is gone, and its user's books with it.
+                del loose[gate]
+                continue
+            woken = self._wake_reserving(gate, held)
+            places, lists = gate.places(), tuple(held.leaves.values())
+            woken += sum(self._wake_first(gate, entries, places) for entries in lists)
+            if not woken:
+                del loose[gate]
+        return bool(loose)
+
+    def _wake_reserving(self, gate: Gate, held: Held) -> int:
+        """An application with a place by a reservation needs no other; return how many woke."""
+        with_one = [app for serial in gate.reserving if (app := held.apps.get(serial))]
+        free = [app for app in with_one if gate.may_start(app)]
+        for app in free:
+            self.come_back(app)
+        return len(free)
+
+    def _wake_first(self, gate: Gate, entries: list[AppEntry], places: int) -> bool:
+        """Wake the first of a leaf; applications with nothing to try take no place."""
+        before = len(entries)
+        while places > 0 and entries and gate.may_start(entries[0][1]):
+            app = entries[0][1]
+            self.come_back(app)
+            self._wakes.look_into_app(app)
+            lanes = app.leaf.lanes
+            if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):
+                places -= 1
+        return len(entries) < before

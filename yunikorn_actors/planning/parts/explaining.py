@@ -1,0 +1,46 @@
+"""What a plan tells in the end: why asks still wait, and which applications are held back."""
+
+from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.parts.part import NEVER_NS
+from yunikorn_actors.planning.parts.placing import Placer, gate_of
+
+
+class Explainer:
+    due_ns = NEVER_NS
+
+    def __init__(self, model: Model, placer: Placer, findings: Findings) -> None:
+        self._model = model
+        self._placer = placer
+        self._findings = findings
+        self._marks = model.wakes.explaining
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self._marks.asks or self._marks.apps)
+
+    def plan(self, _now_ns: int, room: int) -> list[Proposal]:
+        if room > 0 and self.has_work:
+            self._explain()
+            moved, self._marks.apps = self._marks.apps, {}
+            self._findings.note_crowds(moved, self._model.apps)
+        return []
+
+    def _explain(self) -> None:
+        """Find out what holds back the asks that are not tried by themselves.
+
+        A shape that no node has room for is not tried in the other leaves that ask for it: their
+        own limits may refuse it too, and then these are to say when that changes.
+        """
+        asks, self._marks.asks = self._marks.asks, {}
+        for ask in asks:
+            if not ask.open or not ask.app.is_schedulable or self._placer.is_held(ask.app):
+                continue
+            lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
+            if lane is None or lane.is_open:
+                continue
+            gate = gate_of(self._model.state, ask) if lane.refused_by is None else None
+            if gate is not None:
+                self._model.tree.refuse(lane, gate)
+            self._findings.note(ask, lane)

@@ -1,0 +1,55 @@
+"""What the parts of the planner have in common."""
+
+from typing import Protocol
+
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.ids import first_proposal_id
+from yunikorn_actors.domain.proposals import Proposal
+
+NEVER_NS = 2**63 - 1
+
+
+class Part(Protocol):
+    """One who decides something in a plan, or prepares what others decide."""
+
+    @property
+    def due_ns(self) -> int:
+        """The earliest moment at which a delay, a pause or a rest ends."""
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything might be decided now."""
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        """Decide; `room` is how many proposals the plan may still make."""
+
+
+class Owner(Protocol):
+    """One who makes proposals, and hears what becomes of each."""
+
+    def settle(self, proposal_id: int, fact: Fact) -> bool:
+        """Context committed it. Say whether just as it was decided: then it is charged already."""
+
+    def reject(self, proposal_id: int) -> None:
+        """Context or the resource manager refused: what the proposal held is free again."""
+
+
+class Desk:
+    """Whose proposal is whose, until Context has answered it."""
+
+    def __init__(self, scheduler_number: int) -> None:
+        self._last_id = first_proposal_id(scheduler_number)
+        self.owner: dict[int, Owner] = {}
+
+    def next_id(self, owner: Owner) -> int:
+        self._last_id += 1
+        self.owner[self._last_id] = owner
+        return self._last_id
+
+    def settle(self, proposal_id: int, fact: Fact) -> bool:
+        """False as well for a decision of somebody else."""
+        owner = self.owner.pop(proposal_id, None)
+        return owner is not None and owner.settle(proposal_id, fact)
+
+    def reject(self, proposal_id: int) -> None:
+        self.owner.pop(proposal_id).reject(proposal_id)

@@ -1,0 +1,276 @@
+"""Placing: which ask runs where, decided one allocation at a time.
+
+The way leads from the root to the first queue with something to try, to its first application and
+the first ask of that. An ask that cannot be placed is filed under the reason and is not tried again
+before a change that can help.
+"""
+
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.facts import AllocationCommitted, Fact
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.proposals import Allocate, Proposal
+from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.model.flights import InFlight
+from yunikorn_actors.planning.model.limits import refusing_limit
+from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+from yunikorn_actors.planning.parts.backoff import Backoff
+from yunikorn_actors.planning.parts.gangs import Admitter
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
+from yunikorn_actors.planning.parts.reserving import Reserver
+
+
+class Placer:
+    due_ns = NEVER_NS
+
+    def __init__(
+        self,
+        model: Model,
+        desk: Desk,
+        findings: Findings,
+        *,
+        admitter: Admitter,
+        backoff: Backoff,
+        reserver: Reserver,
+    ) -> None:
+        self._model = model
+        self._desk = desk
+        self._findings = findings
+        self._admitter = admitter
+        self._backoff = backoff
+        self._reserver = reserver
+        self._in_flight = model.flights.placements
+
+    @property
+    def has_work(self) -> bool:
+        wakes, root = self._model.wakes, self._model.tree.root
+        if wakes.places or wakes.gangs.first:
+            return True
+        return root is not None and root.has_work
+
+    # -- the stages
+
+    def place_first(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Try the asks whose placeholder is gone at last: they come first to what it freed."""
+        proposals: list[Proposal] = []
+        for ask in self._take_first():
+            if len(proposals) >= room:
+                self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
+            elif not gate_of(self._model.state, ask) and not ask.app.held_at():
+                node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
+                if node is not None:
+                    proposal = self._decide(ask, node)
+                    self._in_flight[proposal.proposal_id].goes_first = True
+                    proposals.append(proposal)
+        return proposals
+
+    def _take_first(self) -> list[AskView]:
+        """Take the asks that go before everybody else, each once."""
+        marks = self._model.wakes.gangs
+        owed, marks.first = marks.first, []
+        asks = [app.asks.get(key) for app, key in owed]
+        return [ask for ask in asks if ask is not None and ask.open]
+
+    def place_reserved(self, _now_ns: int, room: int) -> list[Proposal]:
+        """Try asks with a reservation on their nodes, then on others: that frees their own."""
+        proposals: list[Proposal] = []
+        if not self._model.reserved_nodes:
+            return proposals
+        reserver = self._reserver
+        for ask, node, item in reserver.ready():
+            if len(proposals) >= room:
+                break
+            if reserver.gate_of(ask, item) is None and not self.is_held(ask.app):
+                proposals.append(self._decide(ask, node))
+        while len(proposals) < room and (other := reserver.first_elsewhere()) is not None:
+            self._try(other.app.leaf, other, proposals)
+        return proposals
+
+    def plan(self, _now_ns: int, room: int) -> list[Proposal]:
+        """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
+        proposals: list[Proposal] = []
+        self._model.places.top_up()
+        while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
+            pass
+        return proposals
+
+    # -- one decision
+
+    def _next(self, proposals: list[Proposal]) -> bool:
+        """Make one decision, or file what could not be placed; False when nothing is left."""
+        model = self._model
+        root = model.tree.root
+        if root is None or not root.children:
+            return model.places.top_up()
+        leaf = root
+        while not leaf.open_lanes:
+            leaf = leaf.children[0][1]
+        if not self._try(leaf, leaf.first(), proposals):
+            model.places.top_up()
+        return True
+
+    def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
+        """Place the ask, or file what stands in its way."""
+        app, shape, model = ask.app, ask.shape, self._model
+        if self.is_held(app):
+            return False
+        if shape is model.tree.turns:
+            return self._take_turn(app, proposals)
+        if self._backoff.must_rest(ask):
+            return False
+        gate = gate_of(model.state, ask)
+        if gate is not None:
+            self._refuse(leaf.lanes[shape, app.owner], gate)
+            return False
+        node = model.nodes.first_fit(shape, app.node_order)
+        if node is not None:
+            proposals.append(self._decide(ask, node))
+            return True
+        self._file(ask, proposals)
+        return False
+
+    def is_held(self, app: AppView) -> bool:
+        """Hold the application back if a maximum of running applications is reached."""
+        if app.app.state is not ApplicationState.ACCEPTED:
+            return False
+        gate = app.held_at()
+        if gate is not None:
+            if app.held_by is None:
+                self._model.places.hold(app, gate)
+            self._findings.note_held(app, gate)
+        return gate is not None
+
+    def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:
+        """Admit the gang, and try all of its placeholders at once: no ask comes in between.
+
+        So what it was admitted to is still there for each of them, however many a plan may hold.
+        """
+        self._model.gangs.end_turn(app)
+        admission = self._admitter.admit(app)
+        if admission is not None:
+            proposals.append(admission)
+            while (ask := app.first_placeholder()) is not None:
+                self._try(app.leaf, ask, proposals)
+        self._model.tree.rekey(app.leaf)
+        return admission is not None
+
+    def _refuse(self, lane: Lane, gate: Gate) -> None:
+        self._model.tree.refuse(lane, gate)
+        if gate.is_quota:
+            self._findings.note_lane(lane)
+        else:
+            self._model.wakes.look_into_lane(lane)
+        self._change_passes(lane)
+
+    def _file(self, ask: AskView, proposals: list[Proposal]) -> None:
+        """No node has room: the shape waits, and a required node is kept at once."""
+        model, shape = self._model, ask.shape
+        model.tree.wait_for_node(shape)
+        for lane in model.tree.lanes.get(shape, ()):
+            model.wakes.look_into_lane(lane)
+            self._change_passes(lane)
+        model.wakes.ask_may_reserve()
+        required = model.nodes.views.get(shape.required_node)
+        if required is not None:
+            model.wakes.required_node_is_full(required)
+            reservation = self._reserver.reserve_required(ask, required)
+            if reservation is not None:
+                proposals.append(reservation)
+
+    def _change_passes(self, lane: Lane) -> None:
+        """Everything in the lane was refused."""
+        if lane.leaf.queue.properties.backoff_count:
+            for _, app in lane.apps:
+                self._model.wakes.pass_changed(app)
+
+    def _decide(self, ask: AskView, node: NodeView) -> Allocate:
+        model, app = self._model, ask.app
+        resource, record = ask.resource, ask.ask
+        is_placeholder = ask.is_placeholder
+        proposal_id = self._desk.next_id(self)
+        self._in_flight[proposal_id] = InFlight(ask, node, resource, app.limits, is_placeholder)
+        ask.inflight += 1
+        if record.reserved:
+            model.flights.serve(ask, node)
+            model.amounts.measure_claims(app.leaf)
+        model.places.start(app)
+        for limit in app.limits:
+            limit.take(app, resource)
+        model.nodes.take(node, resource)
+        model.amounts.use(app, resource, is_placeholder=is_placeholder)
+        model.asks.wait(ask, -1)
+        model.asks.shut(ask, 1)
+        if is_placeholder:
+            app.placing += 1
+            model.gangs.follow(app)
+            self._admitter.note_placing(app, resource)
+        model.tree.rekey(app.leaf)
+        spec = record.spec
+        return Allocate(
+            proposal_id=proposal_id,
+            application_id=spec.application_id,
+            key=spec.key,
+            sequence=record.sequence,
+            node_id=node.id,
+        )
+
+    # -- what becomes of it
+
+    def settle(self, proposal_id: int, fact: Fact) -> bool:
+        """The ask may be another by now, and its node replaced by another of the same id."""
+        assert isinstance(fact, AllocationCommitted)
+        held = self._in_flight.pop(proposal_id)
+        is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
+        if is_same and self._model.nodes.knows(held.node):
+            self._settle(held)
+            self._model.asks.settle(held.ask)
+            return True
+        self._let_go(held)
+        return False
+
+    def reject(self, proposal_id: int) -> None:
+        """What it held is free again, and the ask waits again."""
+        held, model = self._in_flight.pop(proposal_id), self._model
+        ask = held.ask
+        self._let_go(held)
+        if held.goes_first:
+            model.wakes.goes_first((ask.app, ask.ask.spec.key))
+        if not ask.gone:
+            model.asks.resync(ask)
+        model.wakes.amounts_changed(ask.app.leaf)
+
+    def _settle(self, held: InFlight) -> None:
+        """The decision is in flight no longer."""
+        model, ask = self._model, held.ask
+        app = ask.app
+        ask.inflight -= 1
+        if ask.is_placeholder:
+            app.placing -= 1
+        if model.flights.served(held):
+            model.amounts.measure_claims(app.leaf)
+        for limit in held.limits:
+            limit.settle(app, held.resource)
+            model.places.wake(limit)
+        model.places.started(app)
+
+    def _let_go(self, held: InFlight) -> None:
+        self._settle(held)
+        model, app = self._model, held.ask.app
+        model.amounts.give_back(app, held.resource, is_placeholder=held.is_placeholder)
+        model.amounts.free_node(held.node, held.resource)
+        if held.is_placeholder:
+            model.gangs.follow(app)
+
+
+def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
+    """Return what refuses the ask, if anything does; only quotas hold back a required node."""
+    wanted, leaf = ask.shape.wanted, ask.app.leaf
+    own = own_claim(state, ask.ask, "") if ask.ask.reserved else None
+    if own is not None:
+        return leaf.refusing_claimed(wanted, own) or refusing_limit(ask.app.limits, wanted)
+    gate: Gate | None = leaf.refusing(wanted)
+    if gate is not None and gate.is_quota:
+        return gate
+    return refusing_limit(ask.app.limits, wanted) or (None if ask.shape.required_node else gate)

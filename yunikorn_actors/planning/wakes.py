@@ -1,0 +1,234 @@
+"""What is to be looked at again: a method for each reason, a mark for each who has to look.
+
+Whoever changes the model says what has happened; only here it stands whom that may help. The part
+that looks takes its marks away. To mark too much costs a try; to mark too little lets asks wait
+for ever. docs/explanation/planning.md has the table.
+"""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
+
+Owed = tuple[AppView, str]
+"""An application, and the key of its ask."""
+
+
+class Measures(Struct, eq=False):
+    is_stale: bool = False
+    """The cluster or the configuration changed since the last plan."""
+    leaves: dict[QueueView, None] = {}
+    """Leaves whose amounts have changed: their rank is worked out once, before planning."""
+
+
+class Reserving(Struct, eq=False):
+    is_stale: bool = False
+    """A change that may let a reservation be made, used or given up."""
+    waits: bool = False
+    """A reservation may have to be given up when what is on its way is settled."""
+    nodes: dict[str, None] = {}
+    """Reserved nodes that may have room now for the ask that they are reserved for."""
+    shapes: dict[Shape, None] = {}
+    """Shapes of asks with a reservation that another node may have room for."""
+
+
+class Preempting(Struct, eq=False):
+    is_stale: bool = False
+    """A change that may let an ask preempt, or a quota be enforced."""
+    was_freed: bool = False
+    """A node is not kept any more, a decision about it has come out, or a victim has gone."""
+    was_measured: bool = False
+    """Other asks may be entitled, or find victims."""
+    leaves: dict[QueueView, None] = {}
+    """Entitled leaves with asks at the time when they were measured."""
+    new: dict[QueueView, int] = {}
+    """Entitled leaves with new asks, and when the oldest of these asks was made."""
+    nodes: dict[str, None] = {}
+    """Nodes kept for asks that can run nowhere else, that have changed."""
+    lanes: dict[Lane, None] = {}
+    """Lanes of entitled leaves that something else than room held back until now."""
+
+
+class Gangs(Struct, eq=False):
+    room_has_changed: bool = False
+    """A held gang may fit now."""
+    looking: dict[int, AppView] = {}
+    """Applications with members that may find a placeholder."""
+    stuck: dict[int, AppView] = {}
+    """Applications with members that found none; a change of any node wakes them."""
+    first: list[Owed] = []
+    """Asks whose placeholder is gone: they are tried first with the room that it freed."""
+
+
+class Explaining(Struct, eq=False):
+    heard: bool
+    """Whether anybody is told the states of containers."""
+    asks: dict[AskView, None] = {}
+    """Asks that are not tried by themselves: the next plan finds out why."""
+    apps: dict[AppView, None] = {}
+    """Applications that were held back or woken: the end of the plan shows which are held."""
+
+
+class Wakes:
+    def __init__(self, *, heard: bool) -> None:
+        self.measures = Measures()
+        self.places: dict[Gate, None] = {}
+        """Queues and limits that hold applications back and may have places now."""
+        self.reserving = Reserving()
+        self.preempting = Preempting()
+        self.gangs = Gangs()
+        self.passes: dict[AppView, None] = {}
+        """In leaves with a back-off: the pass over their asks may end in another way now."""
+        self.explaining = Explaining(heard)
+
+    # -- nodes
+
+    def cluster_changed(self) -> None:
+        """Its size, or the configuration: quotas and shares are measured anew."""
+        self.measures.is_stale = True
+
+    def measured(self, entitled: Iterable[QueueView]) -> None:
+        self.measures.is_stale = False
+        self.gangs.room_has_changed = True
+        preempting = self.preempting
+        preempting.was_measured = True
+        preempting.leaves.update(dict.fromkeys(entitled))
+
+    def node_changed(self) -> None:
+        """Its size, its schedule state or its reservations: another one may be the best."""
+        self.reserving.is_stale = True
+
+    def room_came(self, node: NodeView) -> None:
+        """The node may have more room than before."""
+        self.nodes_allowed()
+        if node.node.reservations:
+            self.reserving.nodes[node.id] = None
+
+    def nodes_allowed(self) -> None:
+        """A node may have more room, or be allowed again: members that found none look again."""
+        gangs = self.gangs
+        if gangs.stuck:
+            gangs.looking.update(gangs.stuck)
+            gangs.stuck.clear()
+
+    def work_changed(self, node: NodeView) -> None:
+        """Of the work on the node: asks that can run there alone look for victims again."""
+        self.preempting.is_stale = True
+        reservations = node.node.reservations
+        if reservations and any(held.required for held in reservations.values()):
+            self.preempting.nodes[node.id] = None
+
+    def required_node_is_full(self, node: NodeView) -> None:
+        """An ask that can run there alone has just found out: it may preempt."""
+        self.preempting.nodes[node.id] = None
+        self.preempting.is_stale = True
+
+    # -- queues and limits
+
+    def headroom_changed(self) -> None:
+        """An ask with a reservation may have it now, or not any more: then that ends in time."""
+        self.reserving.is_stale = True
+
+    def headroom_rose(self, *, some_wait_for_node: bool) -> None:
+        """A gang may fit; and an ask that waits for a node may reserve one."""
+        self.gangs.room_has_changed = True
+        if some_wait_for_node:
+            self.reserving.is_stale = True
+
+    def amounts_changed(self, leaf: QueueView) -> None:
+        self.measures.leaves[leaf] = None
+
+    def starts_changed(self, *, some_are_reserved: bool) -> None:
+        """Another application may start, or one with a reservation may not any more."""
+        self.gangs.room_has_changed = True
+        if some_are_reserved:
+            self.reserving.is_stale = True
+
+    # -- asks and gangs
+
+    def ask_may_preempt(self, ask: AskView) -> None:
+        """It may once it has waited long enough."""
+        leaf, created_ns = ask.app.leaf, ask.ask.created_ns
+        new = self.preempting.new
+        if created_ns < new.get(leaf, created_ns + 1):
+            new[leaf] = created_ns
+            self.preempting.is_stale = True
+
+    def ask_may_reserve(self) -> None:
+        """Or go before an application that has a reservation."""
+        self.reserving.is_stale = True
+
+    def pass_changed(self, app: AppView) -> None:
+        """It may end at another ask, or not before the last."""
+        self.passes[app] = None
+
+    def gang_may_fit(self) -> None:
+        self.gangs.room_has_changed = True
+
+    def member_came(self, app: AppView) -> None:
+        """Or a placeholder that one may take over."""
+        gangs = self.gangs
+        gangs.stuck.pop(app.app.serial, None)
+        gangs.looking[app.app.serial] = app
+
+    def goes_first(self, owed: Owed) -> None:
+        """The room that its placeholder left is for this ask."""
+        self.gangs.first.append(owed)
+
+    def lane_resumed(self, lane: Lane) -> None:
+        """Something else than room held back its asks until now: they may preempt."""
+        self.preempting.lanes[lane] = None
+
+    def shape_roused(self, shape: Shape) -> None:
+        """Another node may have room for its asks with a reservation."""
+        self.reserving.shapes[shape] = None
+
+    # -- decisions
+
+    def allocated(self) -> None:
+        """Fewer asks of a queue wait, and more may be taken from it."""
+        self.preempting.is_stale = True
+
+    def settled(self) -> None:
+        """A decision about a node, or about victims, is no longer on its way."""
+        self.preempting.was_freed = True
+
+    def quota_armed(self) -> None:
+        """A maximum was lowered: the quota is to be enforced when its delay is over."""
+        self.preempting.is_stale = True
+
+    def fact_came(self) -> None:
+        """Whatever it was: it may have settled what a reservation has to wait for."""
+        if self.reserving.waits:
+            self.reserving.is_stale = True
+
+    def everything_is_new(self) -> None:
+        self.measures.is_stale = self.reserving.is_stale = self.preempting.is_stale = True
+
+    def time_came(self) -> None:
+        """Something is of age; who it is finds out for itself."""
+        self.reserving.is_stale = True
+
+    # -- what is told
+
+    def look_into(self, ask: AskView) -> None:
+        self.explaining.asks[ask] = None
+
+    def look_into_lane(self, lane: Lane) -> None:
+        """Where somebody hears of every ask, of all in the lane: they are refused together."""
+        explaining = self.explaining
+        for ask in lane.asks() if explaining.heard else (lane.first,):
+            explaining.asks[ask] = None
+
+    def look_into_app(self, app: AppView) -> None:
+        explaining = self.explaining
+        if explaining.heard:
+            for pile in app.piles.values():
+                explaining.asks.update((ask, None) for _, ask in pile)
+
+    def crowd_changed(self, app: AppView) -> None:
+        """It was held back or woken."""
+        self.explaining.apps[app] = None
