@@ -268,8 +268,9 @@ class Context:
         if partition is None:
             return []
         work = self._estate.work(partition.rm_id, now_ns)
-        report_waiting(work.turn(partition), message.observations)
-        report_crowds(work.turn(partition), message.crowds)
+        turn = work.turn(partition)
+        report_waiting(turn, message.observations)
+        report_crowds(turn, message.crowds)
         return self._estate.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:

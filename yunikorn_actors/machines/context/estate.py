@@ -65,24 +65,24 @@ class Estate:
     def work(self, rm_id: str, now_ns: int) -> Work:
         return Work(rm_id, now_ns, self.settings)
 
-    def finish(self, work: Work, planned: Turn | None = None) -> list[Effect]:
+    def finish(self, work: Work, planned: Partition | None = None) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
-        for turn in work.touched:
+        touched = work.touched()
+        for partition in touched:
+            turn = work.turn(partition)
             follow(turn)
-            if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
-                watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
-        turns = list(work.touched)
-        if planned is not None and planned not in turns:
-            turns.append(planned)
-        for turn in turns:
-            planner = turn.partition.planner
-            if planner is not None:
-                report_waiting(turn, s.observations_of(planner.findings.take()))
-                report_crowds(turn, s.crowds_of(planner.findings.take_crowds()))
+            if bool(turn.state.unconfirmed) is not partition.awaits_confirmation:
+                watch_confirmations(turn, self.confirm_warning_ns(partition))
+        if planned is not None and planned not in touched:
+            touched.append(planned)
+        for partition in touched:
+            if partition.planner is not None:
+                findings, turn = partition.planner.findings, work.turn(partition)
+                report_waiting(turn, s.observations_of(findings.take()))
+                report_crowds(turn, s.crowds_of(findings.take_crowds()))
         effects = work.effects()
-        for turn in turns:
-            partition = turn.partition
+        for partition in touched:
             if partition.loop is not None and self.partitions.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
@@ -129,7 +129,7 @@ class Estate:
             refusal = commit(turn, proposal)
             if refusal is not None:
                 partition.planner.reject(proposal.proposal_id)
-        return self.finish(work, turn)
+        return self.finish(work, partition)
 
     def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""

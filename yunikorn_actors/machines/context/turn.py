@@ -1,4 +1,4 @@
-"""The work of one handler of Context, and its turn in each partition that it comes to.
+"""The work of one handler of Context, and the turns of which it is made.
 
 Whatever a handler decides is written down here first: facts, which take effect at once, and what
 the resource manager is to hear. When the handler ends, `Work.effects` turns it into messages. So a
@@ -16,7 +16,11 @@ from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefuse
 
 
 class Work:
-    """What one handler decides, for one resource manager, at one moment."""
+    """What one handler decides, for one resource manager, at one moment.
+
+    It knows none of its turns: it would stand on a cycle with them, and all that a handler wrote
+    would wait for the garbage collector.
+    """
 
     def __init__(self, rm_id: str, now_ns: int, settings: Settings) -> None:
         self.rm_id = rm_id
@@ -25,18 +29,20 @@ class Work:
         self.answers = Answers()
         self.stray: list[NodeActionRefused] = []
         """Actions on nodes of a partition that is not there."""
-        self.touched: list[Turn] = []
-        """The turns that recorded a fact, in the order of their first one."""
         self.wanted: list[Effect] = []
         """Timers, and lines for the log."""
-        self._turns: dict[str, Turn] = {}
+        self._facts: dict[str, tuple[Partition, list[Fact]]] = {}
 
     def turn(self, partition: Partition) -> "Turn":
-        """Return the one turn that this handler has in a partition."""
-        turn = self._turns.get(partition.name)
-        if turn is None:
-            turn = self._turns[partition.name] = Turn(self, partition)
-        return turn
+        return Turn(self, partition)
+
+    def facts_of(self, partition: Partition) -> list[Fact]:
+        """Return where the facts of a partition are written down: there is one at least."""
+        return self._facts.setdefault(partition.name, (partition, []))[1]
+
+    def touched(self) -> list[Partition]:
+        """Return the partitions with facts, in the order of their first one."""
+        return [partition for partition, _ in self._facts.values()]
 
     def announce(self, answer: Answer) -> None:
         """Let the resource manager hear this when the handler ends."""
@@ -52,10 +58,16 @@ class Work:
 
     def _publications(self) -> list[Effect]:
         effects: list[Effect] = []
-        for turn in self.touched:
-            message = turn.publication()
-            if turn.partition.scheduler is not None:
-                effects.append(Send(to=turn.partition.scheduler, message=message))
+        for partition, facts in self._facts.values():
+            message = FactsAppended(
+                partition=partition.name,
+                epoch=partition.epoch,
+                rm_id=partition.rm_id,
+                first_revision=partition.state.revision - len(facts) + 1,
+                facts=tuple(facts),
+            )
+            if partition.scheduler is not None:
+                effects.append(Send(to=partition.scheduler, message=message))
             effects.append(Send(to=EVENT_PUBLISHER, message=message))
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
@@ -64,10 +76,7 @@ class Work:
 
 
 class Turn:
-    """One item that Context handles, for one partition, at one moment.
-
-    Items of one message that concern the same partition share a turn.
-    """
+    """One item that Context handles, for one partition, at one moment."""
 
     __slots__ = ("_facts", "_work", "now_ns", "partition", "settings", "state")
 
@@ -77,7 +86,8 @@ class Turn:
         self.now_ns = work.now_ns
         self.settings = work.settings
         self._work = work
-        self._facts: list[Fact] = []
+        self._facts: list[Fact] | None = None
+        """Where those of its partition are written down, from its first one on."""
 
     def record(self, fact: Fact) -> None:
         """State a fact: it is true from here on."""
@@ -85,8 +95,8 @@ class Turn:
         planner = self.partition.planner
         if planner is not None:
             planner.observe(fact)
-        if not self._facts:
-            self._work.touched.append(self)
+        if self._facts is None:
+            self._facts = self._work.facts_of(self.partition)
         self._facts.append(fact)
 
     def announce(self, answer: Answer) -> None:
@@ -96,13 +106,3 @@ class Turn:
     def want(self, effect: Effect) -> None:
         """Set or cancel a timer, or write a line for the log, when the handler ends."""
         self._work.wanted.append(effect)
-
-    def publication(self) -> FactsAppended:
-        """Tell the facts to those who follow the partition."""
-        return FactsAppended(
-            partition=self.partition.name,
-            epoch=self.partition.epoch,
-            rm_id=self.partition.rm_id,
-            first_revision=self.state.revision - len(self._facts) + 1,
-            facts=tuple(self._facts),
-        )
