@@ -234,3 +234,69 @@ def test_only_who_may_start_bars_others(written: Written, proposal: Allocate) ->
     assert check(written.state, proposal) is None
     written.admit("gang")
     assert Refusal.STATEAWARE_BUSY is check(written.state, proposal)
+
+
+def _check(written: Written, key: str, app: str = APP) -> Refusal | None:
+    sequence = written.application(app).asks[key].sequence
+    made = Allocate(proposal_id=1, application_id=app, key=key, sequence=sequence, node_id="n1")
+    return check(written.state, made)
+
+
+def test_an_ask_that_can_run_here_alone_goes_before_drains_and_reservations(
+    written: Written,
+) -> None:
+    _reserve_for_another(written)
+    written.schedule("n1", drained=True)
+    assert Refusal.NODE_DRAINING is _check(written, "a")
+    written.ask("here", vcore=3, required_node="n1")
+    assert _check(written, "here") is None
+
+
+@pytest.mark.parametrize(("created_ns", "vcore"), [(1, None), (10**9, 1)], ids=["idle", "younger"])
+def test_who_has_nothing_to_start_or_came_later_bars_nobody(
+    written: Written, created_ns: int, vcore: int | None
+) -> None:
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("other")
+    written.ask("o", "other", vcore=1, created_ns=created_ns)
+    if vcore is None:
+        written.withdraw("o", "other")
+        assert written.application("other").age < written.application().age
+    assert _check(written, "a") is None
+
+
+def test_a_type_of_which_too_much_is_used_bars_no_ask_that_wants_none_of_it(
+    written: Written,
+) -> None:
+    written.resize_node("n1", vcore=10, memory=10)
+    written.add("other")
+    written.recover("r", "n1", "other", memory=5)
+    written.reconfigure(LEAF, max={"memory": 2})
+    written.replace("a", vcore=3, memory=0)
+    assert _check(written, "a") is None
+    written.replace("a", vcore=3, memory=1)
+    assert Refusal.QUEUE_LIMIT is _check(written, "a")
+
+
+def test_who_holds_something_has_its_place_although_too_many_run(written: Written) -> None:
+    """The maximum was lowered: nobody else may start, and whoever holds something goes on."""
+    written.ask("ph", vcore=1, placeholder=True, task_group="g")
+    written.allocate("ph", "n1")
+    written.add("runs")
+    written.move("runs", ApplicationState.RUNNING)
+    written.reconfigure(LEAF, max_applications=1)
+    assert ApplicationState.ACCEPTED is written.application().state
+    assert _check(written, "a") is None
+    written.add("third")
+    written.ask("t", "third", vcore=1)
+    assert Refusal.APP_LIMIT is _check(written, "t", "third")
+
+
+def test_a_reservation_takes_a_place_from_others(written: Written) -> None:
+    written.add("other")
+    written.node("n2", vcore=10)
+    written.ask("o", "other", vcore=1)
+    written.reserve("o", "n2", "other")
+    written.reconfigure(LEAF, max_applications=1)
+    assert Refusal.APP_LIMIT is _check(written, "a")
+    assert _check(written, "o", "other") is None

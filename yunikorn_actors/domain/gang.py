@@ -91,8 +91,11 @@ def unplaced(app: Application) -> Resource:
 
 
 def commitment_of(app: Application) -> Resource:
-    """Return what keeps other gangs from being admitted: what is to come of an admitted one."""
-    if app.is_admitted and (app.state is ApplicationState.ACCEPTED or app.waiting_placeholders):
+    """Return what an admitted gang keeps from others: what is to come of it.
+
+    One that runs and has no placeholder that waits has been given all that it asked for.
+    """
+    if app.state is ApplicationState.ACCEPTED or app.waiting_placeholders:
         return unplaced(app)
     return {}
 
