@@ -324,7 +324,8 @@ class Judge(Model):
                 self.should("preempt", not (first and self.could_preempt(other)), text)
         node = self.nodes[fact.node_id]
         placeable = bool(self.fitting(ask)) and self.has_headroom(ask)
-        self.should("preempt", not placeable, f"{whom}, but could be placed")
+        text = f"{whom}, but could be placed"
+        self.should("preempt", not placeable, text, unsure=self._is_new(ask))
         self.should("preempt", self.makes_room(ask, node, victims), f"{whom} in vain")
         for victim in victims:
             rest = [p for p in victims if p is not victim]

@@ -7,6 +7,7 @@ its first choice, who may go for it.
 
 import math
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 from yunikorn_actors.domain.resource import (
@@ -34,16 +35,9 @@ class Model(Cluster):
     # -- the order: queues, applications, asks
 
     def before(self, one: Ask, two: Ask) -> bool:
-        """Whether the first comes strictly before the second; ties are open.
-
-        Whether what its gang holds back lends its priority to an application is open as well.
-        """
+        """Whether the first surely comes before the second, whichever asks lend their priority."""
         held = self.memo("held", lambda: any(map(self.is_held_back, self.waiting())))
-        return all(self._before_if(one, two, lends) for lends in (LENDING if held else ("all",)))
-
-    def _before_if(self, one: Ask, two: Ask, lends: str) -> bool:
-        self.lends = lends
-        return self._before(one, two)
+        return all(self._before(one, two, lends) for lends in (LENDING if held else ("all",)))
 
     def is_held_back(self, ask: Ask) -> bool:
         return self.blocked(ask) or (ask.spec.placeholder and self.is_held(ask.app))
@@ -55,7 +49,8 @@ class Model(Cluster):
         ]
         return self.memo(("urgent", self.lends), lambda: [a for a in self.waiting() if not bars(a)])
 
-    def _before(self, one: Ask, two: Ask) -> bool:
+    def _before(self, one: Ask, two: Ask, lends: str) -> bool:
+        self.lends = lends
         if one.app is two.app:
             return _rank_of_ask(one) < _rank_of_ask(two)
         for x, y in zip(one.app.leaf.up()[::-1], two.app.leaf.up()[::-1], strict=False):
@@ -111,11 +106,7 @@ class Model(Cluster):
         return (*ranks, arrival)
 
     def total_of(self, app: App, *, placeholders: bool) -> Resource:
-        result: Resource = {}
-        for placed in self.of(app):
-            if placed.spec.placeholder is placeholders:
-                result = add(result, placed.size)
-        return result
+        return total(p.size for p in self.of(app) if p.spec.placeholder is placeholders)
 
     # -- gates
 
@@ -128,7 +119,7 @@ class Model(Cluster):
             return app.state in LIVING
         if app.leaf.says.application_sort_policy == "stateaware" and not self._is_next(app):
             return False
-        limits = [(limit.max_applications, apps, self._counts) for limit, apps in self.limits(app)]
+        limits = [(it.max_applications, apps, _counts) for it, apps in self.limits(app)]
         queues = [(q.spec.max_applications, self.below(q), self._runs) for q in app.leaf.up()]
         return all(self._has_place_in(app, *bound) for bound in (*limits, *queues))
 
@@ -143,20 +134,18 @@ class Model(Cluster):
     def _is_next(self, app: App, *, surely: bool = False) -> bool:
         """Whether a stateaware leaf may let the application start.
 
-        Whether an older one bars it whose gang is held is open: a held gang bars nobody.
+        Whether an older one bars it whose gang is held is open: a held gang bars nobody. One whose
+        first real allocation takes a placeholder's room over is as good as Starting.
         """
         for other in self.below(app.leaf):
             older = other.state == "Accepted" and (other.age, other.serial) < (app.age, app.serial)
-            if other is not app and other.state == "Starting":
+            swaps = other.state == "Accepted" and any(s.app is other for s in self.swaps.values())
+            if other is not app and (other.state == "Starting" or swaps):
                 return False
             asks = [ask for ask in self.waiting() if ask.app is other]
             if older and asks and (surely or not all(map(self.is_held_back, asks))):
                 return False
         return True
-
-    def _counts(self, app: App) -> bool:
-        """Whether it takes a place in the limits of its user and group."""
-        return app.counts
 
     def _runs(self, app: App) -> bool:
         """Whether it takes a place in its queues."""
@@ -179,7 +168,7 @@ class Model(Cluster):
         """Whether the rules of gangs keep a real ask from being placed plainly."""
         if ask.spec.placeholder:
             return False
-        if any(a.spec.placeholder for a in self.waiting() if a.app is ask.app):
+        if self.awaits_placeholders(ask.app):
             return True
         group = ask.spec.task_group
         return any(p.spec.placeholder and p.spec.task_group == group for p in self.of(ask.app))
@@ -197,11 +186,12 @@ class Model(Cluster):
                 yield limit.max_resources, self._by(apps)
 
     def has_headroom(self, ask: Ask) -> bool:
-        cluster = not ask.spec.required_node
-        return all(
-            fits_in_max_undef(ask.size, sub_only_existing(most, used))
-            for most, used in self.bounds(ask, cluster=cluster)
-        )
+        bounds = self.bounds(ask, cluster=not ask.spec.required_node)
+        return all(self.leaves_room(most, used, ask.size) for most, used in bounds)
+
+    @staticmethod
+    def leaves_room(most: Resource | None, used: Resource, size: Resource) -> bool:
+        return fits_in_max_undef(size, sub_only_existing(most, used))
 
     def gate(self, ask: Ask) -> str:
         """Say what stands against placing an ask, whatever the nodes are."""
@@ -306,35 +296,35 @@ class Model(Cluster):
         for queue in app.leaf.up()[:-1]:
             used = add(self.used(queue), self.claimed(queue))
             used = add(used, self.promised(self.below(queue), app))
-            if not fits_in_max_undef(need, sub_only_existing(queue.spec.max, used)):
+            if not self.leaves_room(queue.spec.max, used, need):
                 return False
         for limit, apps in self.limits(app):
             used = add(self._by(apps), self.promised(apps, app) if claims else {})
-            if not fits_in_max_undef(need, sub_only_existing(limit.max_resources or None, used)):
+            if not self.leaves_room(limit.max_resources or None, used, need):
                 return False
         return True
 
     def promised(self, apps: list[App], but: App) -> Resource:
         """What admitted gangs have not placed yet."""
-        result: Resource = {}
-        for app in apps:
-            waits = any(a.spec.placeholder for a in self.waiting() if a.app is app)
-            if app is not but and app.admitted and (app.state == "Accepted" or waits):
-                result = add(result, self.unplaced(app))
-        return result
+        return total(
+            self.unplaced(app) for app in apps
+            if app is not but and app.admitted
+            and (app.state == "Accepted" or self.awaits_placeholders(app))
+        )  # fmt: skip
+
+    def awaits_placeholders(self, app: App) -> bool:
+        return any(ask.spec.placeholder for ask in self.waiting() if ask.app is app)
 
     def usable(self, ask: Ask) -> list[Placed]:
         """Return the placeholders of the ask's group that were not asked back."""
-        if ask.spec.placeholder or not ask.spec.task_group:
+        group = ask.spec.task_group
+        if ask.spec.placeholder or not group:
             return []
-        return [
-            p
-            for p in self.of(ask.app)
-            if p.spec.placeholder and not p.leaving and p.spec.task_group == ask.spec.task_group
-        ]
+        mine = (p for p in self.of(ask.app) if p.spec.placeholder and not p.leaving)
+        return [placed for placed in mine if placed.spec.task_group == group]
 
     def may_swap(self, ask: Ask) -> bool:
-        waits = any(a.spec.placeholder for a in self.waiting() if a.app is ask.app)
+        waits = self.awaits_placeholders(ask.app)
         return self.may_run(ask.app) and not waits and not ask.spec.placeholder
 
     # -- preemption
@@ -348,10 +338,8 @@ class Model(Cluster):
         for queue in ask.app.leaf.up():
             if queue is meet:
                 return True
-            most = sub_only_existing(
-                queue.spec.max, add(self.used(queue), self.claimed(queue, ask))
-            )
-            full = queue.spec.max is not None and not fits_in_max_undef(ask.size, most)
+            used = add(self.used(queue), self.claimed(queue, ask))
+            full = not self.leaves_room(queue.spec.max, used, ask.size)
             if queue.says.preemption_policy == "fence" or full:
                 return False
         return False
@@ -375,18 +363,17 @@ class Model(Cluster):
 
     def source(self, ask: Ask) -> Queue | None:
         """Return the queue whose guarantee entitles the ask: its leaf, or the next above it."""
-        found = (q for q in ask.app.leaf.up() if q.spec.guaranteed)
-        return next(found, None)
+        return next((q for q in ask.app.leaf.up() if q.spec.guaranteed), None)
 
     def is_entitled(self, ask: Ask, victims: tuple[Placed, ...] | list[Placed] = ()) -> bool:
         """Whether a guarantee has room for the ask, once these are gone."""
         queue = self.source(ask)
         if queue is None or not match_any(queue.spec.guaranteed, ask.size):
             return False
-        used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue, ask))
+        used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue))
         for victim in victims:
             used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
-        return fits_in_max_undef(ask.size, sub_only_existing(queue.spec.guaranteed, used))
+        return self.leaves_room(queue.spec.guaranteed, used, ask.size)
 
     def keeps_guarantee(self, ask: Ask, victims: list[Placed]) -> bool:
         """Whether every queue that gives is above its guarantee before and not below it after."""
@@ -395,10 +382,7 @@ class Model(Cluster):
             for queue in victim.app.leaf.up():
                 if queue is meet:
                     break
-                gone: Resource = {}
-                for other in victims:
-                    if queue in other.app.leaf.up():
-                        gone = add(gone, other.size)
+                gone = total(v.size for v in victims if queue in v.app.leaf.up())
                 before = sub(self.used(queue), self.leaving(queue))
                 due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if gone.get(k)}
                 wanted = [kind for kind in due if ask.size.get(kind)] or list(due)
@@ -416,18 +400,19 @@ class Model(Cluster):
         for placed in {p.uuid: p for p in (*victims, *leaving)}.values():
             free = add(free, placed.size if placed.node == node.id else {})
         for kept in self.kept:
-            spoken = kept.node == node.id and kept.ask is not ask
+            mine = kept.ask is ask and not kept.claims  # what is promised to it is for a repeat
+            spoken = kept.node == node.id and not mine
             free = sub(free, kept.size if spoken and kept.speaks else {})
         if not fits_in(ask.size, free):
             return False
         if ask.spec.required_node:
             return True
         for queue in ask.app.leaf.up():
-            used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue, ask))
+            used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue))
             for victim in victims:
                 used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
             most = self.capacity if queue.parent is None else queue.spec.max
-            if not fits_in_max_undef(ask.size, sub_only_existing(most, used)):
+            if not self.leaves_room(most, used, ask.size):
                 return False
         return True
 
@@ -453,13 +438,10 @@ class Model(Cluster):
         if not ask.spec.allow_preempt_other or claims >= ask.left or self.blocked(ask):
             return False
         held = ask.spec.placeholder and self.is_held(ask.app)
-        limits_fit = all(
-            fits_in_max_undef(
-                ask.size, sub_only_existing(limit.max_resources or None, self._due(apps, ask))
-            )
+        return self.may_run(ask.app) and not held and all(
+            self.leaves_room(limit.max_resources or None, self._due(apps, ask), ask.size)
             for limit, apps in self.limits(ask.app)
-        )
-        return self.may_run(ask.app) and not held and limits_fit
+        )  # fmt: skip
 
     def _due(self, apps: list[App], but: Ask) -> Resource:
         """What they use, and will when all that is promised to them has been placed."""
@@ -489,6 +471,9 @@ class Model(Cluster):
         return any(
             fits_in(ask.size, n.capacity) and self.victims_on(ask, n) is not None for n in nodes
         )
+
+
+_counts = attrgetter("counts")
 
 
 def _rank_of_ask(ask: Ask) -> tuple[int, ...]:
