@@ -12,6 +12,7 @@ from probes import wait_until
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope, Message
+from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.scenario.document import Scenario, read_scenario
 from yunikorn_actors.scenario.drivers import ThreadsDriver
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
@@ -51,17 +52,27 @@ def test_every_file_holds_on_threads(file: Path) -> None:
 
 
 ON_A_REAL_CLOCK = {
+    "ApplicationTimerDue allocation": ("preemption/055-timed-out-room-is-promised-once.yaml", 100),
+    "ApplicationTimerDue commitment": ("gang-edges/lapsed-gang-is-admitted-again.yaml", 1_000),
+    "ApplicationTimerDue execution": ("applications/017-failing-when-its-manager-leaves.yaml", 100),
+    "ApplicationTimerDue placeholder": ("gang-edges/resuming-count.yaml", 100),
+    "ApplicationTimerDue state": ("gang-disturbances/019-placeholder-resized.yaml", 100),
     "ConfirmationDue": ("health/004-silent-resource-manager.yaml", 1_000),
+    "HistoryExpiryDue": ("applications/019-forgotten-after-its-time.yaml", 1_000_000),
     "EventPushDue": ("limits/013-told-after-a-reload.yaml", 100),
     "PlanningDue": ("health/003-everything-drains-to-zero.yaml", 100),
     "QueueCleaningDue": ("queues/019-user-rule.yaml", 100),
-    "ApplicationTimerDue placeholder": ("gang-edges/resuming-count.yaml", 100),
-    "ApplicationTimerDue state": ("gang-disturbances/019-placeholder-resized.yaml", 100),
+    "RMPartitionsRemove": ("recovery/011-away-for-too-long.yaml", 1_000),
 }
-"""A kind of timer, a file in which it fires, and how much faster than the world the clock runs.
+"""A kind of timer, a file in which it fires, and how much faster than the world the clock runs."""
+BY_THE_SECOND = {"PredicateDue", "RmDumpDue"}
+"""What a callback may take is a second of the world at any scale: tests/drivers/test_predicates.py
+and test_diagnostics.py."""
 
-What a callback may take is a second of the world at any scale: tests/drivers/test_predicates.py.
-"""
+
+def test_every_kind_of_timer_is_here() -> None:
+    fire = {name for name in MESSAGE_TYPES if name.endswith("Due")} | {"RMPartitionsRemove"}
+    assert fire == BY_THE_SECOND | {kind.split()[0] for kind in ON_A_REAL_CLOCK}
 
 
 @pytest.mark.parametrize("kind", ON_A_REAL_CLOCK)
@@ -90,5 +101,5 @@ def test_each_kind_of_timer_fires_on_a_real_clock(kind: str) -> None:
 
 
 def _kind(message: Message) -> str:
-    kind = getattr(message, "kind", "")
+    kind, _, _ = getattr(message, "kind", "").partition(":")
     return f"{type(message).__name__} {kind}".rstrip()
