@@ -135,6 +135,7 @@ class Planner:
         """The resource manager refused: the ask waits again, and not for this node."""
         whom = proposal.beneficiary if isinstance(proposal, Preempt) else proposal
         ask = self.ask_of(whom.application_id, whom.key)
+        # An ask that was sent again since then has another sequence: the answer is not about it.
         if ask is not None and ask.ask.sequence == proposal.sequence:
             self.denials.add(ask, proposal.node_id, reason, now_ns, use)
         self.reject(proposal.proposal_id)

@@ -177,6 +177,8 @@ class NodeIndex:
             else:
                 found = self._scan(place, start, wanted)
                 if found is not None:
+                    # Where the fullest nodes come first a search passes over many in vain. In the
+                    # fair order the first nodes are the emptiest, so there is nothing to skip.
                     if self.order.full_first:
                         self._lay_floor(shape, found)
                     return found
@@ -242,6 +244,10 @@ class NodeIndex:
                     break
             else:
                 return view
+        # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
+        # each placement, because that would take a walk through the run each time.
+        # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
+        # each placement, because that would take a walk through the run each time.
         if not start:
             self._ceilings[number] = _ceiling(run)
         return None
@@ -308,6 +314,7 @@ class NodeIndex:
         for kind, quantity in view.free.items():
             if quantity > ceiling.get(kind, 0):
                 ceiling[kind] = quantity
+        # Invariant of a floor: no node before it has room for the shape.
         if self._floors:
             for shape, floor in self._floors.items():
                 if entry < floor and view.fits(shape.wanted):

@@ -118,6 +118,7 @@ class Tree:
             self._unfile(lane)
             if not others:
                 del self.lanes[shape]
+                # A shape that waits for a node stays: its next ask need not be tried in vain.
                 if not shape.waits_for_node:
                     self._forget(shape)
 
@@ -131,6 +132,7 @@ class Tree:
 
     def open_lane(self, lane: Lane) -> None:
         leaf = lane.leaf
+        # As long as one lane was open alone it had no place; now the two are compared.
         if len(leaf.open_lanes) == 1:
             leaf.moved.update(leaf.open_lanes)
         leaf.open_lanes[lane] = None
@@ -215,6 +217,7 @@ class Tree:
             if lane.is_open:
                 self.open_lane(lane)
             else:
+                # Its shape waits for a node as well: what refuses the asks now is another reason.
                 self._wakes.look_into_lane(lane)
 
     def wait_for_node(self, shape: Shape) -> None:
@@ -270,6 +273,7 @@ class Tree:
 
         Rare, so everything is measured again; what waits for a queue is asked again.
         """
+        # Pass by pass: the place of a queue follows from the measures and priorities of all others.
         for view in self.queues.values():
             view.measure(capacity)
         for view in self.queues.values():
@@ -314,6 +318,7 @@ class Tree:
                 self._forget(shape)
         if not app.piles:
             app.entry = None
+        # Last, because to move the application means to leave and to enter with what it still has.
         if priority == app.priority and not (pile and pile[0][0].priority == priority):
             self._rank(app, priority_of(app))
 

@@ -94,6 +94,7 @@ class Admitter:
 
     def admit(self, app: AppView) -> AdmitGang | None:
         """It is the gang's turn: admit it if it fits beside the earlier decisions of this plan."""
+        # Asked again: since it got its turn, older asks may have taken the room or the place.
         if not self._fits(app) or not self._room().may_start(app):
             return None
         self._room().commit(app, unplaced(app.app))
@@ -191,6 +192,8 @@ class Swapper:
                 large_enough = True
                 if _may_stay(ask, placeholder.node_id):
                     return [self._replace(ask, placeholder, None)]
+        # A member that is larger than every placeholder cannot swap: it is scheduled like any other
+        # ask, and the placeholders make room for that (R-002).
         if not large_enough:
             return [self._cancel(ask, item) for item in tuple(group.values())[:limit]]
         return self._swap_elsewhere(ask, group)
@@ -202,6 +205,7 @@ class Swapper:
         if node is None:
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
+        # The other node is never that of the placeholder: there it was refused (H-10).
         for placeholder in suited:
             if placeholder.node_id != node.id:
                 return [self._replace(ask, placeholder, node)]
@@ -268,6 +272,7 @@ class Swapper:
     def reject(self, proposal_id: int) -> None:
         held, model = self._take_out(proposal_id), self._model
         ask, placeholder = held.ask, held.placeholder
+        # In the meantime it may have gone, or been asked back for another reason (R-014, R-016).
         still_there = ask.app.app.allocations.get(placeholder.uuid) is placeholder
         if still_there and placeholder.may_be_released:
             model.gangs.offer(ask.app, placeholder)

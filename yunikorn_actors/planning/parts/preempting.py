@@ -151,6 +151,8 @@ class Preemptor:
         times = (*self._model.state.quotas.values(), *self._due.values())
         if all(due_ns > now_ns for due_ns in times):
             return
+        # Made only now: it counts what was just decided for required nodes. For the same reason
+        # quotas come before guarantees: room that their victims leave spares other victims.
         flights = self.in_flight.values()
         scene = Scene(self._model, flights, one_at_a_time=self.one_at_a_time)
         yield from self._for_quotas(scene, now_ns)

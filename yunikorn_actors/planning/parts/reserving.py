@@ -102,6 +102,7 @@ class Reserver:
                 del self._marks.nodes[node_id]
                 continue
             for ask, item in fitting:
+                # Asked again for each: the planner may have placed the one before it meanwhile.
                 if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
                     continue
                 if not ask.shape.is_refused(node_id, Use.PLACING):

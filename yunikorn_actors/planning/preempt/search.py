@@ -107,6 +107,10 @@ class Search:
 
     def _best(self) -> tuple[str, list[Victim]] | None:
         """Pop the node that costs least; a solution that has become worse goes back."""
+        # Nodes that changed since the last ask are offered again. The others keep their old score,
+        # which is checked when they come up.
+        # Nodes that changed since the last ask are offered again. The others keep their old score,
+        # which is checked when they come up.
         changed = self._scene.changed
         again = dict.fromkeys(changed[self._seen :])
         if self._heap is None:
@@ -148,6 +152,7 @@ class Search:
         picked: list[Victim] = []
         found = not short or self._pick(self._candidates_on(node_id), short, picked)
         found = found and not any(self._asking.lacks_guarantee())
+        # So far they were only tried; `_find` takes those of the best node for good.
         for victim in picked:
             self._asking.give_back(victim)
         is_kept = not (opens or self._scene.is_cleared(node))
