@@ -75,15 +75,22 @@ class Planner:
             self.denials.plan,
             self.backoff.plan,
             self.measurer.plan,
+            # A placeholder left this room for these asks: nobody may take it before them (R-059).
             self.placer.place_first,
+            # A reserved node is closed to others: the sooner it is used, the sooner it opens.
             self.placer.place_reserved,
+            # A member has room in the quotas already; new work must not take the node it moves to.
             self.swapper.plan,
             self.admitter.plan,
             self.placer.plan,
+            # An application rests only after victims were sought for its asks: those that rest
+            # since this plan come back for the preemptor, and rests are decided behind it.
             self.backoff.end_passes,
             self.preemptor.plan,
             self.backoff.begin_rests,
+            # Preemption makes room now, a reservation only waits for it.
             self.reserver.plan,
+            # Only now is it known why an ask waits: earlier it might be wrong at the end.
             self.explainer.plan,
         )
 
@@ -107,6 +114,7 @@ class Planner:
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
+        # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
         if not self.state.held and limit > 0:
             for stage in self._stages:
                 proposals.extend(stage(now_ns, limit - len(proposals)))

@@ -140,6 +140,7 @@ class Places:
             app = entries[0][1]
             self.come_back(app)
             self._wakes.look_into_app(app)
+            # All its lanes may be closed: then it is not tried, and would keep a place for nothing.
             lanes = app.leaf.lanes
             if app.entry is not None and any(lanes[s, app.owner].is_open for s in app.piles):
                 places -= 1

@@ -60,6 +60,7 @@ class Admitter:
         A gang with a lapsed commitment comes last; it gets a turn in the order only if no other
         gang fits.
         """
+        # Facts have come since the last plan, so commitments are added up anew.
         self._commitments = None
         if self._marks.room_has_changed:
             self._marks.room_has_changed = False
@@ -152,6 +153,7 @@ class Swapper:
         for serial, app in tuple(looking.items()):
             if len(proposals) >= room:
                 break
+            # Members wait until no placeholder of the gang is pending; the last one wakes them.
             if app.app.waiting_placeholders or not app.is_schedulable:
                 del looking[serial]
                 continue
@@ -246,6 +248,7 @@ class Swapper:
     ) -> int:
         proposal_id = self._desk.next_id(self)
         self._in_flight[proposal_id] = SwapInFlight(ask, placeholder, node, ask.resource, is_swap)
+        # At once, so that no second member takes the same placeholder (G10).
         self._model.gangs.withdraw(ask.app, placeholder.uuid)
         if is_swap:
             ask.inflight += 1

@@ -105,9 +105,11 @@ class Placer:
         if root is None or not root.children:
             return model.places.top_up()
         leaf = root
+        # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
         if not self._try(leaf, leaf.first(), proposals):
+            # The application may have been woken for a place: it leaves the place to the next.
             model.places.top_up()
         return True
 
@@ -161,6 +163,7 @@ class Placer:
         if gate.is_quota:
             self._findings.note_lane(lane)
         else:
+            # Only the size of the cluster refuses it: what to report shows at the end of the plan.
             self._model.wakes.look_into_lane(lane)
         self._change_passes(lane)
 
@@ -189,6 +192,8 @@ class Placer:
         model, app = self._model, ask.app
         resource, record = ask.resource, ask.ask
         is_placeholder = ask.is_placeholder
+        # All that the decision takes leaves the view now: until Context has answered no other
+        # decision, of this plan or a later one, may count on it.
         proposal_id = self._desk.next_id(self)
         self._in_flight[proposal_id] = InFlight(ask, node, resource, app.limits, is_placeholder)
         ask.inflight += 1
@@ -235,6 +240,7 @@ class Placer:
         held, model = self._in_flight.pop(proposal_id), self._model
         ask = held.ask
         self._let_go(held)
+        # The attempt was refused, so nothing is settled: the ask still goes first to its room.
         if held.goes_first:
             model.wakes.goes_first((ask.app, ask.ask.spec.key))
         if not ask.gone:
@@ -268,6 +274,7 @@ def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
     """Return what refuses the ask, if anything does; only quotas hold back a required node."""
     wanted, leaf = ask.shape.wanted, ask.app.leaf
     own = own_claim(state, ask.ask, "") if ask.ask.reserved else None
+    # Its queues count the room promised to it as used already, so it must not count twice.
     if own is not None:
         return leaf.refusing_claimed(wanted, own) or refusing_limit(ask.app.limits, wanted)
     gate: Gate | None = leaf.refusing(wanted)

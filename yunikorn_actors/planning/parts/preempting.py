@@ -92,6 +92,7 @@ class Preemptor:
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
         held = self._take_out(proposal_id)
+        # Without the pause of 15 s: the attempt was not in vain, only its view was old (H-23).
         if held.ask is not None and not held.ask.gone:
             self._idle[held.ask.app.leaf] = 0
 

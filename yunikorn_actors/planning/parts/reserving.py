@@ -68,6 +68,7 @@ class Reserver:
         if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):
             return []
         self._marks.is_stale = False
+        # In this order: the first sets `due_ns` anew, the second only makes it earlier.
         return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
 
     # -- what becomes of the proposals
@@ -80,6 +81,7 @@ class Reserver:
             model.places.settle(held.place)
         model.asks.keep_required(ask)
         model.wakes.settled()
+        # The node may have left, and another one come under its name.
         if model.nodes.knows(node):
             node.keeping -= 1
             model.amounts.refresh_node(node)
@@ -172,6 +174,7 @@ class Reserver:
         """Reserve nodes for asks that have waited long enough, in order, within the bound."""
         model, amounts = self._model, self._model.amounts
         self.due_ns = NEVER_NS
+        # The bound keeps asks that cannot run from closing every node to those that can (R-073).
         free = min(limit, reservations_max(model.state) - self._kept())
         lanes = self._lanes(now_ns) if free > 0 else {}
         proposals: list[Reserve] = []
