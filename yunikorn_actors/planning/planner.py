@@ -71,7 +71,12 @@ class Planner:
             self.explainer,
             self.denials,
         )
-        self._stages: tuple[Stage, ...] = (
+        self._stages = self._in_order()
+
+    # -- deciding
+
+    def _in_order(self) -> tuple[Stage, ...]:
+        return (
             self.denials.plan,
             self.backoff.plan,
             self.measurer.plan,
@@ -93,8 +98,6 @@ class Planner:
             # Only now is it known why an ask waits: earlier it might be wrong at the end.
             self.explainer.plan,
         )
-
-    # -- deciding
 
     @property
     def has_work(self) -> bool:
