@@ -53,27 +53,35 @@ class Answers:
         self._by_kind[type(answer)].append(answer)
 
     def of(self, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
-        return tuple(self._by_kind.get(kind, ()))
+        found = self._by_kind.get(kind)
+        return tuple(found) if found else ()
 
     def messages(self, rm_id: str) -> list[Message]:
         to_rm: list[Message] = []
-        if nodes := self.of(NodeVerdict):
-            accepted, rejected = _divided(nodes)
+        heard = self._by_kind
+        if not heard:
+            return to_rm
+        if NodeVerdict in heard:
+            accepted, rejected = _divided(self.of(NodeVerdict))
             to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if applications := self.of(ApplicationVerdict):
-            accepted, rejected = _divided(applications)
+        if ApplicationVerdict in heard:
+            accepted, rejected = _divided(self.of(ApplicationVerdict))
             to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if asks := self.of(rm.RejectedAsk):
+        if rm.RejectedAsk in heard:
+            asks = self.of(rm.RejectedAsk)
             to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
-        withdrawn, released = self.of(rm.AnnouncedWithdrawal), self.of(rm.AnnouncedRelease)
-        if withdrawn or released:
+        if rm.AnnouncedWithdrawal in heard or rm.AnnouncedRelease in heard:
+            withdrawn, released = self.of(rm.AnnouncedWithdrawal), self.of(rm.AnnouncedRelease)
             release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
             to_rm.append(release)
-        if new := self.of(rm.AnnouncedAllocation):
+        if rm.AnnouncedAllocation in heard:
+            new = self.of(rm.AnnouncedAllocation)
             to_rm.append(rm.RMNewAllocations(rm_id=rm_id, allocations=new))
-        if states := self.of(rm.ContainerState):
+        if rm.ContainerState in heard:
+            states = self.of(rm.ContainerState)
             to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
-        if updated := self.of(rm.ApplicationUpdate):
+        if rm.ApplicationUpdate in heard:
+            updated = self.of(rm.ApplicationUpdate)
             to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
         return to_rm
 

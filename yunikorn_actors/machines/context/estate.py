@@ -68,21 +68,21 @@ class Estate:
     def finish(self, work: Work, planned: Partition | None = None) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
-        touched = work.touched()
-        for partition in touched:
-            turn = work.turn(partition)
+        turns = work.turns()
+        for turn in turns:
             follow(turn)
-            if bool(turn.state.unconfirmed) is not partition.awaits_confirmation:
-                watch_confirmations(turn, self.confirm_warning_ns(partition))
-        if planned is not None and planned not in touched:
-            touched.append(planned)
-        for partition in touched:
-            if partition.planner is not None:
-                findings, turn = partition.planner.findings, work.turn(partition)
-                report_waiting(turn, s.observations_of(findings.take()))
-                report_crowds(turn, s.crowds_of(findings.take_crowds()))
+            if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
+                watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
+        if planned is not None and all(turn.partition is not planned for turn in turns):
+            turns.append(work.turn(planned))
+        for turn in turns:
+            planner = turn.partition.planner
+            if planner is not None:
+                report_waiting(turn, s.observations_of(planner.findings.take()))
+                report_crowds(turn, s.crowds_of(planner.findings.take_crowds()))
         effects = work.effects()
-        for partition in touched:
+        for turn in turns:
+            partition = turn.partition
             if partition.loop is not None and self.partitions.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects

@@ -40,9 +40,9 @@ class Work:
         """Return where the facts of a partition are written down: there is one at least."""
         return self._facts.setdefault(partition.name, (partition, []))[1]
 
-    def touched(self) -> list[Partition]:
-        """Return the partitions with facts, in the order of their first one."""
-        return [partition for partition, _ in self._facts.values()]
+    def turns(self) -> list["Turn"]:
+        """Return one more turn in each partition with facts, in the order of their first one."""
+        return [Turn(self, partition) for partition, _ in self._facts.values()]
 
     def announce(self, answer: Answer) -> None:
         """Let the resource manager hear this when the handler ends."""
