@@ -1,8 +1,8 @@
-"""What is to be looked at again: a method for each reason, a mark for each who has to look.
+"""What must be looked at again: a method for each reason, marks for each part that has to look.
 
-Whoever changes the model says what has happened; only here it stands whom that may help. The part
-that looks takes its marks away. To mark too much costs a try; to mark too little lets asks wait
-for ever. docs/explanation/planning.md has the table.
+A change of the model calls the method that says what has happened; only this module says which
+parts that may help. The part that looks takes its marks away. To mark too much costs a try; to mark
+too little lets asks wait for ever. docs/explanation/planning.md has the table.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class Preempting(Struct, eq=False):
     is_stale: bool = False
     """A change that may let an ask preempt, or a quota be enforced."""
     was_freed: bool = False
-    """A node is not kept any more, a decision about it has come out, or a victim has gone."""
+    """A reservation has ended, a decision about a node was answered, or a victim has gone."""
     was_measured: bool = False
     """Other asks may be entitled, or find victims."""
     leaves: dict[QueueView, None] = {}
@@ -49,12 +49,12 @@ class Preempting(Struct, eq=False):
     nodes: dict[str, None] = {}
     """Nodes kept for asks that can run nowhere else, that have changed."""
     lanes: dict[Lane, None] = {}
-    """Lanes of entitled leaves that something else than room held back until now."""
+    """Lanes of entitled leaves that waited for something else than room until now."""
 
 
 class Gangs(Struct, eq=False):
     room_has_changed: bool = False
-    """A held gang may fit now."""
+    """A gang that awaits admission may fit now."""
     looking: dict[int, AppView] = {}
     """Applications with members that may find a placeholder."""
     stuck: dict[int, AppView] = {}
@@ -65,11 +65,11 @@ class Gangs(Struct, eq=False):
 
 class Explaining(Struct, eq=False):
     heard: bool
-    """Whether anybody is told the states of containers."""
+    """Whether a resource manager hears the states of containers."""
     asks: dict[AskView, None] = {}
     """Asks that are not tried by themselves: the next plan finds out why."""
     apps: dict[AppView, None] = {}
-    """Applications that were held back or woken: the end of the plan shows which are held."""
+    """Applications that a run limit blocked or that were woken; some are both in one plan."""
 
 
 class Wakes:
@@ -179,7 +179,7 @@ class Wakes:
         self.gangs.first.append(owed)
 
     def lane_resumed(self, lane: Lane) -> None:
-        """Something else than room held back its asks until now: they may preempt."""
+        """Its asks waited for something else than room until now: they may preempt."""
         self.preempting.lanes[lane] = None
 
     def shape_roused(self, shape: Shape) -> None:
@@ -209,7 +209,7 @@ class Wakes:
         self.measures.is_stale = self.reserving.is_stale = self.preempting.is_stale = True
 
     def time_came(self) -> None:
-        """Something is of age; who it is finds out for itself."""
+        """A delay has ended; each part finds out by itself whether it is its own."""
         self.reserving.is_stale = True
 
     # -- what is told
@@ -218,7 +218,7 @@ class Wakes:
         self.explaining.asks[ask] = None
 
     def look_into_lane(self, lane: Lane) -> None:
-        """Where somebody hears of every ask, of all in the lane: they are refused together."""
+        """If container states are heard, look into all asks of the lane: all are refused."""
         explaining = self.explaining
         for ask in lane.asks() if explaining.heard else (lane.first,):
             explaining.asks[ask] = None
@@ -230,5 +230,5 @@ class Wakes:
                 explaining.asks.update((ask, None) for _, ask in pile)
 
     def crowd_changed(self, app: AppView) -> None:
-        """It was held back or woken."""
+        """A run limit blocked the application, or it was woken."""
         self.explaining.apps[app] = None

@@ -146,7 +146,6 @@ class AsyncSchedulerCore:
 
     def _register(self, request: si.RegisterResourceManagerRequest, inbox: Inbox) -> None:
         # Where this raises, the former registration goes on, and so do its iterators.
-        # Where this raises, the former registration goes on, and so do its iterators.
         self._core.register_resource_manager(request, inbox)
         former = self._inboxes.get(request.rm_id)
         self._inboxes[request.rm_id] = inbox
@@ -181,7 +180,6 @@ class _Core(SchedulerCore):
         super().stop(timeout)
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
-        # Afterwards: the iterators raise the failure that is kept by then.
         # Afterwards: the iterators raise the failure that is kept by then.
         super()._end_with(failure, error)
         self._tell()

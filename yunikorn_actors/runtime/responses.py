@@ -110,7 +110,7 @@ class Inbox(si.ResourceManagerCallback):
         """What has not been taken yet, each with its place in the order of all."""
         self._arrived = 0
         self._news = asyncio.Event()
-        """Replaced when it is set: whoever waits for it looks again."""
+        """Set, and then replaced, for each change: all iterators that wait for it look again."""
         self._has_ended = False
         self._failure: CoreFailed | None = None
 
@@ -134,7 +134,6 @@ class Inbox(si.ResourceManagerCallback):
             return
         if not self._room.acquire(blocking=False):
             self._wait_for_room()
-        # Asked again: whoever waited for room may have been let go by the end.
         # Asked again: whoever waited for room may have been let go by the end.
         if not self._is_deaf:
             self._on_loop(self._arrive, kind, value)

@@ -129,10 +129,10 @@ class Shell(pykka.ThreadingActor):
         return Mailbox()
 
     def launch(self) -> None:
-        """Do what pykka's `start` does, for an actor that whoever made it keeps hold of.
+        """Do what pykka's `start` does, for an actor that its maker holds.
 
-        Pykka hands out a weak reference to it, and somebody who stops all actors of the process may
-        have stopped this one before it is looked at.
+        Pykka returns a weak reference, and a `stop_all` of the embedder may have stopped the actor
+        before that reference is used.
         """
         pykka.ActorRegistry.register(self.actor_ref)
         try:

@@ -38,7 +38,6 @@ class Feed(si.ResourceManagerCallback):
     def end(self, failure: CoreFailed | None = None) -> None:
         if not self.has_ended:
             # The failure first: a reader that sees the end looks for it.
-            # The failure first: a reader that sees the end looks for it.
             self.failure, self.has_ended = failure, True
             self.news()
 

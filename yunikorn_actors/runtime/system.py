@@ -127,7 +127,6 @@ class SchedulerCore(Gateway):
                 self._stop(STOP_TIMEOUT_S)
                 raise
         # Without the lock: this waits for an answer, and a machine that fails needs it to say so.
-        # Without the lock: this waits for an answer, and a machine that fails needs it to say so.
         if self._config is not None:
             self._bring(self._config)
         logger.info("core started, topology {}", self._topology.name)
@@ -278,7 +277,6 @@ class SchedulerCore(Gateway):
 
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         # Under the lock: a thread that was started after a stop had looked would never be joined.
-        # Under the lock: a thread that was started after a stop had looked would never be joined.
         with self._lock:
             self._check_running()
             self._shells.start(self, address, CallbackHolder(address, callback))
@@ -408,8 +406,6 @@ class SchedulerCore(Gateway):
             self._replies.answer(answer.to, answer.message)
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
-        # The failure is there before a caller is let go: callers look for the reason. No machine
-        # handles anything by then, so none acts on a truth that may be broken.
         # The failure is there before a caller is let go: callers look for the reason. No machine
         # handles anything by then, so none acts on a truth that may be broken.
         with self._lock:

@@ -1,7 +1,7 @@
 """Written resources, still text by type, read into quantities when their turn has come.
 
-Faulty quantities are found in the order of the checks, not while the document is read; so whoever
-needs a resource earlier than its own check asks `amount_faults` first.
+Faulty quantities are found in the order of the checks, not while the document is read. So a check
+that needs a resource before its own check calls `amount_faults` first.
 """
 
 from collections.abc import Iterable

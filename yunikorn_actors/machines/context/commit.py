@@ -2,8 +2,8 @@
 
 The scheduler decided on a view that may be old, so `check` trusts nothing in a proposal: the ask
 may have been cancelled (R-036), the application may have ended, the node may have left, been
-drained or filled (R-061, H-11, H-33). It is a pure function of the state; whoever loses the race
-hears why.
+drained or filled (R-061, H-11, H-33). It is a pure function of the state; a proposal that loses the
+race is refused with the reason.
 """
 
 from yunikorn_actors.domain import facts as f
@@ -106,8 +106,9 @@ def place(
 ) -> None:
     """Turn one waiting repeat of an ask into an allocation, and tell the resource manager.
 
-    What that reported by itself is news to nobody, but for a state that is no longer true. That its
-    application may run again, and that there is room for all of the ask, is so before it is placed.
+    An allocation that the resource manager reported itself (not `announced`) is told as SCHEDULED
+    only if another state was told before. That the application is no longer blocked, and that the
+    ask has enough room, comes before the allocation, because it is so before the ask is placed.
     """
     record_crowd(turn, app, GateKind.NONE)
     ask = app.asks[key]

@@ -1,11 +1,12 @@
-"""Questions that are out at resource managers, and what becomes of each.
+"""Questions to resource managers that are not answered yet.
 
-Every question gets exactly one answer: the callback's, or a no when the callback has been silent
-for as long as a predicate may take. What it answers later is dropped and counted; until then
-nothing more is handed to it, so what waits in front of a callback that stands still is bounded by
-what the schedulers have in flight.
+Every question gets exactly one answer: that of the callback, or a no if the callback takes longer
+than a predicate may. A later answer is dropped and counted. Until it comes the callback gets no
+other question. So the questions that wait for a callback that is stuck are bounded by the decisions
+in flight.
 
-A no holds until the resource manager makes its next request; whoever was told one hears of that.
+A no holds until the resource manager makes its next request; every planner that got a no is told of
+that request.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Applications that one queue or limit holds back, for each leaf in the order of the leaf.
+"""Applications blocked by a run limit, for each queue or limit, in the order of their leaf.
 
-When there are places, the first applications of each leaf are woken, because which leaf goes first
-is known only when they are tried.
+When there are free places, the first applications of each leaf are woken: which leaf goes first
+shows only when they are tried.
 """
 
 from bisect import bisect_left, insort
@@ -36,7 +36,7 @@ class Held:
 
 
 class HeldBack:
-    """Applications that do not take part, by what keeps them."""
+    """Applications that do not take part, by the queue, limit or back-off that blocks them."""
 
     def __init__(self) -> None:
         self.by: dict[Holder, Held] = {}
@@ -58,7 +58,7 @@ class HeldBack:
             del self.by[holder]
 
     def rekey(self, app: AppView) -> None:
-        """Its rank may be another now; so is its place among those held back."""
+        """Give it its new place among the blocked: its rank may have changed."""
         holder = app.held_by
         if holder is not None:
             self.discard(app)

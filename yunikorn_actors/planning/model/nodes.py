@@ -246,8 +246,6 @@ class NodeIndex:
                 return view
         # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
         # each placement, because that would take a walk through the run each time.
-        # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
-        # each placement, because that would take a walk through the run each time.
         if not start:
             self._ceilings[number] = _ceiling(run)
         return None

@@ -10,7 +10,7 @@ NEVER_NS = 2**63 - 1
 
 
 class Part(Protocol):
-    """One who decides something in a plan, or prepares what others decide."""
+    """A part of the planner: it decides something in a plan, or prepares what others decide."""
 
     @property
     def due_ns(self) -> int:
@@ -25,7 +25,7 @@ class Part(Protocol):
 
 
 class Owner(Protocol):
-    """One who makes proposals, and hears what becomes of each."""
+    """A part that makes proposals, and is told what becomes of each."""
 
     def settle(self, proposal_id: int, fact: Fact) -> bool:
         """Context committed it. Say whether just as it was decided: then it is charged already."""
@@ -35,7 +35,7 @@ class Owner(Protocol):
 
 
 class Desk:
-    """Whose proposal is whose, until Context has answered it."""
+    """Which part made which proposal, until Context has answered it."""
 
     def __init__(self, scheduler_number: int) -> None:
         self._last_id = first_proposal_id(scheduler_number)
@@ -47,7 +47,7 @@ class Desk:
         return self._last_id
 
     def settle(self, proposal_id: int, fact: Fact) -> bool:
-        """False as well for a decision of somebody else."""
+        """Say whether it was committed as decided; False too for a decision of another planner."""
         owner = self.owner.pop(proposal_id, None)
         return owner is not None and owner.settle(proposal_id, fact)
 

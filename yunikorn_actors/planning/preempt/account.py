@@ -1,4 +1,4 @@
-"""Whether a waiting ask may preempt: what was tried, and what comes next."""
+"""Whether victims may be preempted for a waiting ask: what was tried, and what comes next."""
 
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.why import Preempting

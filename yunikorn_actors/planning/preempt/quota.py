@@ -38,7 +38,7 @@ def _above_guarantee(queue: Queue, usage: Usage) -> Resource:
 
 
 def _weight(child: Queue, usage: Usage) -> Resource:
-    """What it uses above its guarantee, in the types of that; all of it where it has none.
+    """What it uses above its guarantee, in the guaranteed types; all usage if it has no guarantee.
 
     A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
     """

@@ -22,7 +22,7 @@ Reach = dict[str, int | None]
 
 
 def delay_of(leaf: Queue, otherwise_ns: int) -> int:
-    """Return how long an ask has to wait before others may go for it."""
+    """Return how long an ask has to wait before victims may be preempted for it."""
     delay_ns = leaf.properties.preemption_delay_ns
     return otherwise_ns if delay_ns is None else delay_ns
 
@@ -54,10 +54,10 @@ def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[st
 
 
 def fence_of(leaf: Queue, wanted: Resource, usage: Usage, bounds: Bounds) -> Queue:
-    """Return the first queue that fences its asks in, or has to lose something itself.
+    """Return the first queue that fences its asks in, or whose own work must be preempted.
 
-    A queue has to if its maximum, or the guarantee that bounds it, leaves no room for the ask. The
-    usage includes the ask already.
+    It must if the maximum of the queue, or the guarantee that bounds it, leaves no room for the
+    ask. The usage includes the ask already.
     """
     for level in leaf.lineage:
         if level.properties.preemption_policy is PreemptionPolicy.FENCE:

@@ -42,7 +42,7 @@ class Scene:
     ) -> None:
         self._model = model
         self._one_at_a_time = one_at_a_time
-        """The resource manager is asked first: until it answers, the node is nobody else's."""
+        """The resource manager is asked first: until it answers, the node is closed to others."""
         self.state: PartitionState = model.state
         self.usage = Usage(self._expected)
         self.staying = Usage(staying)

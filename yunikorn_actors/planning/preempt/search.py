@@ -39,9 +39,9 @@ Score = tuple[bool, bool, int, str]
 class Found(NamedTuple):
     node_id: str
     victims: tuple[Allocation, ...]
-    """Empty where room is on its way already and promised to nobody."""
+    """Empty if enough room is coming free already and is not promised."""
     has_only_to_wait: bool
-    """It needs no promise: with what comes free by itself it is placed like any other ask."""
+    """It needs no earmark: with the room that comes free it is placed like any other ask."""
 
 
 class Search:
@@ -107,8 +107,6 @@ class Search:
 
     def _best(self) -> tuple[str, list[Victim]] | None:
         """Pop the node that costs least; a solution that has become worse goes back."""
-        # Nodes that changed since the last ask are offered again. The others keep their old score,
-        # which is checked when they come up.
         # Nodes that changed since the last ask are offered again. The others keep their old score,
         # which is checked when they come up.
         changed = self._scene.changed
@@ -243,7 +241,7 @@ class Search:
 
 
 def is_barred(shape: Shape, node_id: str) -> bool:
-    """No victim in vain: the resource manager refuses this node to the ask, room or not."""
+    """The resource manager refuses this node to the ask, so victims there would be in vain."""
     return shape.is_refused(node_id, Use.PREEMPTING) or shape.is_refused(node_id, Use.PLACING)
 
 
