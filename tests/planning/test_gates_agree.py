@@ -18,6 +18,7 @@ from yunikorn_actors.machines.context.commit import check
 from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.parts.placing import gate_of
 from yunikorn_actors.planning.planner import Planner
 
 STATES = 150
@@ -103,7 +104,7 @@ def _end(written: Written, app: str) -> None:
 
 
 def _asks(planner: Planner) -> list[AskView]:
-    return [ask for app in planner.apps.values() for ask in app.asks.values()]
+    return [ask for app in planner.model.apps.values() for ask in app.asks.values()]
 
 
 def _check(planner: Planner, ask: AskView, node: NodeView) -> Refusal | None:
@@ -126,7 +127,7 @@ def _would_place(planner: Planner, ask: AskView, node: NodeView) -> bool:
         own = node.node.reservations[app.app.id, ask.ask.spec.key]
         gate = planner.reserver.gate_of(ask, own)
         return gate is None and node.node.is_schedulable and node.fits(ask.shape.wanted)
-    return node.serves(ask.shape) and planner._gate(ask) is None
+    return node.serves(ask.shape) and gate_of(planner.state, ask) is None
 
 
 def _told(planner: Planner, ask: AskView) -> Cause:
@@ -140,10 +141,10 @@ def test_all_three_say_the_same() -> None:
     for number in range(STATES):
         written = _drawn(Random(number))  # noqa: S311 - states, no secrets
         planner = written.planner
-        planner._bring_up_to_date()
+        planner.measurer.plan(written.now_ns, 1)
         for ask in _asks(planner):
             refusals: dict[Refusal | None, None] = {}
-            for node in planner.nodes.views.values():
+            for node in planner.model.nodes.views.values():
                 refusal = _check(planner, ask, node)
                 refusals[refusal] = None
                 placed = _would_place(planner, ask, node)
