@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from yunikorn_actors.domain.beneficiary import Beneficiary
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.domain.termination import FREES, TerminationType
 
 
 class AskOrder(NamedTuple):
@@ -122,6 +122,8 @@ class Allocation(Struct, kw_only=True, gc=False):
     allocated_ns: int
     releasing: TerminationType | None = None
     """Why the core asked for it back; from then on it does not ask again (G12, G13)."""
+    is_left_over: bool = False
+    """It was asked back for a swap that is off, and nobody takes its room over."""
     beneficiary: Beneficiary | None = None
     """For whom it was preempted."""
 
@@ -137,6 +139,11 @@ class Allocation(Struct, kw_only=True, gc=False):
     def may_be_released(self) -> bool:
         """Whether the core may ask for it back: one answer for every reason to do so."""
         return self.releasing is None
+
+    @property
+    def comes_free(self) -> bool:
+        """Whether it is on its way out and its room is for anybody: one answer for all books."""
+        return self.releasing in FREES or self.is_left_over
 
 
 class Reservation(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.gang import is_held_back
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import FREES, is_overpromised
+from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -116,7 +116,7 @@ def _preempting(state: PartitionState) -> Iterator[str]:
         items = tuple(item for app in apps for item in app.allocations.values())
         gone = (a.resource for a in items if a.releasing is _T.PREEMPTED_BY_SCHEDULER)
         yield from _differ(f"preempting of {path}", queue.preempting, _total(gone))
-        leaving = (a.resource for a in items if a.releasing in FREES)
+        leaving = (a.resource for a in items if a.comes_free)
         yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
         mine = {app.id for app in apps}
         kept = (

@@ -9,21 +9,15 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.termination import TerminationType
 
-FREES = frozenset({TerminationType.TIMEOUT, TerminationType.PREEMPTED_BY_SCHEDULER})
-"""What is asked back for these leaves its room free; a swap does not."""
-
 
 def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, ...]:
     """Return the books of what was asked back and frees its room; a swap frees none."""
-    match allocation.releasing:
-        case TerminationType.PREEMPTED_BY_SCHEDULER:
-            return tuple(
-                book for level in app.queue.lineage for book in (level.leaving, level.preempting)
-            )
-        case TerminationType.TIMEOUT:
-            return tuple(level.leaving for level in app.queue.lineage)
-        case _:
-            return ()
+    if not allocation.comes_free:
+        return ()
+    books = tuple(level.leaving for level in app.queue.lineage)
+    if allocation.releasing is TerminationType.PREEMPTED_BY_SCHEDULER:
+        books += tuple(level.preempting for level in app.queue.lineage)
+    return books
 
 
 def claim(app: Application, node: Node, reservation: Reservation) -> None:
@@ -40,7 +34,7 @@ def give_up_claim(app: Application, node: Node, reservation: Reservation) -> Non
 def on_its_way(node: Node) -> Iterator[Resource]:
     """Yield what comes free on a node when all that was asked back there is gone."""
     for allocation in node.allocations.values():
-        if allocation.releasing in FREES:
+        if allocation.comes_free:
             yield allocation.resource
 
 

@@ -15,3 +15,10 @@ class TerminationType(IntEnum):
     PLACEHOLDER_REPLACED = 4
     SCHEDULING_FAILED_ON_RM = 5
     """The resource manager could not bind it, so it gives it back: a release of its own."""
+
+
+FREES = frozenset({TerminationType.TIMEOUT, TerminationType.PREEMPTED_BY_SCHEDULER})
+"""What is asked back for these leaves its room free; a swap does not, while it is on."""
+
+ASKED_BACK = FREES | {TerminationType.PLACEHOLDER_REPLACED}
+"""For these the core asks back what runs."""

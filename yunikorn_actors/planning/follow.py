@@ -13,7 +13,7 @@ from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.domain.preempting import FREES
+from yunikorn_actors.domain.termination import ASKED_BACK, FREES
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
@@ -293,7 +293,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
         model.gangs.placeholder_went(app, fact.uuid)
     if model.reserved_nodes:
         model.wakes.headroom_changed()
-    if fact.type in FREES:
+    if fact.type in ASKED_BACK:
         model.wakes.settled()
     model.wakes.work_changed(node)
 
@@ -302,9 +302,12 @@ def _on_release_requested(model: Model, fact: f.ReleaseRequested) -> None:
     app = model.app_of(fact.application_id)
     model.gangs.withdraw(app, fact.uuid)
     if fact.type in FREES:
-        # The queue will use less and the node have more room: an ask may be entitled by that.
-        node_id = app.app.allocations[fact.uuid].node_id
-        model.wakes.work_changed(model.nodes.views[node_id])
+        _will_be_free(model, app, fact.uuid)
+
+
+def _will_be_free(model: Model, app: AppView, uuid: str) -> None:
+    """The queue will use less and the node have more room: an ask may be entitled by that."""
+    model.wakes.work_changed(model.nodes.views[app.app.allocations[uuid].node_id])
 
 
 # -- gangs and swaps
@@ -345,6 +348,9 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
         node = model.nodes.views[fact.node_id]
         model.amounts.free_node(node, fact.resource)
         model.wakes.work_changed(node)
+    if fact.frees:
+        _will_be_free(model, app, fact.placeholder)
+    elif fact.crosses:
         model.gangs.owe(fact.placeholder, app, fact.key)
 
 

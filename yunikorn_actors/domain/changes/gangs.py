@@ -7,6 +7,7 @@ from yunikorn_actors.domain.books import strike, write
 from yunikorn_actors.domain.gang import is_incomplete
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import leaving_books
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.swap import Incoming, Swap
 
@@ -68,6 +69,10 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     write(app.pending_books, fact.resource)
     if swap.crosses:
         let_out(state.nodes[swap.node_id], fact.placeholder)
+    if fact.frees:
+        placeholder = app.allocations[fact.placeholder]
+        placeholder.is_left_over = True
+        write(leaving_books(app, placeholder), placeholder.resource)
 
 
 def placeholder_cancelled(_: PartitionState, __: f.PlaceholderCancelled) -> None:

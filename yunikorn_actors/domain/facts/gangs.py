@@ -59,6 +59,9 @@ class AskUnparked(Base, frozen=True, kw_only=True):
     crosses: bool
     reason: str
     at_ns: int
+    frees: bool = False
+    """Nobody takes the placeholder's room over. If not, it is for this ask, which lost nothing but
+    the node that it was to move to."""
 
 
 class PlaceholderCancelled(Base, frozen=True, kw_only=True):

@@ -283,8 +283,11 @@ def complete_swap(
     work_started(turn, app)
 
 
-def unpark(turn: Turn, app: Application, swap: Swap, reason: str) -> None:
-    """The swap is off; the placeholder, asked back already, ends like any other."""
+def unpark(turn: Turn, app: Application, swap: Swap, reason: str, *, frees: bool = True) -> None:
+    """The swap is off; the placeholder, asked back already, ends like any other.
+
+    Where the ask lost nothing but its node, what the placeholder leaves free is for that ask.
+    """
     turn.record(
         f.AskUnparked(
             application_id=app.id,
@@ -295,6 +298,7 @@ def unpark(turn: Turn, app: Application, swap: Swap, reason: str) -> None:
             crosses=swap.crosses,
             reason=reason,
             at_ns=turn.now_ns,
+            frees=frees,
         )
     )
 

@@ -149,7 +149,7 @@ def _call_off_swaps(turn: Turn, node: Node) -> None:
         app = turn.state.applications[application_id]
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
-            unpark(turn, app, swap, reason)
+            unpark(turn, app, swap, reason, frees=False)
 
 
 def _schedule(turn: Turn, node: Node, *, drained: bool, ready: bool) -> None:

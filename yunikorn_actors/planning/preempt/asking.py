@@ -10,7 +10,6 @@ from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservat
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import kept_for
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
@@ -133,7 +132,7 @@ def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
     """Return the room of a node when all that was asked back is gone, less what is promised."""
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.releasing in FREES or allocation.uuid in taken:
+        if allocation.comes_free or allocation.uuid in taken:
             charge(room, allocation.resource)
     discharge(room, node.promised)
     return room

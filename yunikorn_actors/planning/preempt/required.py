@@ -9,7 +9,6 @@ from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import FREES
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
 from yunikorn_actors.planning.preempt.rules import may_go
 
@@ -58,7 +57,7 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     """
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.releasing in FREES:
+        if allocation.comes_free:
             charge(room, allocation.resource)
     for held in node.reservations.values():
         app = state.applications[held.application_id]
