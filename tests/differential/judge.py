@@ -330,12 +330,9 @@ class Judge(Model):
         for victim in victims:
             rest = [p for p in victims if p is not victim]
             needless = self.makes_room(ask, node, rest)
-            self.should(
-                "preempt",
-                not needless,
-                f"{whom}: {victim.spec.key} need not",
-                unsure=self.is_adrift(),
-            )
+            text = f"{whom}: {victim.spec.key} need not"
+            unsure = self.is_adrift() or node.id in self.let_go  # others may take what opens there
+            self.should("preempt", not needless, text, unsure=unsure)
             self._is_next_victim(ask, victim, victims, whom)
 
     def _is_next_victim(self, ask: Ask, victim: Placed, victims: list[Placed], whom: str) -> None:
