@@ -1,4 +1,4 @@
-"""What both drivers promise, whoever is driven.
+"""What both drivers promise, for any machine.
 
 Order from one sender to one receiver, every message once, effects in their order, timers that fire
 once, addresses that can be stopped, and callbacks one at a time.

@@ -1,7 +1,7 @@
 """An asynchronous core under test: what a resource manager says, and gates that hold machines.
 
-No test depends on how long something takes: what has to be slow is held until it is let go, and
-whoever would have blocked the loop would never get there.
+No test depends on how long something takes: a slow part is stopped at a gate until the test opens
+it. A call that blocked the loop would stop the test there.
 """
 
 import asyncio

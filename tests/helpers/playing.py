@@ -1,4 +1,4 @@
-"""A resource manager that says whatever it is told to say, and a simulator that it says it to.
+"""A resource manager that sends the requests it is given to a simulator.
 
 The player resolves what a move leaves open (which allocation is "the fifth one") by what the
 resource manager has heard, posts the request, and counts what came of it. It never settles by

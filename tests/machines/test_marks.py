@@ -1,4 +1,4 @@
-"""Marks: how far requests and responses are, whoever is slow and whatever comes late."""
+"""Marks tell how far requests and responses are, also if a side is slow or a mark comes late."""
 
 from support import RM, Lab, ask
 

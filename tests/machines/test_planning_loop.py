@@ -1,4 +1,4 @@
-"""How much one planner may have in flight, whoever commits what it decides."""
+"""How much one planner may have in flight, with a Scheduler and inside Context."""
 
 import pytest
 from ganging import GROUP, gang_lab, topologies

@@ -1,4 +1,4 @@
-"""A resource manager that has a say in who goes: what it is asked, and what its word changes."""
+"""A resource manager with preemption predicates: its questions, and what its answers change."""
 
 from collections.abc import Callable
 from itertools import pairwise

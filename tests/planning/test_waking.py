@@ -1,4 +1,4 @@
-"""Nothing that Context would commit waits for ever: who may start next is asked again in time."""
+"""Nothing that Context would commit waits for ever: what may start next is tried again in time."""
 
 import pytest
 from support import APP, Lab, Recorder, report

@@ -1,7 +1,7 @@
 """H-12, H-28: two reasons to end one allocation, and a commit for an application that is gone.
 
-Whoever comes first takes it out of every book at once; whoever comes second finds nothing. It is
-told once, and only if it was announced.
+The first reason takes the allocation out of every book at once; the second finds nothing. The end
+is told once, and only if the allocation was announced.
 """
 
 from itertools import permutations

@@ -1,7 +1,7 @@
-"""R-022 to R-026, R-028, R-029, R-033, H-09, H-21, H-29: the time of a gang is up.
+"""R-022 to R-026, R-028, R-029, R-033, H-09, H-21, H-29: the placeholders of a gang time out.
 
-What waits goes in the timer's own handler, what stands is asked back and stays charged until that
-is confirmed, and a swap that is under way goes on.
+The handler of the timer withdraws placeholders that wait. Those that are allocated are asked back
+and stay charged until that is confirmed. A swap that is under way goes on.
 """
 
 from typing import Any

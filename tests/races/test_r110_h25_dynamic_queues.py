@@ -1,7 +1,7 @@
 """R-110, R-112, H-25: queues that placement makes, and the cleaner that takes them away.
 
 Making the queue and adding the application are one step, so an application is never in a queue that
-is gone, whoever comes first.
+is gone, whichever comes first, the application or the cleaner.
 """
 
 import ranges

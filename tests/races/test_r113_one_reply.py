@@ -1,4 +1,4 @@
-"""R-113, G25: whoever reloads the configuration has one reply, refused or not.
+"""R-113, G25: a reload of the configuration has one reply, refused or not.
 
 Several reloads are on their way at once, among decisions and a registration that starts anew.
 """

@@ -1,4 +1,4 @@
-"""R-144: whoever asks why something waits gets an answer, also when the partition goes meanwhile."""
+"""R-144: a caller that asks why an ask waits gets an answer, even if the partition is removed."""
 
 from support import APP, RM, Lab, labs
 

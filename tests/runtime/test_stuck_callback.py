@@ -1,4 +1,4 @@
-"""One thread and few messages are what a callback that never returns costs, whoever asks what."""
+"""A callback that never returns costs one thread and few messages, whatever calls are made."""
 
 import threading
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Calls that change who is registered, two at once: both see the same order, and so does the core.
 
-Whoever is told that it is registered is heard, and whoever is not is told so at the call. With the
-smallest switch interval the two threads change turns nearly everywhere.
+A resource manager that was accepted has its requests handled; another one gets an error at the call.
+With the smallest switch interval the two threads take turns at nearly every step.
 """
 
 import sys
