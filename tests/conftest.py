@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.shell import Shell
@@ -13,6 +14,16 @@ from yunikorn_actors.runtime.system import SchedulerCore
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]
+
+# The same examples each time, however long they take: no test depends on the computer.
+settings.register_profile(
+    "tests",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 
 @pytest.fixture

@@ -47,6 +47,7 @@ def repeatable(examples: int) -> Callable[[Callable[..., None]], Callable[..., N
         max_examples=examples,
         deadline=None,
         database=None,
+        derandomize=False,
         phases=(Phase.generate, Phase.shrink),
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
