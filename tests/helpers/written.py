@@ -269,7 +269,7 @@ class Written:
         assert [] == contradictions(self.planner)
         return [(p.application_id, p.key, p.node_id) for p in proposals]
 
-    def reserve(self, key: str, node: str, app: str = APP) -> None:
+    def reserve(self, key: str, node: str, app: str = APP, *, promises: bool = False) -> None:
         required = bool(self.application(app).asks[key].spec.required_node)
         self.record(
             f.ReservationMade(
@@ -278,6 +278,7 @@ class Written:
                 node_id=node,
                 required=required,
                 resource=self.state.applications[app].asks[key].spec.resource,
+                by_preemption=promises,
                 at_ns=self.now_ns,
             )
         )

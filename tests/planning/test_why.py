@@ -73,6 +73,22 @@ def test_what_is_in_flight_counts() -> None:
     assert Cause.ON_ITS_WAY is obstacle(written, "f").cause
 
 
+def test_what_is_promised_to_the_ask_itself() -> None:
+    """It uses up the maximum for everybody else, so it is no obstacle to the ask."""
+    written = with_node(vcore=4, max={"vcore": 4})
+    written.queue("root.other")
+    written.add("other", queue="root.other")
+    written.ask("f", "other", vcore=4)
+    written.ask_back(written.allocate("f", "n1", "other"), "other")
+    written.node("n2", vcore=3)
+    written.node("n3", vcore=3)
+    written.ask("a", vcore=4)
+    written.reserve("a", "n1", promises=True)
+    assert (Cause.NODE_KEPT, "n1") == (obstacle(written).cause, obstacle(written).where)
+    written.ask("b", vcore=1)
+    assert (Cause.QUEUE_LIMIT, LEAF) == (obstacle(written, "b").cause, obstacle(written, "b").where)
+
+
 def test_the_whole_cluster() -> None:
     written = with_node()
     written.ask("a", vcore=11, gpu=1)

@@ -18,7 +18,8 @@ from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, describe, fits_in
+from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.resource import Resource, add, describe, fits_in
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
@@ -260,11 +261,17 @@ def _holders(case: Case, gate: Gate) -> str:
 
 
 def _quota(case: Case) -> Obstacle | None:
-    """Find a quota without room; an ask that requires a node ignores the size of the cluster."""
-    shape = case.ask.shape
+    """Find a quota without room; an ask that requires a node ignores the size of the cluster.
+
+    What was promised to the ask itself is its own, and what decisions in flight use counts once.
+    """
+    shape, record = case.ask.shape, case.ask.ask
+    state = case.planner.state
+    own = own_claim(state, record, "")
     for level in case.app.leaf.lineage:
         # Read where it is configured: what the planner keeps of it may be of before.
-        sizes = level.queue.quota() if level.is_quota else case.planner.state.capacity
+        quota = level.queue.quota(add(own, level.redeemed))
+        sizes = quota if level.is_quota else state.capacity
         lacks = shortfall(sizes, level.used, shape.wanted, not level.is_quota)
         if lacks and level.is_quota:
             return _full(Cause.QUEUE_LIMIT, level, level.queue.path, lacks)
