@@ -19,6 +19,7 @@ from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.placing import gate_of
+from yunikorn_actors.planning.parts.reserving import gate_of_reserved
 from yunikorn_actors.planning.planner import Planner
 
 STATES = 150
@@ -125,7 +126,7 @@ def _would_place(planner: Planner, ask: AskView, node: NodeView) -> bool:
         return False
     if node.id in ask.ask.reserved:
         own = node.node.reservations[app.app.id, ask.ask.spec.key]
-        gate = planner.reserver.gate_of(ask, own)
+        gate = gate_of_reserved(ask, own)
         return gate is None and node.node.is_schedulable and node.fits(ask.shape.wanted)
     return node.serves(ask.shape) and gate_of(planner.state, ask) is None
 

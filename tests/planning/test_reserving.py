@@ -4,6 +4,7 @@ import pytest
 from written import APP, Written
 
 from yunikorn_actors.domain.proposals import Reserve
+from yunikorn_actors.planning.parts.reserving import Reserved
 
 AGE_NS = 1_000
 
@@ -126,8 +127,8 @@ def test_a_reservation_without_headroom_holds_up_nobody_elsewhere() -> None:
 def test_only_what_a_node_may_have_room_for_is_tried_elsewhere() -> None:
     """However many nodes are kept, it costs nothing until a node has room."""
     written = waiting_for_a_node()
-    reserver, roused = written.planner.reserver, written.planner.wakes.reserving.shapes
-    assert (None, {}) == (reserver.first_elsewhere(), roused)
+    reserved, roused = Reserved(written.planner.model), written.planner.wakes.reserving.shapes
+    assert (None, {}) == (reserved.first_elsewhere(), roused)
     written.node("n3", vcore=4)
     assert {} == roused
     written.node("n4", vcore=5)

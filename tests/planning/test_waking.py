@@ -140,10 +140,10 @@ def test_shapes_that_nobody_asks_for_are_forgotten(topology: TopologyName) -> No
     for number, key in enumerate(keys):
         lab.ask(key, vcore=5 + number)
     lab.settle()
-    assert len(lab.planner.model.tree.shapes) == len(keys)
+    assert len(lab.planner.model.shapes.known) == len(keys)
     lab.withdraw(*keys, app="app-1")
     lab.settle()
-    assert (lab.planner.model.tree.shapes, lab.planner.model.tree.waiting_shapes) == ({}, {})
+    assert (lab.planner.model.shapes.known, lab.planner.model.shapes.waiting) == ({}, {})
 
 
 def test_everybody_of_a_user_goes_while_one_of_them_was_to_be_woken(topology: TopologyName) -> None:

@@ -1,4 +1,4 @@
-"""The planner's view must be what it says it is: the replica plus what is in flight.
+"""The planner's model must be what it says it is: the replica plus what is in flight.
 
 Everything is worked out again from the replica and the decisions in flight and compared with what
 the planner keeps up to date step by step. For simulations and tests.

@@ -5,7 +5,7 @@ owner first: what was in flight for it becomes part of the replica.
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import FINISHED, ApplicationState
@@ -17,19 +17,21 @@ from yunikorn_actors.domain.termination import ASKED_BACK, FREES
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import Desk
+from yunikorn_actors.planning.parts.part import Desk, Settling
 
 
 def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
-    if isinstance(fact, SETTLING):
-        is_charged = desk.settle(fact.proposal_id, fact)
+    kind = type(fact)
+    if kind in SETTLING:
+        is_charged = desk.settle(cast(Settling, fact))
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             _charge(model, fact)
-    change = CHANGES.get(type(fact))
+    change = CHANGES.get(kind)
     if change is not None:
         change(model, fact)
-    model.wakes.fact_came()
+    if model.wakes.reserving.waits:
+        model.wakes.something_came_out()
 
 
 def adopt(model: Model) -> None:
@@ -59,7 +61,7 @@ def _adopt_application(model: Model, view: AppView) -> None:
             model.gangs.offer(view, allocation)
     for ask in app.asks.values():
         if ask.remaining:
-            model.tree.follow_reserved(model.asks.watch(view, ask))
+            model.shapes.follow_reserved(model.asks.watch(view, ask))
     model.gangs.follow(view)
 
 
@@ -203,7 +205,7 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
     app = model.app_of(fact.spec.application_id)
     view, ask = app.asks.get(fact.spec.key), app.app.asks[fact.spec.key]
     if view is not None:
-        model.reshape(view, model.tree.shape_of(fact.spec))
+        model.reshape(view, model.shapes.of(fact.spec))
     elif ask.remaining:
         model.asks.watch(app, ask)
         model.gangs.follow(app)
@@ -251,9 +253,9 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
 
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
     model.wakes.allocated()
-    app = model.app_of(fact.application_id)
-    if app.app.allocations[fact.uuid].spec.placeholder:
-        model.gangs.placeholder_came(app, fact.uuid)
+    app = model.state.applications[fact.application_id]
+    if app.allocations[fact.uuid].spec.placeholder:
+        model.gangs.placeholder_came(model.apps[app.serial], fact.uuid)
 
 
 def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
@@ -377,7 +379,7 @@ def _on_reservation_made(model: Model, fact: f.ReservationMade) -> None:
     model.amounts.measure_claims(model.app_of(fact.application_id).leaf)
     ask = model.ask_of(fact.application_id, fact.key)
     if ask is not None:
-        model.tree.follow_reserved(ask)
+        model.shapes.follow_reserved(ask)
     model.amounts.refresh_node(model.nodes.views[fact.node_id])
 
 
@@ -396,7 +398,7 @@ def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
 
 def _lose_reservation(model: Model, ask: AskView) -> None:
     model.asks.keep_required(ask)
-    model.tree.follow_reserved(ask)
+    model.shapes.follow_reserved(ask)
     if ask.open:
         model.wakes.look_into(ask)
         if ask.app.leaf.is_entitled:
@@ -407,17 +409,7 @@ def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
     model.wakes.quota_armed()
 
 
-SETTLING: Final = (
-    f.AllocationCommitted,
-    f.AskParked,
-    f.GangAdmitted,
-    f.PreemptionDecided,
-    f.PreemptionFailed,
-    f.ReleaseRequested,
-    f.ReservationDropped,
-    f.ReservationMade,
-)
-"""They may carry the id of the proposal that led to them."""
+SETTLING: Final = frozenset(get_args(Settling))
 
 CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.PartitionConfigured: _on_configured,

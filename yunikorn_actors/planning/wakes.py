@@ -200,10 +200,9 @@ class Wakes:
         """A maximum was lowered: the quota is to be enforced when its delay is over."""
         self.preempting.is_stale = True
 
-    def fact_came(self) -> None:
-        """Whatever it was: it may have settled what a reservation has to wait for."""
-        if self.reserving.waits:
-            self.reserving.is_stale = True
+    def something_came_out(self) -> None:
+        """A reservation waits for what is on its way, and a fact has come, whatever it was."""
+        self.reserving.is_stale = True
 
     def everything_is_new(self) -> None:
         self.measures.is_stale = self.reserving.is_stale = self.preempting.is_stale = True

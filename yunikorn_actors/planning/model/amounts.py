@@ -12,6 +12,7 @@ from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, Gate, QueueView
 from yunikorn_actors.planning.wakes import Wakes
@@ -22,6 +23,7 @@ class Amounts:
         self,
         state: PartitionState,
         nodes: NodeIndex,
+        shapes: Shapes,
         tree: Tree,
         places: Places,
         flights: Flights,
@@ -30,6 +32,7 @@ class Amounts:
     ) -> None:
         self._state = state
         self._nodes = nodes
+        self._shapes = shapes
         self._tree = tree
         self._places = places
         self._flights = flights
@@ -58,7 +61,7 @@ class Amounts:
             discharge(level.used, amount)
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
-        self._wakes.headroom_rose(some_wait_for_node=bool(self._tree.waiting_shapes))
+        self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
             self._places.wake(gate)

@@ -4,19 +4,23 @@ from collections.abc import Mapping
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.wakes import Wakes
 
 
 class Asks:
-    def __init__(self, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes) -> None:
+    def __init__(
+        self, shapes: Shapes, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes
+    ) -> None:
+        self._shapes = shapes
         self._tree = tree
         self._reserved_nodes = reserved_nodes
         self._wakes = wakes
 
     def watch(self, app: AppView, ask: Ask) -> AskView:
-        shape = self._tree.shape_of(ask.spec)
+        shape = self._shapes.of(ask.spec)
         spec = ask.spec
         watched = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
         app.asks[ask.spec.key] = watched
@@ -27,7 +31,7 @@ class Asks:
     def unwatch(self, view: AskView) -> None:
         self.withdraw(view)
         view.gone = True
-        self._tree.forget_reserved(view)
+        self._shapes.forget_reserved(view)
         del view.app.asks[view.ask.spec.key]
 
     def withdraw(self, view: AskView) -> None:

@@ -9,7 +9,9 @@ from bisect import bisect_left, insort
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.gang import is_held
 from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.wakes import Owed, Wakes
@@ -18,7 +20,10 @@ HeldGang = tuple[tuple[int, int, int], AppView]
 
 
 class Gangs:
-    def __init__(self, tree: Tree, asks: Asks, places: Places, wakes: Wakes) -> None:
+    def __init__(
+        self, shapes: Shapes, tree: Tree, asks: Asks, places: Places, wakes: Wakes
+    ) -> None:
+        self._shapes = shapes
         self._tree = tree
         self._asks = asks
         self._places = places
@@ -82,15 +87,15 @@ class Gangs:
         waiting = [ask for ask in app.asks.values() if ask.is_placeholder and ask.waiting]
         if app.turn is None and waiting:
             first = min(waiting, key=lambda ask: ask.order)
-            app.turn = AskView(app, first.ask, self._tree.turns, {}, first.order, open=1)
+            app.turn = AskView(app, first.ask, self._shapes.turns, {}, first.order, open=1)
             self._tree.add_ask(app.turn)
-            self._tree.rekey(app.leaf)
+            rekey(app.leaf)
 
     def end_turn(self, app: AppView) -> None:
         if app.turn is not None:
             self._tree.drop_ask(app.turn)
             app.turn = None
-            self._tree.rekey(app.leaf)
+            rekey(app.leaf)
 
     # -- placeholders
 

@@ -15,6 +15,7 @@ from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex
 from yunikorn_actors.planning.model.places import Places
 from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.wakes import Wakes
@@ -27,15 +28,23 @@ class Model:
         self.reserved_nodes: dict[str, None] = {}
         self.nodes = NodeIndex()
         self.flights = Flights()
-        self.tree = Tree(wakes)
+        self.shapes = Shapes(wakes)
+        self.tree = Tree(self.shapes, wakes)
         self._limits = LimitViews(state)
         reserved = self.reserved_nodes
         self.places = Places(self.tree, reserved, wakes)
         self.amounts = Amounts(
-            state, self.nodes, self.tree, self.places, self.flights, reserved, wakes
+            state,
+            self.nodes,
+            self.shapes,
+            self.tree,
+            self.places,
+            self.flights,
+            reserved,
+            wakes,
         )
-        self.asks = Asks(self.tree, reserved, wakes)
-        self.gangs = Gangs(self.tree, self.asks, self.places, wakes)
+        self.asks = Asks(self.shapes, self.tree, reserved, wakes)
+        self.gangs = Gangs(self.shapes, self.tree, self.asks, self.places, wakes)
         self.applications = Applications(self.tree, self._limits, self.gangs, self.places, wakes)
         self.apps = self.applications.views
 
@@ -54,13 +63,13 @@ class Model:
     def reshape(self, view: AskView, shape: Shape) -> None:
         """Let the ask take part as one of another shape, or of another kind."""
         self.asks.withdraw(view)
-        self.tree.forget_reserved(view)
+        self.shapes.forget_reserved(view)
         was_placeholder = view.is_placeholder
         view.resize(shape)
         if view.is_placeholder is not was_placeholder:
             on_their_way = self.flights.count_of(view)
             view.app.placing += on_their_way if view.is_placeholder else -on_their_way
-        self.tree.follow_reserved(view)
+        self.shapes.follow_reserved(view)
         self.asks.resync(view)
         if view.app.app.task_groups:
             self.gangs.follow(view.app)

@@ -6,13 +6,15 @@ root sees open lanes only, so an ask that cannot run costs nothing until then.
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 
-from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.model.held import HeldBack
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
+from yunikorn_actors.planning.model.order import export_priority, hide, rekey, show
+from yunikorn_actors.planning.model.shape import Shape
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.views import (
     NO_PRIORITY,
     AppView,
@@ -29,22 +31,14 @@ from yunikorn_actors.planning.wakes import Wakes
 class Tree:
     """The queues of a partition as the planner walks them."""
 
-    def __init__(self, wakes: Wakes) -> None:
+    def __init__(self, shapes: Shapes, wakes: Wakes) -> None:
+        self._shapes = shapes
         self._wakes = wakes
         self.queues: dict[str, QueueView] = {}
         self.root: QueueView | None = None
-        self.shapes: dict[ShapeKey, Shape] = {}
-        self.turns = Shape(((), "", "", ""))
-        """The shape of what stands for a held gang: nothing but its admission is tried."""
-        self.lanes: dict[Shape, dict[Lane, None]] = {}
-        """All lanes of a shape, in whatever leaf."""
         self.waiters: dict[Gate, dict[Lane, None]] = {}
         """Lanes that a queue or a limit refused last."""
         self.held = HeldBack()
-        self.reserved: dict[Shape, dict[AskView, None]] = {}
-        """Asks with a reservation that could run elsewhere."""
-        self.waiting_shapes: dict[Shape, None] = {}
-        """Shapes that no node has room for."""
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -62,13 +56,6 @@ class Tree:
             view.parent.below.remove(view)
 
     # -- shapes and lanes
-
-    def shape_of(self, spec: AskSpec) -> Shape:
-        key = shape_key(spec)
-        shape = self.shapes.get(key)
-        if shape is None:
-            shape = self.shapes[key] = Shape(key)
-        return shape
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
@@ -97,7 +84,7 @@ class Tree:
         lane = leaf.lanes.get((shape, app.owner))
         if lane is None:
             lane = leaf.lanes[shape, app.owner] = Lane(leaf, shape, app.owner)
-            self.lanes.setdefault(shape, {})[lane] = None
+            self._shapes.join(lane)
         assert app.entry is not None
         insort(lane.apps, app.entry)
         if lane.is_open:
@@ -113,22 +100,8 @@ class Tree:
         else:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
-            others = self.lanes[shape]
-            del others[lane]
             self._unfile(lane)
-            if not others:
-                del self.lanes[shape]
-                # A shape that waits for a node stays: its next ask need not be tried in vain.
-                if not shape.waits_for_node:
-                    self._forget(shape)
-
-    def _forget(self, shape: Shape) -> None:
-        """No lane has this shape any more; a held application that still has it starts anew."""
-        self.waiting_shapes.pop(shape, None)
-        shape.waits_for_node = False
-        self.rouse(shape)
-        if self.shapes.get(shape.key) is shape:
-            del self.shapes[shape.key]
+            self._shapes.part(lane)
 
     def open_lane(self, lane: Lane) -> None:
         leaf = lane.leaf
@@ -138,7 +111,7 @@ class Tree:
         leaf.open_lanes[lane] = None
         self._move(lane)
         if leaf.entry is None:
-            self._show(leaf)
+            show(leaf)
 
     def _move(self, lane: Lane) -> None:
         """Another ask may stand first in it; a lane that is open alone needs no place."""
@@ -153,42 +126,7 @@ class Tree:
             lane.leaf.moved.pop(lane, None)
             if not open_lanes:
                 lane.leaf.order.clear()
-                self._hide(lane.leaf)
-
-    def _show(self, view: QueueView) -> None:
-        """The queue has something to try again; so have its ancestors."""
-        for level in view.lineage[:-1]:
-            if level.entry is not None:
-                return
-            level.entry = (level.key(), level)
-            assert level.parent is not None
-            insort(level.parent.children, level.entry)
-
-    def _hide(self, view: QueueView) -> None:
-        for level in view.lineage[:-1]:
-            if level.has_work:
-                return
-            parent = level.parent
-            assert parent is not None
-            assert level.entry is not None
-            del parent.children[bisect_left(parent.children, level.entry)]
-            level.entry = None
-
-    def rekey(self, view: QueueView) -> None:
-        """The amounts of this queue changed: it and its ancestors find their new places."""
-        for level in view.lineage[:-1]:
-            entry = level.entry
-            if entry is None:
-                continue
-            parent = level.parent
-            assert parent is not None
-            children = parent.children
-            level.entry = new = (level.key(), level)
-            if len(children) == 1:
-                children[0] = new
-            else:
-                del children[bisect_left(children, entry)]
-                insort(children, new)
+                hide(lane.leaf)
 
     # -- lanes that wait, and what wakes them
 
@@ -222,51 +160,25 @@ class Tree:
 
     def wait_for_node(self, shape: Shape) -> None:
         """No node has room for this shape, wherever it is asked for."""
-        shape.waits_for_node = True
-        self.waiting_shapes[shape] = None
-        for lane in self.lanes.get(shape, ()):
+        self._shapes.wait(shape)
+        for lane in self._shapes.lanes.get(shape, ()):
             self.close_lane(lane)
 
     def wake_shapes(self, node: NodeView) -> None:
         """The node may have more room than before."""
-        for shape in [s for s in self.waiting_shapes if node.serves(s)]:
-            self._wake_shape(shape)
+        if self._shapes.waiting:
+            self._wake_shapes(self._shapes.fitting(node))
 
     def wake_required(self, node_id: str) -> None:
         """Asks that require this node may get it reserved: they are tried again."""
-        for shape in [s for s in self.waiting_shapes if s.required_node == node_id]:
-            self._wake_shape(shape)
+        self._wake_shapes(self._shapes.requiring(node_id))
 
-    def _wake_shape(self, shape: Shape) -> None:
-        del self.waiting_shapes[shape]
-        shape.waits_for_node = False
-        self.rouse(shape)
-        lanes = self.lanes.get(shape)
-        if lanes is None:
-            self._forget(shape)
-            return
-        for lane in lanes:
-            if lane.is_open:
-                self.open_lane(lane)
-
-    def rouse(self, shape: Shape) -> None:
-        if shape in self.reserved and not shape.waits_for_node:
-            self._wakes.shape_roused(shape)
-
-    def follow_reserved(self, ask: AskView) -> None:
-        """An ask with a reservation goes before others on any node that has room for it."""
-        if ask.ask.reserved and not ask.shape.required_node:
-            self.reserved.setdefault(ask.shape, {})[ask] = None
-            self.rouse(ask.shape)
-        else:
-            self.forget_reserved(ask)
-
-    def forget_reserved(self, ask: AskView) -> None:
-        asks = self.reserved.get(ask.shape)
-        if asks is not None:
-            asks.pop(ask, None)
-            if not asks:
-                del self.reserved[ask.shape]
+    def _wake_shapes(self, shapes: Iterable[Shape]) -> None:
+        for shape in shapes:
+            self._shapes.wake(shape)
+            for lane in self._shapes.lanes.get(shape, ()):
+                if lane.is_open:
+                    self.open_lane(lane)
 
     def measure(self, capacity: Resource) -> None:
         """The cluster or the configuration changed: limits and shares have new measures.
@@ -279,9 +191,9 @@ class Tree:
         for view in self.queues.values():
             self.wake_waiters(view)
         for view in self.queues.values():
-            self._export(view)
+            export_priority(view)
         for view in self.queues.values():
-            self.rekey(view)
+            rekey(view)
 
     # -- asks
 
@@ -314,8 +226,7 @@ class Tree:
             if app.entry is not None:
                 self._part(app, shape)
             del app.piles[shape]
-            if shape not in self.lanes:
-                self._forget(shape)
+            self._shapes.forget_unused(shape)
         if not app.piles:
             app.entry = None
         # Last, because to move the application means to leave and to enter with what it still has.
@@ -352,11 +263,4 @@ class Tree:
             ranks[priority] = ranks.get(priority, 0) + 1
         app.priority = priority
         self.rekey_app(app)
-        self._export(app.leaf)
-
-    def _export(self, view: QueueView) -> None:
-        for level in view.lineage:
-            priority = level.exported_priority()
-            if priority == level.priority:
-                return
-            level.priority = priority
+        export_priority(app.leaf)

@@ -68,4 +68,4 @@ class Denials:
         ask.shape.denial = None
         ask.shape.hopeless_at = NEVER
         if ask.open:
-            self._model.reshape(ask, self._model.tree.shape_of(ask.ask.spec))
+            self._model.reshape(ask, self._model.shapes.of(ask.ask.spec))

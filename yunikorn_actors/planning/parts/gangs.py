@@ -12,7 +12,6 @@ a node has changed; its placeholder stays.
 """
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.gang import (
     Committed,
     commit_room,
@@ -30,9 +29,10 @@ from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.flights import SwapInFlight
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
 
 
 class Admitter:
@@ -121,7 +121,7 @@ class Admitter:
         if self._commitments is not None:
             self._commitments.place(app, amount)
 
-    def settle(self, proposal_id: int, _: Fact) -> bool:
+    def settle(self, proposal_id: int, _: Settling) -> bool:
         self._in_flight.pop(proposal_id).is_admitting = False
         return True
 
@@ -253,14 +253,14 @@ class Swapper:
         if is_swap:
             ask.inflight += 1
             self._model.asks.wait(ask, -1)
-            self._model.tree.rekey(ask.app.leaf)
+            rekey(ask.app.leaf)
         if node is not None:
             self._model.nodes.take(node, ask.resource)
         return proposal_id
 
     # -- what becomes of them
 
-    def settle(self, proposal_id: int, _: Fact) -> bool:
+    def settle(self, proposal_id: int, _: Settling) -> bool:
         self._take_out(proposal_id)
         return True
 

@@ -2,6 +2,7 @@
 
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.parts.part import NEVER_NS
 
 
@@ -17,11 +18,11 @@ class Measurer:
         return self._marks.is_stale
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
-        tree, marks = self._model.tree, self._marks
+        marks = self._marks
         if marks.is_stale:
             self._measure()
         for leaf in marks.leaves:
-            tree.rekey(leaf)
+            rekey(leaf)
         marks.leaves.clear()
         return []
 

@@ -2,11 +2,24 @@
 
 from typing import Protocol
 
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.proposals import Proposal
 
 NEVER_NS = 2**63 - 1
+
+
+Settling = (
+    f.AllocationCommitted
+    | f.AskParked
+    | f.GangAdmitted
+    | f.PreemptionDecided
+    | f.PreemptionFailed
+    | f.ReleaseRequested
+    | f.ReservationDropped
+    | f.ReservationMade
+)
+"""Facts that may carry the id of the proposal that led to them."""
 
 
 class Part(Protocol):
@@ -27,7 +40,7 @@ class Part(Protocol):
 class Owner(Protocol):
     """A part that makes proposals, and is told what becomes of each."""
 
-    def settle(self, proposal_id: int, fact: Fact) -> bool:
+    def settle(self, proposal_id: int, fact: Settling) -> bool:
         """Context committed it. Say whether just as it was decided: then it is charged already."""
 
     def reject(self, proposal_id: int) -> None:
@@ -46,10 +59,10 @@ class Desk:
         self.owner[self._last_id] = owner
         return self._last_id
 
-    def settle(self, proposal_id: int, fact: Fact) -> bool:
+    def settle(self, fact: Settling) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
-        owner = self.owner.pop(proposal_id, None)
-        return owner is not None and owner.settle(proposal_id, fact)
+        owner = self.owner.pop(fact.proposal_id, None)
+        return owner is not None and owner.settle(fact.proposal_id, fact)
 
     def reject(self, proposal_id: int) -> None:
         self.owner.pop(proposal_id).reject(proposal_id)

@@ -6,7 +6,7 @@ before a change that can help.
 """
 
 from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.facts import AllocationCommitted, Fact
+from yunikorn_actors.domain.facts import AllocationCommitted
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal
 from yunikorn_actors.domain.reserving import own_claim
@@ -15,11 +15,12 @@ from yunikorn_actors.planning.model.flights import InFlight
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.parts.backoff import Backoff
 from yunikorn_actors.planning.parts.gangs import Admitter
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
-from yunikorn_actors.planning.parts.reserving import Reserver
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
+from yunikorn_actors.planning.parts.reserving import Reserved, Reserver, gate_of_reserved
 
 
 class Placer:
@@ -41,6 +42,7 @@ class Placer:
         self._admitter = admitter
         self._backoff = backoff
         self._reserver = reserver
+        self._reserved = Reserved(model)
         self._in_flight = model.flights.placements
 
     @property
@@ -78,13 +80,13 @@ class Placer:
         proposals: list[Proposal] = []
         if not self._model.reserved_nodes:
             return proposals
-        reserver = self._reserver
-        for ask, node, item in reserver.ready():
+        reserved = self._reserved
+        for ask, node, item in reserved.ready():
             if len(proposals) >= room:
                 break
-            if reserver.gate_of(ask, item) is None and not self.is_held(ask.app):
+            if gate_of_reserved(ask, item) is None and not self.is_held(ask.app):
                 proposals.append(self._decide(ask, node))
-        while len(proposals) < room and (other := reserver.first_elsewhere()) is not None:
+        while len(proposals) < room and (other := reserved.first_elsewhere()) is not None:
             self._try(other.app.leaf, other, proposals)
         return proposals
 
@@ -118,7 +120,7 @@ class Placer:
         app, shape, model = ask.app, ask.shape, self._model
         if self.is_held(app):
             return False
-        if shape is model.tree.turns:
+        if shape is model.shapes.turns:
             return self._take_turn(app, proposals)
         if self._backoff.must_rest(ask):
             return False
@@ -155,7 +157,7 @@ class Placer:
             proposals.append(admission)
             while (ask := app.first_placeholder()) is not None:
                 self._try(app.leaf, ask, proposals)
-        self._model.tree.rekey(app.leaf)
+        rekey(app.leaf)
         return admission is not None
 
     def _refuse(self, lane: Lane, gate: Gate) -> None:
@@ -171,7 +173,7 @@ class Placer:
         """No node has room: the shape waits, and a required node is kept at once."""
         model, shape = self._model, ask.shape
         model.tree.wait_for_node(shape)
-        for lane in model.tree.lanes.get(shape, ()):
+        for lane in model.shapes.lanes.get(shape, ()):
             model.wakes.look_into_lane(lane)
             self._change_passes(lane)
         model.wakes.ask_may_reserve()
@@ -211,7 +213,7 @@ class Placer:
             app.placing += 1
             model.gangs.follow(app)
             self._admitter.note_placing(app, resource)
-        model.tree.rekey(app.leaf)
+        rekey(app.leaf)
         spec = record.spec
         return Allocate(
             proposal_id=proposal_id,
@@ -223,7 +225,7 @@ class Placer:
 
     # -- what becomes of it
 
-    def settle(self, proposal_id: int, fact: Fact) -> bool:
+    def settle(self, proposal_id: int, fact: Settling) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
         assert isinstance(fact, AllocationCommitted)
         held = self._in_flight.pop(proposal_id)
@@ -254,7 +256,8 @@ class Placer:
         ask.inflight -= 1
         if ask.is_placeholder:
             app.placing -= 1
-        if model.flights.served(held):
+        flights = model.flights
+        if flights.serving and flights.served(held):
             model.amounts.measure_claims(app.leaf)
         for limit in held.limits:
             limit.settle(app, held.resource)

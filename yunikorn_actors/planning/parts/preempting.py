@@ -12,7 +12,6 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
-from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.proposals import Preempt, Proposal, VictimRef
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.model import Model
@@ -20,7 +19,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
 from yunikorn_actors.planning.preempt.asking import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
@@ -72,7 +71,7 @@ class Preemptor:
 
     # -- what becomes of the proposals
 
-    def settle(self, proposal_id: int, _: Fact | None = None) -> bool:
+    def settle(self, proposal_id: int, _: Settling | None = None) -> bool:
         self._take_out(proposal_id)
         return True
 

@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Ask, Reservation
 from yunikorn_actors.domain.eligibility import check_use
-from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.proposals import Proposal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
@@ -36,7 +35,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import place_of, rank_of, waiting_below
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
 
 
 class Keeping(Struct):
@@ -48,60 +47,22 @@ class Keeping(Struct):
     """A new reservation takes a place among the running applications."""
 
 
-class Reserver:
-    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+class Reserved:
+    """Reservations that may be used now: by the ask on its node, or anywhere else."""
+
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._desk = desk
         self._marks = model.wakes.reserving
-        self._delay_ns = delay_ns
-        self.best_nodes = BestNodes(model.nodes)
-        self.due_ns = NEVER_NS
-        """When the next ask has waited long enough, or a reservation is old enough to end."""
-        self.in_flight: dict[int, Keeping] = {}
-
-    @property
-    def has_work(self) -> bool:
-        return self._marks.is_stale
-
-    def plan(self, now_ns: int, room: int) -> list[Proposal]:
-        """Reserve nodes for asks that have waited long enough, and give up what serves nobody."""
-        if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):
-            return []
-        self._marks.is_stale = False
-        # In this order: the first sets `due_ns` anew, the second only makes it earlier.
-        return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
-
-    # -- what becomes of the proposals
-
-    def settle(self, proposal_id: int, _: Fact | None = None) -> bool:
-        held = self.in_flight.pop(proposal_id)
-        ask, node, model = held.ask, held.node, self._model
-        ask.keeping -= 1
-        if held.place is not None:
-            model.places.settle(held.place)
-        model.asks.keep_required(ask)
-        model.wakes.settled()
-        # The node may have left, and another one come under its name.
-        if model.nodes.knows(node):
-            node.keeping -= 1
-            model.amounts.refresh_node(node)
-        return True
-
-    def reject(self, proposal_id: int) -> None:
-        self.settle(proposal_id)
-        self._marks.is_stale = True
-
-    # -- what is reserved, and could be placed now
 
     def ready(self) -> Iterator[tuple[AskView, NodeView, Reservation]]:
         """Yield asks with the node that is reserved for them, if it has room."""
-        model = self._model
-        for node_id in tuple(self._marks.nodes):
+        model, marks = self._model, self._marks
+        for node_id in tuple(marks.nodes):
             node = model.nodes.views.get(node_id)
             fitting = [] if node is None else list(self._fitting(node))
             if node is None or not fitting:
                 # It is looked at again when it gains room.
-                del self._marks.nodes[node_id]
+                del marks.nodes[node_id]
                 continue
             for ask, item in fitting:
                 # Asked again for each: the planner may have placed the one before it meanwhile.
@@ -135,7 +96,7 @@ class Reserver:
     def first_elsewhere(self) -> AskView | None:
         """Return the first ask with a reservation that may find room on another node."""
         asks: dict[QueueView, list[AskView]] = {}
-        roused, reserved = self._marks.shapes, self._model.tree.reserved
+        roused, reserved = self._marks.shapes, self._model.shapes.reserved
         for shape in tuple(roused):
             if shape.waits_for_node or shape not in reserved:
                 # It is looked at again when it is roused.
@@ -158,7 +119,61 @@ class Reserver:
         kept = used_up(state, ask.ask, "")
         if kept is None or lane.is_open:
             return kept is not None
-        return self.gate_of(ask, kept_for(state, ask.ask, kept)) is None
+        return gate_of_reserved(ask, kept_for(state, ask.ask, kept)) is None
+
+
+def gate_of_reserved(ask: AskView, item: Reservation) -> Gate | None:
+    """Return what refuses an ask with this reservation, if anything does."""
+    wanted, leaf = ask.shape.wanted, ask.app.leaf
+    if item.claim is not None:
+        queue = leaf.refusing_claimed(wanted, item.claim)
+    else:
+        queue = (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
+    return queue or refusing_limit(ask.app.limits, wanted)
+
+
+class Reserver:
+    def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
+        self._model = model
+        self._desk = desk
+        self._marks = model.wakes.reserving
+        self._delay_ns = delay_ns
+        self.best_nodes = BestNodes(model.nodes)
+        self.due_ns = NEVER_NS
+        """When the next ask has waited long enough, or a reservation is old enough to end."""
+        self.in_flight: dict[int, Keeping] = {}
+
+    @property
+    def has_work(self) -> bool:
+        return self._marks.is_stale
+
+    def plan(self, now_ns: int, room: int) -> list[Proposal]:
+        """Reserve nodes for asks that have waited long enough, and give up what serves nobody."""
+        if room <= 0 or not (self._marks.is_stale or self.due_ns <= now_ns):
+            return []
+        self._marks.is_stale = False
+        # In this order: the first sets `due_ns` anew, the second only makes it earlier.
+        return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
+
+    # -- what becomes of the proposals
+
+    def settle(self, proposal_id: int, _: Settling | None = None) -> bool:
+        held = self.in_flight.pop(proposal_id)
+        ask, node, model = held.ask, held.node, self._model
+        ask.keeping -= 1
+        if held.place is not None:
+            model.places.settle(held.place)
+        model.asks.keep_required(ask)
+        model.wakes.settled()
+        # The node may have left, and another one come under its name.
+        if model.nodes.knows(node):
+            node.keeping -= 1
+            model.amounts.refresh_node(node)
+        return True
+
+    def reject(self, proposal_id: int) -> None:
+        self.settle(proposal_id)
+        self._marks.is_stale = True
 
     # -- asks that come to have a node kept
 
@@ -199,14 +214,14 @@ class Reserver:
     def _lanes(self, now_ns: int) -> dict[Lane, None]:
         """Find lanes in which an ask may be old enough and only the nodes refuse it."""
         found: dict[Lane, None] = {}
-        for shape in self._model.tree.waiting_shapes:
+        for shape in self._model.shapes.waiting:
             if shape.required_node or shape.hopeless_at == self._model.amounts.node_changes:
                 continue
             due_ns = shape.oldest_ns + self._delay_ns
             if due_ns >= now_ns:
                 self.due_ns = min(self.due_ns, due_ns + 1)
                 continue
-            for lane in self._model.tree.lanes.get(shape, ()):
+            for lane in self._model.shapes.lanes.get(shape, ()):
                 if self._has_headroom(lane.apps[0][1], shape):
                     found[lane] = None
         return found
@@ -265,7 +280,7 @@ class Reserver:
             for item in model.nodes.views[node_id].node.reservations.values():
                 due_ns = item.made_ns + WAIT_NS
                 ask = model.ask_of(item.application_id, item.key)
-                if ask is None or (self.gate_of(ask, item) or ask.app.held_at()) is None:
+                if ask is None or (gate_of_reserved(ask, item) or ask.app.held_at()) is None:
                     continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)
@@ -274,15 +289,6 @@ class Reserver:
                 elif not ask.keeping:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
-
-    def gate_of(self, ask: AskView, item: Reservation) -> Gate | None:
-        """Return what refuses an ask with this reservation, if anything does."""
-        wanted, leaf = ask.shape.wanted, ask.app.leaf
-        if item.claim is not None:
-            queue = leaf.refusing_claimed(wanted, item.claim)
-        else:
-            queue = (leaf.refusing_quota if item.required else leaf.refusing)(wanted)
-        return queue or refusing_limit(ask.app.limits, wanted)
 
     def _has_headroom(self, app: AppView, shape: Shape) -> bool:
         refusing = app.leaf.refusing(shape.wanted) or refusing_limit(app.limits, shape.wanted)

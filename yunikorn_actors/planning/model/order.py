@@ -1,0 +1,55 @@
+"""Where queues stand among their siblings: those with something to try, in order.
+
+Only the path of a queue that has changed moves to its new place.
+"""
+
+from bisect import bisect_left, insort
+
+from yunikorn_actors.planning.model.views import QueueView
+
+
+def show(view: QueueView) -> None:
+    """The queue has something to try again; so have its ancestors."""
+    for level in view.lineage[:-1]:
+        if level.entry is not None:
+            return
+        level.entry = (level.key(), level)
+        assert level.parent is not None
+        insort(level.parent.children, level.entry)
+
+
+def hide(view: QueueView) -> None:
+    for level in view.lineage[:-1]:
+        if level.has_work:
+            return
+        parent = level.parent
+        assert parent is not None
+        assert level.entry is not None
+        del parent.children[bisect_left(parent.children, level.entry)]
+        level.entry = None
+
+
+def rekey(view: QueueView) -> None:
+    """The amounts of this queue changed: it and its ancestors find their new places."""
+    for level in view.lineage[:-1]:
+        entry = level.entry
+        if entry is None:
+            continue
+        parent = level.parent
+        assert parent is not None
+        children = parent.children
+        level.entry = new = (level.key(), level)
+        if len(children) == 1:
+            children[0] = new
+        else:
+            del children[bisect_left(children, entry)]
+            insort(children, new)
+
+
+def export_priority(view: QueueView) -> None:
+    """The priority of what is below changed; each queue up the path shows it to the next."""
+    for level in view.lineage:
+        priority = level.exported_priority()
+        if priority == level.priority:
+            return
+        level.priority = priority

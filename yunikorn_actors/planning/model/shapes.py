@@ -1,0 +1,95 @@
+"""The shapes of the asks that wait: the lanes of each, and which of them no node has room for."""
+
+from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
+from yunikorn_actors.planning.model.views import AskView, Lane
+from yunikorn_actors.planning.wakes import Wakes
+
+
+class Shapes:
+    def __init__(self, wakes: Wakes) -> None:
+        self._wakes = wakes
+        self.known: dict[ShapeKey, Shape] = {}
+        self.turns = Shape(((), "", "", ""))
+        """The shape of what stands for a held gang: nothing but its admission is tried."""
+        self.lanes: dict[Shape, dict[Lane, None]] = {}
+        """All lanes of a shape, in whatever leaf."""
+        self.waiting: dict[Shape, None] = {}
+        """Shapes that no node has room for."""
+        self.reserved: dict[Shape, dict[AskView, None]] = {}
+        """Asks with a reservation that could run elsewhere."""
+
+    def of(self, spec: AskSpec) -> Shape:
+        key = shape_key(spec)
+        shape = self.known.get(key)
+        if shape is None:
+            shape = self.known[key] = Shape(key)
+        return shape
+
+    # -- lanes
+
+    def join(self, lane: Lane) -> None:
+        self.lanes.setdefault(lane.shape, {})[lane] = None
+
+    def part(self, lane: Lane) -> None:
+        shape = lane.shape
+        others = self.lanes[shape]
+        del others[lane]
+        if not others:
+            del self.lanes[shape]
+            # A shape that waits for a node stays: its next ask need not be tried in vain.
+            if not shape.waits_for_node:
+                self._forget(shape)
+
+    def _forget(self, shape: Shape) -> None:
+        """No lane has this shape any more; a held application that still has it starts anew."""
+        self.waiting.pop(shape, None)
+        shape.waits_for_node = False
+        self._rouse(shape)
+        if self.known.get(shape.key) is shape:
+            del self.known[shape.key]
+
+    def forget_unused(self, shape: Shape) -> None:
+        if shape not in self.lanes:
+            self._forget(shape)
+
+    # -- shapes that wait for a node
+
+    def wait(self, shape: Shape) -> None:
+        """No node has room for this shape, wherever it is asked for."""
+        shape.waits_for_node = True
+        self.waiting[shape] = None
+
+    def fitting(self, node: NodeView) -> list[Shape]:
+        return [shape for shape in self.waiting if node.serves(shape)]
+
+    def requiring(self, node_id: str) -> list[Shape]:
+        return [shape for shape in self.waiting if shape.required_node == node_id]
+
+    def wake(self, shape: Shape) -> None:
+        del self.waiting[shape]
+        shape.waits_for_node = False
+        self._rouse(shape)
+        self.forget_unused(shape)
+
+    # -- asks with a reservation
+
+    def follow_reserved(self, ask: AskView) -> None:
+        """An ask with a reservation goes before others on any node that has room for it."""
+        if ask.ask.reserved and not ask.shape.required_node:
+            self.reserved.setdefault(ask.shape, {})[ask] = None
+            self._rouse(ask.shape)
+        else:
+            self.forget_reserved(ask)
+
+    def forget_reserved(self, ask: AskView) -> None:
+        asks = self.reserved.get(ask.shape)
+        if asks is not None:
+            asks.pop(ask, None)
+            if not asks:
+                del self.reserved[ask.shape]
+
+    def _rouse(self, shape: Shape) -> None:
+        if shape in self.reserved and not shape.waits_for_node:
+            self._wakes.shape_roused(shape)
