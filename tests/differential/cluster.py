@@ -3,9 +3,10 @@
 It shares no book with the product: every amount is added up from single asks and allocations.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from functools import wraps
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
@@ -14,30 +15,24 @@ from yunikorn_actors.domain.config import NodeSortConfig, QueueProperties
 from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 
-T = TypeVar("T")
-record = dataclass(eq=False, kw_only=True)
+Work = TypeVar("Work", bound=Callable[..., Any])
 ENDED = ("Completed", "Failed", "Rejected", "Expired")
 
 
-@record
 class Queue:
-    path: str
-    spec: QueueSpec
-    parent: "Queue | None"
+    def __init__(self, path: str, parent: "Queue | None") -> None:
+        self.path, self.parent = path, parent
+        self.up: list[Queue] = [self, *(parent.up if parent else ())]
 
-    def __post_init__(self) -> None:
-        self.says = QueueProperties.of(self.spec.properties)
-
-    def up(self) -> "list[Queue]":
-        return [self, *(self.parent.up() if self.parent else ())]
+    def configure(self, spec: QueueSpec) -> None:
+        self.spec, self.says = spec, QueueProperties.of(spec.properties)
 
 
-@record
+@dataclass(eq=False)
 class App:
     spec: ApplicationSpec
     serial: int
     leaf: Queue
-    since: int
     age: int
     """Of the application or of its oldest ask."""
     state: str = "New"
@@ -63,7 +58,7 @@ class App:
         return self.spec.application_id
 
 
-@record
+@dataclass(eq=False)
 class Ask:
     app: App
     spec: AskSpec
@@ -81,7 +76,7 @@ class Ask:
         return self.spec.resource
 
 
-@record
+@dataclass(eq=False)
 class Placed:
     app: App
     spec: AskSpec
@@ -93,39 +88,44 @@ class Placed:
     """When it was asked for."""
     leaving: str = ""
     """Why it was asked back."""
-    preempted: bool = False
 
 
-@record
+@dataclass(eq=False)
 class Kept:
     ask: Ask
     node: str
     size: Resource
     required: bool
     claims: bool
-    since: int
-    speaks: bool = False
+    speaks: bool
     """Others go for it, so what they leave is spoken for."""
 
 
-@record
+@dataclass(eq=False)
 class Swap:
-    app: App
     ask: Ask
-    placeholder: str
     node: str
     crosses: bool
     size: Resource
 
 
-@record
+@dataclass(eq=False)
 class Node:
     id: str
-    capacity: Resource
-    occupied: Resource
-    drained: bool
-    ready: bool
+    capacity: Resource = field(default_factory=dict)
+    occupied: Resource = field(default_factory=dict)
+    takes_work: bool = True
     foreign: dict[str, Resource] = field(default_factory=dict)
+
+
+class Gate(NamedTuple):
+    """A queue, or a limit of a user or group: how much those below it may use, how many may run."""
+
+    queue: Queue | None
+    most: Resource | None
+    most_apps: int
+    apps: list[App]
+    used: Resource
 
 
 class Settings(Protocol):
@@ -145,6 +145,19 @@ def total(items: Iterable[Resource]) -> Resource:
     return result
 
 
+def once(work: Work) -> Work:
+    """Answer the same question only once between two facts."""
+
+    @wraps(work)
+    def answer(cluster: "Cluster", *about: Any) -> Any:
+        answers, question = cluster.answers, (work, *about)
+        if question not in answers:
+            answers[question] = work(cluster, *about)
+        return answers[question]
+
+    return cast("Work", answer)
+
+
 class Cluster:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -158,136 +171,130 @@ class Cluster:
         self.ending: list[Kept] = []
         """Reservations that end with the decision at hand."""
         self.swaps: dict[str, Swap] = {}
+        """By the placeholder whose room is handed over."""
         self.config: Any = None
         self.node_sort = NodeSortConfig()
         self.quota_due: dict[str, int] = {}
         self.owed: list[Ask] = []
         """Asks whose room is still held for them though their swap is off."""
-        self._memo: dict[Any, Any] = {}
+        self.answers: dict[Any, Any] = {}
 
     # -- sums
 
-    def memo(self, key: Any, work: Callable[[], T]) -> T:
-        if key not in self._memo:
-            self._memo[key] = work()
-        found: T = self._memo[key]
-        return found
-
+    @once
     def waiting(self) -> list[Ask]:
-        return self.memo("waiting", lambda: [ask for ask in self.asks.values() if ask.left])
+        return [ask for ask in self.asks.values() if ask.left]
 
+    @once
+    def asks_of(self, app: App) -> list[Ask]:
+        return [ask for ask in self.waiting() if ask.app is app]
+
+    @once
     def of(self, app: App) -> list[Placed]:
-        return self.memo(("of", app), lambda: [p for p in self.placed.values() if p.app is app])
+        return [placed for placed in self.placed.values() if placed.app is app]
 
+    def placeholders_of(self, app: App) -> list[Placed]:
+        return [placed for placed in self.of(app) if placed.spec.placeholder]
+
+    def reals_of(self, app: App) -> list[Placed]:
+        return [placed for placed in self.of(app) if not placed.spec.placeholder]
+
+    def is_swapping(self, app: App) -> bool:
+        """Whether a real ask of it is about to take a placeholder's room over."""
+        return any(swap.ask.app is app for swap in self.swaps.values())
+
+    @once
     def below(self, queue: Queue) -> list[App]:
-        return self.memo(
-            ("below", queue.path),
-            lambda: [app for app in self.apps.values() if queue in app.leaf.up()],
-        )
+        return [app for app in self.apps.values() if queue in app.leaf.up]
 
+    @once
     def used(self, queue: Queue) -> Resource:
-        return self.memo(
-            ("used", queue.path),
-            lambda: total(p.size for app in self.below(queue) for p in self.of(app)),
-        )
+        return self.used_by(self.below(queue))
+
+    def used_by(self, apps: list[App]) -> Resource:
+        return total(placed.size for app in apps for placed in self.of(app))
 
     def leaving(self, queue: Queue) -> Resource:
         """What comes free; a swap frees nothing, it hands over."""
         mine = (p for app in self.below(queue) for p in self.of(app) if p.leaving)
         return total(p.size for p in mine if p.uuid not in self.swaps)
 
-    def claimed(self, queue: Queue, but: Ask | None = None) -> Resource:
-        apps = self.below(queue)
-        return total(
-            k.size for k in self.kept if k.claims and k.ask is not but and k.ask.app in apps
-        )
+    def claimed(self, apps: list[App], but: Ask | None = None) -> Resource:
+        """What is promised to asks of these applications."""
+        claims = [kept for kept in self.kept if kept.claims and kept.ask is not but]
+        return total(kept.size for kept in claims if kept.ask.app in apps)
 
+    @once
     def pending(self, queue: Queue) -> Resource:
-        def add() -> Resource:
-            apps = self.below(queue)
-            return total(a.size for a in self.waiting() if a.app in apps for _ in range(a.left))
+        mine = [ask for ask in self.waiting() if queue in ask.app.leaf.up]
+        return total(ask.size for ask in mine for _ in range(ask.left))
 
-        return self.memo(("pending", queue.path), add)
-
-    @property
+    @once
     def capacity(self) -> Resource:
-        return self.memo("capacity", lambda: total(node.capacity for node in self.nodes.values()))
+        return total(node.capacity for node in self.nodes.values())
 
+    @once
     def free(self, node: Node) -> Resource:
-        def rest() -> Resource:
-            free = dict(node.capacity)
-            discharge(free, node.occupied)
-            for taken in (
-                *node.foreign.values(),
-                *(p.size for p in self.placed.values() if p.node == node.id),
-                *(s.size for s in self.swaps.values() if s.crosses and s.node == node.id),
+        free = dict(node.capacity)
+        for taken in (
+            node.occupied,
+            *node.foreign.values(),
+            *(p.size for p in self.placed.values() if p.node == node.id),
+            *(s.size for s in self.swaps.values() if s.crosses and s.node == node.id),
+        ):
+            discharge(free, taken)
+        return free
+
+    @once
+    def gates(self, app: App) -> list[Gate]:
+        """List the queues of an application, and the limits that bind it."""
+        found = []
+        for queue in app.leaf.up:
+            spec, below, user, group = queue.spec, self.below(queue), app.spec.user, app.group
+            found.append(Gate(queue, spec.max, spec.max_applications, below, self.used(queue)))
+            mine = [it for name in (user, "*") for it in spec.limits if name in it.users]
+            ours = [it for it in spec.limits if group and group in it.groups]
+            for limits, apps in (
+                (mine, [other for other in below if other.spec.user == user]),
+                (ours, [other for other in below if other.group == group]),
             ):
-                discharge(free, taken)
-            return free
-
-        return self.memo(("free", node.id), rest)
-
-    def shared(self, queue: Queue, app: App, *, of_group: bool) -> list[App]:
-        """Those below the queue who share a limit of the application's user or group with it."""
-        below = self.below(queue)
-        if of_group:
-            return [o for o in below if o.group == app.group]
-        return [o for o in below if o.spec.user == app.spec.user]
-
-    def limits(self, app: App) -> Iterator[tuple[Any, list[App]]]:
-        """Yield the limits that bind an application, and who shares each with it."""
-        for queue in app.leaf.up():
-            for of_group, names in ((False, (app.spec.user, "*")), (True, (app.group,))):
-                for name in filter(None, names):
-                    found = [
-                        limit
-                        for limit in queue.spec.limits
-                        if name in (limit.groups if of_group else limit.users)
-                    ]
-                    if found:
-                        yield found[0], self.shared(queue, app, of_group=of_group)
-                        break
+                for it in limits[:1]:
+                    most, used = it.max_resources or None, self.used_by(apps)
+                    found.append(Gate(None, most, it.max_applications, apps, used))
+        return found
 
     # -- what the facts change
 
     def apply(self, fact: f.Fact) -> None:
         change = CHANGES.get(type(fact))
         if change is not None:
-            self._memo.clear()
+            self.answers.clear()
             self.now = max(self.now, getattr(fact, "at_ns", 0))
             change(self, fact)
 
     def _configured(self, fact: f.PartitionConfigured) -> None:
         self.config, self.node_sort = fact.config, fact.config.node_sort
 
-    def _queue(self, fact: f.QueueAdded) -> None:
+    def _queue(self, fact: f.QueueAdded | f.QueueReconfigured) -> None:
         parent = self.queues.get(fact.path.rpartition(".")[0])
-        self.queues[fact.path] = Queue(path=fact.path, spec=fact.spec, parent=parent)
-
-    def _queue_again(self, fact: f.QueueReconfigured) -> None:
-        queue = self.queues[fact.path]
-        queue.spec, queue.says = fact.spec, QueueProperties.of(fact.spec.properties)
+        self.queues.setdefault(fact.path, Queue(fact.path, parent)).configure(fact.spec)
 
     def _node(self, fact: f.NodeAdded) -> None:
-        self.nodes[fact.node_id] = Node(
-            id=fact.node_id, capacity={k: n for k, n in fact.capacity.items() if n},
-            occupied=fact.occupied, drained=fact.drained, ready=fact.ready,
-        )  # fmt: skip
+        self.nodes[fact.node_id] = Node(fact.node_id)
+        self._node_resized(fact)
+        self._node_schedule(fact)
 
-    def _node_resized(self, fact: f.NodeResized) -> None:
+    def _node_resized(self, fact: f.NodeAdded | f.NodeResized) -> None:
         node = self.nodes[fact.node_id]
-        node.capacity = {k: n for k, n in fact.capacity.items() if n}
+        node.capacity = {kind: n for kind, n in fact.capacity.items() if n}
         node.occupied = fact.occupied
 
-    def _node_schedule(self, fact: f.NodeScheduleChanged) -> None:
-        node = self.nodes[fact.node_id]
-        node.drained, node.ready = fact.drained, fact.ready
+    def _node_schedule(self, fact: f.NodeAdded | f.NodeScheduleChanged) -> None:
+        self.nodes[fact.node_id].takes_work = fact.ready and not fact.drained
 
     def _app(self, fact: f.ApplicationAdded) -> None:
-        self.apps[fact.spec.application_id] = App(
-            spec=fact.spec, serial=fact.serial, leaf=self.queues[fact.queue],
-            since=fact.at_ns, age=fact.at_ns,
-        )  # fmt: skip
+        leaf = self.queues[fact.queue]
+        self.apps[fact.spec.application_id] = App(fact.spec, fact.serial, leaf, fact.at_ns)
 
     def _app_state(self, fact: f.ApplicationStateChanged) -> None:
         app = self.apps.get(fact.application_id)
@@ -307,13 +314,12 @@ class Cluster:
         del self.apps[app.id]
         self.asks = {key: ask for key, ask in self.asks.items() if ask.app is not app}
 
-    def _ask(self, fact: f.AskAdded) -> None:
-        app = self.apps[fact.spec.application_id]
-        app.age = min(app.age, fact.created_ns)
-        self.asks[app.id, fact.spec.key] = Ask(
-            app=app, spec=fact.spec, created=fact.created_ns, sequence=fact.sequence,
-            left=fact.spec.max_allocations,
-        )  # fmt: skip
+    def _ask(self, fact: f.AskAdded | f.AllocationRecovered) -> Ask:
+        spec, app = fact.spec, self.apps[fact.spec.application_id]
+        ask = Ask(app, spec, fact.created_ns, fact.sequence, spec.max_allocations)
+        app.age = min(app.age, ask.created)
+        self.asks[app.id, spec.key] = ask
+        return ask
 
     def _ask_again(self, fact: f.AskReplaced) -> None:
         ask = self.asks[fact.spec.application_id, fact.spec.key]
@@ -328,34 +334,30 @@ class Cluster:
             charge(ask.app.placed, total(ask.size for _ in range(ask.left)))
         ask.left = 0
 
-    def _take(self, fact: Any, spec: AskSpec) -> None:
-        app = self.apps[fact.application_id if hasattr(fact, "key") else spec.application_id]
+    def _take(self, fact: Any, ask: Ask, spec: AskSpec, size: Resource) -> None:
+        app = ask.app
         self.placed[fact.uuid] = Placed(
-            app=app, spec=spec, uuid=fact.uuid, node=fact.node_id, size=_size(fact),
-            since=fact.at_ns, created=self.asks[app.id, spec.key].created,
-        )  # fmt: skip
+            app, spec, fact.uuid, fact.node_id, size, fact.at_ns, ask.created
+        )
         app.counts = True
         app.reals += not spec.placeholder
         if spec.placeholder:
-            charge(app.placed, _size(fact))
+            charge(app.placed, size)
             if app.gang_since is None:
                 app.gang_since = fact.at_ns
 
     def _committed(self, fact: f.AllocationCommitted) -> None:
         ask = self.asks[fact.application_id, fact.key]
-        ask.left -= 1
-        ask.taken += 1
-        self._take(fact, ask.spec)
+        ask.left, ask.taken = ask.left - 1, ask.taken + 1
+        self._take(fact, ask, ask.spec, fact.resource)
 
     def _recovered(self, fact: f.AllocationRecovered) -> None:
-        app = self.apps[fact.spec.application_id]
-        app.age = min(app.age, fact.created_ns)
-        if (app.id, fact.spec.key) not in self.asks:
-            self.asks[app.id, fact.spec.key] = Ask(
-                app=app, spec=fact.spec, created=fact.created_ns, sequence=fact.sequence,
-                left=0, taken=1,
-            )  # fmt: skip
-        self._take(fact, fact.spec)
+        ask = self.asks.get((fact.spec.application_id, fact.spec.key))
+        if ask is None:
+            ask = self._ask(fact)
+            ask.left, ask.taken = 0, 1
+        ask.app.age = min(ask.app.age, fact.created_ns)
+        self._take(fact, ask, fact.spec, fact.spec.resource)
 
     def _released(self, fact: f.AllocationReleased | f.SwapCompleted, uuid: str = "") -> None:
         gone = self.placed.pop(uuid or fact.uuid)
@@ -365,10 +367,10 @@ class Cluster:
                 gone.app.bare_since = fact.at_ns
 
     def _swapped(self, fact: f.SwapCompleted) -> None:
-        swap = self.swaps.pop(fact.placeholder)
-        swap.ask.taken += 1
+        ask = self.swaps.pop(fact.placeholder).ask
+        ask.taken += 1
         self._released(fact, fact.placeholder)
-        self._take(fact, swap.ask.spec)
+        self._take(fact, ask, ask.spec, fact.resource)
 
     def _admitted(self, fact: f.GangAdmitted) -> None:
         app = self.apps[fact.application_id]
@@ -381,10 +383,7 @@ class Cluster:
     def _parked(self, fact: f.AskParked) -> None:
         ask = self.asks[fact.application_id, fact.key]
         ask.left -= 1
-        self.swaps[fact.placeholder] = Swap(
-            app=ask.app, ask=ask, placeholder=fact.placeholder, node=fact.node_id,
-            crosses=fact.crosses, size=fact.resource,
-        )  # fmt: skip
+        self.swaps[fact.placeholder] = Swap(ask, fact.node_id, fact.crosses, fact.resource)
 
     def _unparked(self, fact: f.AskUnparked) -> None:
         swap = self.swaps.pop(fact.placeholder)
@@ -393,31 +392,31 @@ class Cluster:
             self.owed.append(swap.ask)
 
     def _kept(self, fact: f.ReservationMade) -> None:
-        self.kept.append(
-            Kept(
-                ask=self.asks[fact.application_id, fact.key], node=fact.node_id,
-                size=fact.resource, required=fact.required, claims=fact.by_preemption,
-                since=fact.at_ns, speaks=fact.by_preemption,
-            )
-        )  # fmt: skip
+        ask, claims = self.asks[fact.application_id, fact.key], fact.by_preemption
+        kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, speaks=claims)
+        self.kept.append(kept)
+
+    def _keepers(self, whom: Any, node: str) -> list[Kept]:
+        named = (whom.application_id, whom.key, node)
+        return [k for k in self.kept if (k.ask.app.id, k.ask.spec.key, k.node) == named]
 
     def _dropped(self, fact: f.ReservationDropped) -> None:
-        named = (fact.application_id, fact.key, fact.node_id)
-        for kept in self.kept:
-            if (kept.ask.app.id, kept.ask.spec.key, kept.node) == named:
-                self.kept.remove(kept)
-                self.ending.append(kept)
-                return
+        for kept in self._keepers(fact, fact.node_id)[:1]:
+            self.kept.remove(kept)
+            self.ending.append(kept)
 
     def _asked_back(self, fact: f.ReleaseRequested) -> None:
         self.placed[fact.uuid].leaving = fact.type.name
 
     def _marked(self, fact: f.VictimMarked) -> None:
-        self.placed[fact.uuid].preempted = True
-        whom = (fact.beneficiary.application_id, fact.beneficiary.key)
-        for kept in self.kept:
-            if (kept.ask.app.id, kept.ask.spec.key) == whom and kept.node == fact.node_id:
-                kept.speaks = True
+        for kept in self._keepers(fact.beneficiary, fact.node_id):
+            kept.speaks = True
+
+    def _resized(self, fact: f.AllocationResized) -> None:
+        self.placed[fact.uuid].size = fact.resource
+
+    def _linked(self, fact: f.ApplicationLinked) -> None:
+        self.apps[fact.application_id].group = fact.group
 
     def _foreign(self, fact: f.ForeignAllocationPut) -> None:
         for node in self.nodes.values():
@@ -425,15 +424,10 @@ class Cluster:
         self.nodes[fact.node_id].foreign[fact.key] = fact.resource
 
 
-def _size(fact: Any) -> Resource:
-    size: Resource = getattr(fact, "resource", None) or fact.spec.resource
-    return size
-
-
 CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.PartitionConfigured: Cluster._configured,
     f.QueueAdded: Cluster._queue,
-    f.QueueReconfigured: Cluster._queue_again,
+    f.QueueReconfigured: Cluster._queue,
     f.QueueRemoved: lambda it, fact: it.queues.pop(fact.path),
     f.NodeAdded: Cluster._node,
     f.NodeResized: Cluster._node_resized,
@@ -441,9 +435,7 @@ CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.NodeRemoved: lambda it, fact: it.nodes.pop(fact.node_id),
     f.ApplicationAdded: Cluster._app,
     f.ApplicationStateChanged: Cluster._app_state,
-    f.ApplicationLinked: lambda it, fact: setattr(
-        it.apps[fact.application_id], "group", fact.group
-    ),
+    f.ApplicationLinked: Cluster._linked,
     f.ApplicationRemoved: lambda it, fact: it._forget(it.apps[fact.application_id]),
     f.AskAdded: Cluster._ask,
     f.AskReplaced: Cluster._ask_again,
@@ -451,7 +443,7 @@ CHANGES: dict[type, Callable[[Cluster, Any], Any]] = {
     f.AllocationCommitted: Cluster._committed,
     f.AllocationRecovered: Cluster._recovered,
     f.AllocationReleased: Cluster._released,
-    f.AllocationResized: lambda it, fact: setattr(it.placed[fact.uuid], "size", fact.resource),
+    f.AllocationResized: Cluster._resized,
     f.GangAdmitted: Cluster._admitted,
     f.GangLapsed: Cluster._lapsed,
     f.AskParked: Cluster._parked,

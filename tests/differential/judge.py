@@ -23,7 +23,7 @@ from yunikorn_actors.domain.resource import (
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages import rm_calls as c
 
-from .cluster import App, Ask, Placed, Queue
+from .cluster import App, Ask, Placed, Queue, total
 from .model import LIVING, Model, willing
 
 MS, SECOND, HOUR = 10**6, 10**9, 3600 * 10**9
@@ -163,7 +163,7 @@ class Judge(Model):
 
     def _admitted(self, fact: f.GangAdmitted) -> None:
         app = self.apps[fact.application_id]
-        asks = [a for a in self.waiting() if a.app is app and a.spec.placeholder]
+        asks = [ask for ask in self.asks_of(app) if ask.spec.placeholder]
         self.must("gang", self.is_held(app) and bool(asks), f"{app.id} admitted, but is not held")
         self.should("gang", self.may_run(app), f"{app.id} admitted, but may not run")
         fits = self.has_room_for_all(app, claims=False)
@@ -180,7 +180,7 @@ class Judge(Model):
     def _lapsing(self, fact: f.GangLapsed) -> None:
         app = self.apps[fact.application_id]
         late = app.admitted and self.now >= app.bare_since + self.gang_timeout(app)
-        bare = not any(placed.spec.placeholder for placed in self.of(app))
+        bare = not self.placeholders_of(app)
         self.must("gang", late and bare, f"{app.id} is held again too early")
 
     def _swapping(self, fact: f.AskParked) -> None:
@@ -225,7 +225,7 @@ class Judge(Model):
             fits = ask.spec.required_node == node.id and all(k.required for k in here)
             self.must("reservation", fits, f"{name}: not its own, or kept for others")
             return
-        fits = node.ready and not node.drained
+        fits = node.takes_work
         self.must("reservation", fits, f"{name}, which takes no work")
         alike = all(kept.claims for kept in here) if fact.by_preemption else not here
         self.must("reservation", alike, f"{name}: kept for others")
@@ -252,7 +252,7 @@ class Judge(Model):
                 )
 
     def _kept_max(self) -> int:
-        nodes = [n for n in self.nodes.values() if n.ready and not n.drained]
+        nodes = [n for n in self.nodes.values() if n.takes_work]
         percent = self.queues["root"].says.reservation_max_nodes_percent
         return max(2, len(nodes) * percent // 100)
 
@@ -260,7 +260,7 @@ class Judge(Model):
         return [
             (fit_in_score(self.free(node), ask.size), node.id)
             for node in self.nodes.values()
-            if node.ready and not node.drained and fits_in(ask.size, node.capacity)
+            if node.takes_work and fits_in(ask.size, node.capacity)
             and all(kept.node != node.id for kept in self.kept)
         ]  # fmt: skip
 
@@ -352,39 +352,31 @@ class Judge(Model):
         queue = self.queues[path]
         due = self.quota_due.get(path)
         self.must("quota", due is not None and due <= self.now, f"{whom} too early")
-        over = sub(sub(self.used(queue), self.leaving(queue)), queue.spec.max)
-        gone: Resource = {}
+        over = sub(self.stays(queue), queue.spec.max)
         for victim in victims:
-            self.must(
-                "quota", queue in victim.app.leaf.up(), f"{whom}: {victim.spec.key} is not of it"
-            )
-            gone = add(gone, victim.size)
+            below = queue in victim.app.leaf.up
+            self.must("quota", below, f"{whom}: {victim.spec.key} is not of it")
+        gone = total(victim.size for victim in victims)
         wanted = {kind: n for kind, n in over.items() if n > 0 and kind in (queue.spec.max or {})}
         least = fits_in_max_undef(gone, wanted)
         self.should("quota", least, f"{whom}: more than the excess", unsure=self.is_adrift())
         self._takes_all(queue, victims, wanted, whom)
-        for level in {q.path: q for v in victims for q in v.app.leaf.up()}.values():
-            left = sub(self.used(level), self.leaving(level))
-            gone = {}
-            for victim in victims:
-                gone = add(gone, victim.size if level in victim.app.leaf.up() else {})
+        for level in {q.path: q for v in victims for q in v.app.leaf.up}.values():
+            gone = total(v.size for v in victims if level in v.app.leaf.up)
+            stays = self.stays(level, victims)
             for kind, n in (level.spec.guaranteed or {}).items():
-                kept = n <= left.get(kind, 0) - gone.get(kind, 0) or not gone.get(kind)
-                self.must(
-                    "quota", kept or kind not in wanted, f"{whom}: {level.path} below its guarantee"
-                )
+                kept = n <= stays.get(kind, 0) or not gone.get(kind) or kind not in wanted
+                self.must("quota", kept, f"{whom}: {level.path} below its guarantee")
 
     def _takes_all(self, queue: Queue, victims: list[Placed], wanted: Resource, whom: str) -> None:
         """A leaf without a guarantee takes what it may, the willing and less important first."""
-        gone: Resource = {}
-        for victim in victims:
-            gone = add(gone, victim.size)
+        gone = total(victim.size for victim in victims)
         for other in self.placed.values():
             if other.app.leaf is not queue or other in victims or other.leaving:
                 continue
             bound = bool(other.spec.required_node) or not set(wanted) & set(other.size)
             more = fits_in_max_undef(add(gone, other.size), wanted)
-            free = all(not level.spec.guaranteed for level in queue.up())
+            free = all(not level.spec.guaranteed for level in queue.up)
             self.should(
                 "quota", bound or not (more and free), f"{whom}: {other.spec.key} goes as well"
             )
@@ -403,17 +395,14 @@ class Judge(Model):
         name = f"{app.id} goes from {app.state} to {state}"
         self.must("state", state in NEXT_STATES[app.state], name)
         stateaware = app.leaf.says.application_sort_policy == "stateaware"
-        waits = any(ask.app is app for ask in self.waiting())
-        real = any(not placed.spec.placeholder for placed in self.of(app))
-        parked = any(swap.app is app for swap in self.swaps.values())
-        held = self.total_of(app, placeholders=True)
-        whole = app.spec.is_gang and equals_or_empty(held, app.spec.placeholder_ask)
+        waits = bool(self.asks_of(app) or self.is_swapping(app))
+        real = bool(self.reals_of(app))
         aware = stateaware and "application.stateaware.disable" not in app.spec.tags
         right = {
             "Running": self._may_start_on(app) and (not aware or app.state != "Accepted"),
-            "Starting": aware and (real or whole),
-            "Completing": not (waits or real or parked),
-            "Completed": not (waits or self.of(app)) and self.now >= app.entered + self.settings.completing_timeout_ns,
+            "Starting": aware and (real or self._is_whole(app)),
+            "Completing": not (waits or real),
+            "Completed": not (self.asks_of(app) or self.of(app)) and self.now >= app.entered + self.settings.completing_timeout_ns,
             "Resuming": self._gang_is_over(app) and not app.spec.is_hard,
             "Failing": self._gang_is_over(app) or app.spec.timeout_ms > 0,
             "Failed": not self.of(app),
@@ -424,13 +413,15 @@ class Judge(Model):
 
     def _may_start_on(self, app: App) -> bool:
         """Whether an application may go to Running: one that is Starting takes a second step."""
-        reals = sum(not p.spec.placeholder for p in self.of(app))
         if app.state == "Starting":
             over = self.now >= app.entered + self.settings.starting_timeout_ns
             return over or app.reals > (0 if app.spec.is_gang else 1)
-        held = self.total_of(app, placeholders=True)
-        whole = app.spec.is_gang and equals_or_empty(held, app.spec.placeholder_ask)
-        return app.state != "Accepted" or reals > 0 or whole
+        return app.state != "Accepted" or bool(self.reals_of(app)) or self._is_whole(app)
+
+    def _is_whole(self, app: App) -> bool:
+        """Whether all placeholders of a gang stand."""
+        held = total(placed.size for placed in self.placeholders_of(app))
+        return app.spec.is_gang and equals_or_empty(held, app.spec.placeholder_ask)
 
     def _linking(self, fact: f.ApplicationLinked) -> None:
         app = self.apps[fact.application_id]
@@ -440,7 +431,7 @@ class Judge(Model):
             )
 
     def _group_of(self, app: App) -> str:
-        for queue in app.leaf.up():
+        for queue in app.leaf.up:
             names = [name for limit in queue.spec.limits for name in limit.groups]
             for name in names:
                 if name in app.spec.groups:
@@ -454,7 +445,7 @@ class Judge(Model):
     def rest(self) -> None:
         """Nothing is on its way: whatever waits must have a reason."""
         self.begin()
-        self._memo.clear()
+        self.answers.clear()
         wrong = [what for what, times in self.untold.items() if times]
         self.must("told", not wrong, f"told too often or not at all: {wrong}")
         for ask in self.waiting():
@@ -489,9 +480,8 @@ class Judge(Model):
     def _must_not_preempt(self, ask: Ask) -> None:
         if ask.spec.required_node:
             kept = self.keeps_of(ask)
-            tried = [
-                p for p in self.placed.values() if p.node == ask.spec.required_node and p.leaving
-            ]
+            there = [p for p in self.placed.values() if p.node == ask.spec.required_node]
+            tried = any(placed.leaving for placed in there)
             if kept and not tried and ask.spec.allow_preempt_other and not self.gate(ask):
                 node = self.nodes[ask.spec.required_node]
                 others = [k for k in self.kept if k.node == node.id and k.ask is not ask]
@@ -524,28 +514,26 @@ class Judge(Model):
         self.should("waits", waits, f"{_name(ask)} waits and no node is kept")
 
     def _state_is_right(self, app: App) -> None:
-        bare = not any(placed.spec.placeholder for placed in self.of(app))
-        waits = any(ask.app is app and ask.spec.placeholder for ask in self.waiting())
-        idle = app.admitted and app.state == "Accepted" and bare and waits
+        mine, placeholders = self.of(app), self.placeholders_of(app)
+        idle = app.admitted and app.state == "Accepted" and not placeholders
+        idle = idle and self.awaits_placeholders(app)
         idle = idle and any(self.unplaced(app).values())
         late = idle and app.bare_since + self.gang_timeout(app) <= self.now
         self.must("gang", not late, f"{app.id} has room that it cannot use")
-        waits = any(ask.app is app for ask in self.waiting())
-        mine = self.of(app)
-        real = any(not placed.spec.placeholder for placed in mine)
-        parked = any(swap.app is app for swap in self.swaps.values())
+        waits = bool(self.asks_of(app) or self.is_swapping(app))
         done = app.entered + self.settings.completing_timeout_ns
-        stale = [p for p in mine if p.spec.placeholder and not p.leaving]
+        started = app.entered + self.settings.starting_timeout_ns
+        stale = [placed for placed in placeholders if not placed.leaving]
+        lives, real = waits or bool(mine), bool(self.reals_of(app))
         right = {
-            "New": not (waits or mine),
-            "Accepted": (waits or bool(mine) or parked or app.timed_out) and not real,
-            "Running": waits or bool(mine) or parked,
-            "Starting": (waits or bool(mine) or parked)
-            and self.now <= app.entered + self.settings.starting_timeout_ns,
-            "Completing": not (waits or real or parked) and (self.now <= done or (bool(mine) and not stale)),
-            "Resuming": any(placed.spec.placeholder for placed in mine),
+            "New": not lives,
+            "Accepted": (lives or app.timed_out) and not real,
+            "Running": lives,
+            "Starting": lives and self.now <= started,
+            "Completing": not (waits or real) and (self.now <= done or (bool(mine) and not stale)),
+            "Resuming": bool(placeholders),
             "Failing": bool(mine),
-        }  # fmt: skip
+        }
         self.must("state", right.get(app.state, False), f"{app.id} rests in {app.state}")
         if stale and self._gang_is_over(app):
             self.must("timeout", False, f"{stale[0].spec.key} stays beyond its time")

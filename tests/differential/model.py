@@ -6,8 +6,7 @@ its first choice, who may go for it.
 """
 
 import math
-from collections.abc import Iterator
-from operator import attrgetter
+from collections.abc import Sequence
 from typing import Any
 
 from yunikorn_actors.domain.resource import (
@@ -20,8 +19,9 @@ from yunikorn_actors.domain.resource import (
     sub_only_existing,
 )
 
-from .cluster import App, Ask, Cluster, Kept, Node, Placed, Queue, total
+from .cluster import App, Ask, Cluster, Gate, Kept, Node, Placed, Queue, once, total
 
+Victims = Sequence[Placed]
 LIVING = ("Accepted", "Starting", "Running", "Completing")
 NOTHING_WAITS = -(2**31)
 LENDING = ("all", "turns", "free")
@@ -29,50 +29,48 @@ LENDING = ("all", "turns", "free")
 
 
 class Model(Cluster):
-    lends = "all"
-    """Whether what its gang holds back lends its priority to an application."""
-
     # -- the order: queues, applications, asks
 
     def before(self, one: Ask, two: Ask) -> bool:
         """Whether the first surely comes before the second, whichever asks lend their priority."""
-        held = self.memo("held", lambda: any(map(self.is_held_back, self.waiting())))
-        return all(self._before(one, two, lends) for lends in (LENDING if held else ("all",)))
+        lending = LENDING if self.some_are_held_back() else LENDING[:1]
+        return all(self._before(one, two, lends) for lends in lending)
+
+    @once
+    def some_are_held_back(self) -> bool:
+        return any(map(self.is_held_back, self.waiting()))
 
     def is_held_back(self, ask: Ask) -> bool:
         return self.blocked(ask) or (ask.spec.placeholder and self.is_held(ask.app))
 
-    def urgent(self) -> list[Ask]:
+    @once
+    def urgent(self, lends: str) -> list[Ask]:
         """Return the asks that lend their priority."""
-        bars = {"all": lambda _: False, "turns": self.blocked, "free": self.is_held_back}[
-            self.lends
-        ]
-        return self.memo(("urgent", self.lends), lambda: [a for a in self.waiting() if not bars(a)])
+        bars = {"all": lambda _: False, "turns": self.blocked, "free": self.is_held_back}[lends]
+        return [ask for ask in self.waiting() if not bars(ask)]
 
     def _before(self, one: Ask, two: Ask, lends: str) -> bool:
-        self.lends = lends
         if one.app is two.app:
             return _rank_of_ask(one) < _rank_of_ask(two)
-        for x, y in zip(one.app.leaf.up()[::-1], two.app.leaf.up()[::-1], strict=False):
+        for x, y in zip(one.app.leaf.up[::-1], two.app.leaf.up[::-1], strict=False):
             if x is not y:
-                a, b = self.rank_of_queue(x), self.rank_of_queue(y)
+                a, b = self.rank_of_queue(x, lends), self.rank_of_queue(y, lends)
                 return a < b if a != b else _exceeds(self.pending(x), self.pending(y))
-        return self.rank_of_app(one.app) < self.rank_of_app(two.app)
+        return self.rank_of_app(one.app, lends) < self.rank_of_app(two.app, lends)
 
-    def rank_of_queue(self, queue: Queue) -> tuple[Any, ...]:
+    @once
+    def rank_of_queue(self, queue: Queue, lends: str) -> tuple[Any, ...]:
         assert queue.parent is not None
-        return self.memo(
-            ("rank", queue.path, self.lends), lambda: self._rank_of_queue(queue, queue.parent)
-        )
-
-    def _rank_of_queue(self, queue: Queue, parent: Any) -> tuple[Any, ...]:
-        rank = queue.spec.position if parent.says.queue_sort_policy == "fifo" else self.share(queue)
-        urgency = -self.priority(queue)
-        return (urgency, rank) if parent.says.application_sort_priority else (rank, urgency)
+        says = queue.parent.says
+        rank = queue.spec.position if says.queue_sort_policy == "fifo" else self.share(queue)
+        here = [ask for ask in self.urgent(lends) if queue in ask.app.leaf.up]
+        shown = [_shown(ask.spec.priority, ask.app.leaf, queue.parent) for ask in here]
+        urgency = -max(shown, default=NOTHING_WAITS)
+        return (urgency, rank) if says.application_sort_priority else (rank, urgency)
 
     def share(self, queue: Queue) -> float:
-        due = dict(self.capacity)
-        for level in reversed(queue.up()):
+        due = dict(self.capacity())
+        for level in reversed(queue.up):
             due = due | (level.spec.max or {}) if due else {}
         due |= queue.spec.guaranteed or {}
         used = self.used(queue).items()
@@ -81,55 +79,40 @@ class Model(Cluster):
         ]
         return max(parts, default=0.0)
 
-    def priority(self, queue: Queue) -> int:
-        """What a queue shows to its siblings."""
-        here = [a for a in self.urgent() if queue in a.app.leaf.up()]
-        if not here:
-            return NOTHING_WAITS
-        return max(_shown(a.spec.priority, a.app.leaf, queue.parent) for a in here)
-
-    def rank_of_app(self, app: App) -> tuple[Any, ...]:
-        return self.memo(("app", app, self.lends), lambda: self._rank_of_app(app))
-
-    def _rank_of_app(self, app: App) -> tuple[Any, ...]:
+    @once
+    def rank_of_app(self, app: App, lends: str) -> tuple[Any, ...]:
         says = app.leaf.says
-        mine = [ask.spec.priority for ask in self.urgent() if ask.app is app]
+        mine = [ask.spec.priority for ask in self.urgent(lends) if ask.app is app]
         urgency = -max(mine, default=NOTHING_WAITS)
         rank: tuple[Any, ...] = (app.age,)
         arrival = app.serial
         if says.application_sort_policy == "fair":
             due = app.leaf.spec.guaranteed or {}
-            used = self.total_of(app, placeholders=False).items()
+            used = total(placed.size for placed in self.reals_of(app)).items()
             rank = tuple(sorted((n / (due.get(kind) or 1) for kind, n in used if n), reverse=True))
             arrival = 0
         ranks = (urgency, rank) if says.application_sort_priority else (rank, urgency)
         return (*ranks, arrival)
 
-    def total_of(self, app: App, *, placeholders: bool) -> Resource:
-        return total(p.size for p in self.of(app) if p.spec.placeholder is placeholders)
-
     # -- gates
 
+    @once
     def may_run(self, app: App) -> bool:
-        return self.memo(("may run", app), lambda: self._may_run(app))
-
-    def _may_run(self, app: App) -> bool:
         """Running ones always; an accepted one when there is a place for it everywhere."""
         if app.state != "Accepted":
             return app.state in LIVING
         if app.leaf.says.application_sort_policy == "stateaware" and not self._is_next(app):
             return False
-        limits = [(it.max_applications, apps, _counts) for it, apps in self.limits(app)]
-        queues = [(q.spec.max_applications, self.below(q), self._runs) for q in app.leaf.up()]
-        return all(self._has_place_in(app, *bound) for bound in (*limits, *queues))
+        return all(self._has_place_in(app, gate) for gate in self.gates(app))
 
-    def _has_place_in(self, app: App, most: int, apps: list[App], takes: Any) -> bool:
+    def _has_place_in(self, app: App, gate: Gate) -> bool:
         """Allocations take places first, then reservations, the older ones first."""
-        if not most or takes(app):
+        takes = self._runs if gate.queue else _counts
+        if not gate.most_apps or takes(app):
             return True
         keepers = list(dict.fromkeys(kept.ask.app for kept in (*self.ending, *self.kept)))
         first = keepers[: keepers.index(app)] if app in keepers else keepers
-        return sum(takes(other) or other in first for other in apps) < most
+        return sum(takes(other) or other in first for other in gate.apps) < gate.most_apps
 
     def _is_next(self, app: App, *, surely: bool = False) -> bool:
         """Whether a stateaware leaf may let the application start.
@@ -139,10 +122,10 @@ class Model(Cluster):
         """
         for other in self.below(app.leaf):
             older = other.state == "Accepted" and (other.age, other.serial) < (app.age, app.serial)
-            swaps = other.state == "Accepted" and any(s.app is other for s in self.swaps.values())
+            swaps = other.state == "Accepted" and self.is_swapping(other)
             if other is not app and (other.state == "Starting" or swaps):
                 return False
-            asks = [ask for ask in self.waiting() if ask.app is other]
+            asks = self.asks_of(other)
             if older and asks and (surely or not all(map(self.is_held_back, asks))):
                 return False
         return True
@@ -171,23 +154,16 @@ class Model(Cluster):
         if self.awaits_placeholders(ask.app):
             return True
         group = ask.spec.task_group
-        return any(p.spec.placeholder and p.spec.task_group == group for p in self.of(ask.app))
-
-    def bounds(self, ask: Ask, *, cluster: bool) -> Iterator[tuple[Resource, Resource]]:
-        """Yield each maximum, and what counts as used of it for this ask."""
-        for queue in ask.app.leaf.up():
-            if queue.parent is None:
-                if cluster:
-                    yield self.capacity, self.used(queue)
-            elif queue.spec.max is not None:
-                yield queue.spec.max, add(self.used(queue), self.claimed(queue, ask))
-        for limit, apps in self.limits(ask.app):
-            if limit.max_resources:
-                yield limit.max_resources, self._by(apps)
+        return any(held.spec.task_group == group for held in self.placeholders_of(ask.app))
 
     def has_headroom(self, ask: Ask) -> bool:
-        bounds = self.bounds(ask, cluster=not ask.spec.required_node)
-        return all(self.leaves_room(most, used, ask.size) for most, used in bounds)
+        """Whether each maximum has room; promises to others count in queues below the root."""
+        for gate in self.gates(ask.app):
+            promised = self.claimed(gate.apps, ask) if gate.queue else {}
+            if not self.leaves_room(gate.most, add(gate.used, promised), ask.size):
+                return False
+        used = self.used(self.queues["root"])
+        return bool(ask.spec.required_node) or self.leaves_room(self.capacity(), used, ask.size)
 
     @staticmethod
     def leaves_room(most: Resource | None, used: Resource, size: Resource) -> bool:
@@ -214,7 +190,7 @@ class Model(Cluster):
             return ask.spec.required_node == node.id
         mine = any(kept.node == node.id for kept in self.keeps_of(ask))
         others = any(kept.node == node.id and kept.ask is not ask for kept in self.kept)
-        return node.ready and not node.drained and (mine or not others)
+        return node.takes_work and (mine or not others)
 
     def score(self, node: Node) -> float:
         free, share = self.free(node), 0.0
@@ -233,15 +209,12 @@ class Model(Cluster):
         a, b = self.score(one), self.score(two)
         return a < b - 1e-9 or (a == b and one.id < two.id)
 
+    @once
     def fitting(self, ask: Ask) -> list[Node]:
         """Return the nodes that could take the ask now, the first choice first."""
-
-        def find() -> list[Node]:
-            nodes = [n for n in self.nodes.values() if fits_in(ask.size, self.free(n))]
-            nodes = [n for n in nodes if self.admits(n, ask)]
-            return sorted(nodes, key=lambda node: (self.score(node), node.id))
-
-        return self.memo(("fitting", ask), find)
+        nodes = [n for n in self.nodes.values() if fits_in(ask.size, self.free(n))]
+        nodes = [n for n in nodes if self.admits(n, ask)]
+        return sorted(nodes, key=lambda node: (self.score(node), node.id))
 
     def is_placeable(self, ask: Ask) -> bool:
         return bool(self.fitting(ask)) and not self.gate(ask) and self.surely_runs(ask.app)
@@ -250,9 +223,10 @@ class Model(Cluster):
         aware = app.leaf.says.application_sort_policy == "stateaware" and app.state == "Accepted"
         return self.may_run(app) and (not aware or self._is_next(app, surely=True))
 
+    @once
     def has_turn(self, ask: Ask) -> bool:
         """Whether something must be decided for this ask, if nobody is before it."""
-        return self.memo(("turn", ask), lambda: self.is_placeable(ask) or self.must_admit(ask))
+        return self.is_placeable(ask) or self.must_admit(ask)
 
     # -- gangs
 
@@ -263,12 +237,9 @@ class Model(Cluster):
             return False
         if app.lapsed is not None and any(self._goes_before(o, app) for o in self.waiting()):
             return False
-        bounds = [(limit.max_applications, apps) for limit, apps in self.limits(app)]
-        bounds += [(q.spec.max_applications, self.below(q)) for q in app.leaf.up()]
-        for most, apps in bounds:
-            if self._is_coming(apps) and 0 < most <= sum(
-                other.admitted or self._stays(other) for other in apps
-            ):
+        for gate in self.gates(app):
+            taken = sum(other.admitted or self._stays(other) for other in gate.apps)
+            if self._is_coming(gate.apps) and 0 < gate.most_apps <= taken:
                 return False
         aware = app.leaf.says.application_sort_policy == "stateaware"
         if aware and self._is_coming(self.below(app.leaf)):
@@ -293,14 +264,11 @@ class Model(Cluster):
     def has_room_for_all(self, app: App, *, claims: bool) -> bool:
         """Whether each maximum on the way has room for what was never placed of a gang."""
         need = {kind: n for kind, n in self.unplaced(app).items() if n}
-        for queue in app.leaf.up()[:-1]:
-            used = add(self.used(queue), self.claimed(queue))
-            used = add(used, self.promised(self.below(queue), app))
-            if not self.leaves_room(queue.spec.max, used, need):
-                return False
-        for limit, apps in self.limits(app):
-            used = add(self._by(apps), self.promised(apps, app) if claims else {})
-            if not self.leaves_room(limit.max_resources or None, used, need):
+        for gate in self.gates(app):
+            used = add(gate.used, self.claimed(gate.apps) if gate.queue else {})
+            if gate.queue or claims:
+                used = add(used, self.promised(gate.apps, app))
+            if not self.leaves_room(gate.most, used, need):
                 return False
         return True
 
@@ -313,15 +281,15 @@ class Model(Cluster):
         )  # fmt: skip
 
     def awaits_placeholders(self, app: App) -> bool:
-        return any(ask.spec.placeholder for ask in self.waiting() if ask.app is app)
+        return any(ask.spec.placeholder for ask in self.asks_of(app))
 
     def usable(self, ask: Ask) -> list[Placed]:
         """Return the placeholders of the ask's group that were not asked back."""
         group = ask.spec.task_group
         if ask.spec.placeholder or not group:
             return []
-        mine = (p for p in self.of(ask.app) if p.spec.placeholder and not p.leaving)
-        return [placed for placed in mine if placed.spec.task_group == group]
+        mine = [held for held in self.placeholders_of(ask.app) if not held.leaving]
+        return [held for held in mine if held.spec.task_group == group]
 
     def may_swap(self, ask: Ask) -> bool:
         waits = self.awaits_placeholders(ask.app)
@@ -330,15 +298,15 @@ class Model(Cluster):
     # -- preemption
 
     def meeting(self, one: Queue, two: Queue) -> Queue:
-        return next(queue for queue in one.up() if queue in two.up())
+        return next(queue for queue in one.up if queue in two.up)
 
     def is_below_fence(self, ask: Ask, victim: Placed) -> bool:
         """Whether the ask's way up to where both paths meet passes no fence."""
         meet = self.meeting(ask.app.leaf, victim.app.leaf)
-        for queue in ask.app.leaf.up():
+        for queue in ask.app.leaf.up:
             if queue is meet:
                 return True
-            used = add(self.used(queue), self.claimed(queue, ask))
+            used = add(self.used(queue), self.claimed(self.below(queue), ask))
             full = not self.leaves_room(queue.spec.max, used, ask.size)
             if queue.says.preemption_policy == "fence" or full:
                 return False
@@ -357,33 +325,39 @@ class Model(Cluster):
         meet = self.meeting(mine, theirs)
         urgent = _shown(ask.spec.priority, mine, meet) >= _shown(victim.spec.priority, theirs, meet)
         source = self.source(ask)
-        own = any(q.spec.guaranteed for q in theirs.up()[: theirs.up().index(meet)])
-        inside = source is not mine and source in theirs.up() and not own
+        own = any(q.spec.guaranteed for q in theirs.up[: theirs.up.index(meet)])
+        inside = source is not mine and source in theirs.up and not own
         return urgent and self.is_below_fence(ask, victim) and not inside
 
     def source(self, ask: Ask) -> Queue | None:
         """Return the queue whose guarantee entitles the ask: its leaf, or the next above it."""
-        return next((q for q in ask.app.leaf.up() if q.spec.guaranteed), None)
+        return next((q for q in ask.app.leaf.up if q.spec.guaranteed), None)
 
-    def is_entitled(self, ask: Ask, victims: tuple[Placed, ...] | list[Placed] = ()) -> bool:
+    def is_entitled(self, ask: Ask, victims: Victims = ()) -> bool:
         """Whether a guarantee has room for the ask, once these are gone."""
         queue = self.source(ask)
         if queue is None or not match_any(queue.spec.guaranteed, ask.size):
             return False
-        used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue))
-        for victim in victims:
-            used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
-        return self.leaves_room(queue.spec.guaranteed, used, ask.size)
+        return self.leaves_room(queue.spec.guaranteed, self.spoken_for(queue, victims), ask.size)
 
-    def keeps_guarantee(self, ask: Ask, victims: list[Placed]) -> bool:
+    def stays(self, queue: Queue, victims: Victims = ()) -> Resource:
+        """What a queue uses still when these and all that was asked back are gone."""
+        gone = total(v.size for v in victims if queue in v.app.leaf.up)
+        return sub(sub(self.used(queue), self.leaving(queue)), gone)
+
+    def spoken_for(self, queue: Queue, victims: Victims) -> Resource:
+        """As `stays`, and what is promised counts as used."""
+        return add(self.stays(queue, victims), self.claimed(self.below(queue)))
+
+    def keeps_guarantee(self, ask: Ask, victims: Victims) -> bool:
         """Whether every queue that gives is above its guarantee before and not below it after."""
         for victim in victims:
             meet = self.meeting(ask.app.leaf, victim.app.leaf)
-            for queue in victim.app.leaf.up():
+            for queue in victim.app.leaf.up:
                 if queue is meet:
                     break
-                gone = total(v.size for v in victims if queue in v.app.leaf.up())
-                before = sub(self.used(queue), self.leaving(queue))
+                gone = total(v.size for v in victims if queue in v.app.leaf.up)
+                before = self.stays(queue)
                 due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if gone.get(k)}
                 wanted = [kind for kind in due if ask.size.get(kind)] or list(due)
                 if due and not any(before.get(kind, 0) > due[kind] for kind in wanted):
@@ -393,7 +367,7 @@ class Model(Cluster):
                     return False
         return True
 
-    def makes_room(self, ask: Ask, node: Node, victims: list[Placed]) -> bool:
+    def makes_room(self, ask: Ask, node: Node, victims: Victims) -> bool:
         """Whether the ask fits when these and all that was asked back are gone."""
         leaving = [p for p in self.placed.values() if p.leaving and not self._hands_over(p)]
         free = self.free(node)
@@ -407,12 +381,9 @@ class Model(Cluster):
             return False
         if ask.spec.required_node:
             return True
-        for queue in ask.app.leaf.up():
-            used = add(sub(self.used(queue), self.leaving(queue)), self.claimed(queue))
-            for victim in victims:
-                used = sub(used, victim.size if queue in victim.app.leaf.up() else {})
-            most = self.capacity if queue.parent is None else queue.spec.max
-            if not self.leaves_room(most, used, ask.size):
+        for queue in ask.app.leaf.up:
+            most = self.capacity() if queue.parent is None else queue.spec.max
+            if not self.leaves_room(most, self.spoken_for(queue, victims), ask.size):
                 return False
         return True
 
@@ -439,17 +410,9 @@ class Model(Cluster):
             return False
         held = ask.spec.placeholder and self.is_held(ask.app)
         return self.may_run(ask.app) and not held and all(
-            self.leaves_room(limit.max_resources or None, self._due(apps, ask), ask.size)
-            for limit, apps in self.limits(ask.app)
+            self.leaves_room(gate.most, add(gate.used, self.claimed(gate.apps, ask)), ask.size)
+            for gate in self.gates(ask.app) if gate.queue is None
         )  # fmt: skip
-
-    def _due(self, apps: list[App], but: Ask) -> Resource:
-        """What they use, and will when all that is promised to them has been placed."""
-        claims = (k.size for k in self.kept if k.claims and k.ask.app in apps and k.ask is not but)
-        return add(self._by(apps), total(claims))
-
-    def _by(self, apps: list[App]) -> Resource:
-        return total(placed.size for app in apps for placed in self.of(app))
 
     def preemption_delay(self, ask: Ask) -> int:
         return ask.app.leaf.says.preemption_delay_ns or self.settings.preemption_delay_ns
@@ -464,7 +427,7 @@ class Model(Cluster):
         if ask.spec.required_node:
             nodes = [n for n in self.nodes.values() if n.id == ask.spec.required_node]
         elif self.config.preemption_enabled and self.is_entitled(ask) and ask.left == 1:
-            nodes = [n for n in self.nodes.values() if n.ready and not n.drained]
+            nodes = [n for n in self.nodes.values() if n.takes_work]
             nodes = [n for n in nodes if all(k.claims for k in self.kept if k.node == n.id)]
         else:
             return False
@@ -473,7 +436,8 @@ class Model(Cluster):
         )
 
 
-_counts = attrgetter("counts")
+def _counts(app: App) -> bool:
+    return app.counts
 
 
 def _rank_of_ask(ask: Ask) -> tuple[int, ...]:
@@ -487,7 +451,7 @@ def _exceeds(left: Resource, right: Resource) -> bool:
 
 def _shown(priority: int, leaf: Queue, top: Queue | None) -> int:
     """Carry a priority up to a queue: each on the way adds its offset, or fences."""
-    for queue in leaf.up():
+    for queue in leaf.up:
         if queue is top:
             break
         offset = queue.says.priority_offset
