@@ -47,18 +47,18 @@ class Answers:
     """The answers of one handler."""
 
     def __init__(self) -> None:
-        self._by_kind: defaultdict[type, list[Any]] = defaultdict(list)
+        self.by_kind: defaultdict[type, list[Any]] = defaultdict(list)
 
     def add(self, answer: Answer) -> None:
-        self._by_kind[type(answer)].append(answer)
+        self.by_kind[type(answer)].append(answer)
 
     def of(self, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
-        found = self._by_kind.get(kind)
+        found = self.by_kind.get(kind)
         return tuple(found) if found else ()
 
     def messages(self, rm_id: str) -> list[Message]:
         to_rm: list[Message] = []
-        heard = self._by_kind
+        heard = self.by_kind
         if not heard:
             return to_rm
         if NodeVerdict in heard:

@@ -65,17 +65,14 @@ class Estate:
     def work(self, rm_id: str, now_ns: int) -> Work:
         return Work(rm_id, now_ns, self.settings)
 
-    def finish(self, work: Work, planned: Partition | None = None) -> list[Effect]:
+    def finish(self, work: Work) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
         self._count(work)
-        turns = work.turns()
+        turns = work.turns.values()
         for turn in turns:
             follow(turn)
             if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
                 watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
-        if planned is not None and all(turn.partition is not planned for turn in turns):
-            turns.append(work.turn(planned))
-        for turn in turns:
             planner = turn.partition.planner
             if planner is not None:
                 report_waiting(turn, s.observations_of(planner.findings.take()))
@@ -93,9 +90,14 @@ class Estate:
         return (manager.extra if manager is not None else ExtraConfig()).confirm_warning_ns
 
     def _count(self, work: Work) -> None:
-        rejected = work.answers.of(RejectedAsk)
-        self.scheduling_errors += sum(map(names_no_application, rejected))
+        heard = work.answers.by_kind
         self.refused_node_actions += len(work.stray)
+        if RejectedAsk in heard:
+            self.scheduling_errors += sum(map(names_no_application, heard[RejectedAsk]))
+        if NodeVerdict in heard:
+            self._count_nodes(work)
+
+    def _count_nodes(self, work: Work) -> None:
         for node in work.answers.of(NodeVerdict):
             if not node.refusal:
                 self.failed_nodes.pop((work.rm_id, node.id), None)
@@ -129,7 +131,7 @@ class Estate:
             refusal = commit(turn, proposal)
             if refusal is not None:
                 partition.planner.reject(proposal.proposal_id)
-        return self.finish(work, partition)
+        return self.finish(work)
 
     def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""

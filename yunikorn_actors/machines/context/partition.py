@@ -52,6 +52,8 @@ class Partition:
         self.name = life.partition
         self.rm_id = life.rm_id
         self.epoch = life.epoch
+        self.hears_states = life.capabilities.hears_states
+        """Whether its resource manager is told of container states."""
         self.scheduler = None if commit is not None else scheduler_address(self.name, self.epoch)
         """Address of the Scheduler; None if Context plans by itself."""
         self.state = PartitionState(self.name)
@@ -77,11 +79,6 @@ class Partition:
         self.last_serial = 0
         self.last_sequence = 0
         self.last_timer = 0
-
-    @property
-    def hears_states(self) -> bool:
-        """Whether its resource manager is told of container states."""
-        return self.life.capabilities.hears_states
 
     def begin_life(self) -> None:
         """Another Scheduler takes over; messages to the former one are dropped."""

@@ -18,8 +18,8 @@ from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefuse
 class Work:
     """What one handler decides, for one resource manager, at one moment.
 
-    It knows none of its turns: it would stand on a cycle with them, and all that a handler wrote
-    would wait for the garbage collector.
+    Its turns know what they write into, not the work itself: they would stand on a cycle with it,
+    and all that a handler wrote would wait for the garbage collector.
     """
 
     def __init__(self, rm_id: str, now_ns: int, settings: Settings) -> None:
@@ -31,18 +31,14 @@ class Work:
         """Actions on nodes of a partition that is not there."""
         self.wanted: list[Effect] = []
         """Timers, and lines for the log."""
-        self._facts: dict[str, tuple[Partition, list[Fact]]] = {}
+        self.turns: dict[str, Turn] = {}
+        """One in each partition that the handler has come to, by its name."""
 
     def turn(self, partition: Partition) -> "Turn":
-        return Turn(self, partition)
-
-    def facts_of(self, partition: Partition) -> list[Fact]:
-        """Return where the facts of a partition are written down: there is one at least."""
-        return self._facts.setdefault(partition.name, (partition, []))[1]
-
-    def turns(self) -> list["Turn"]:
-        """Return one more turn in each partition with facts, in the order of their first one."""
-        return [Turn(self, partition) for partition, _ in self._facts.values()]
+        turn = self.turns.get(partition.name)
+        if turn is None:
+            turn = self.turns[partition.name] = Turn(self, partition)
+        return turn
 
     def announce(self, answer: Answer) -> None:
         """Let the resource manager hear this when the handler ends."""
@@ -50,7 +46,7 @@ class Work:
 
     def effects(self) -> list[Effect]:
         answers = self.answers.messages(self.rm_id)
-        return [*(Send(to=RM_PROXY, message=it) for it in answers), *self.silent_effects()]
+        return [*[Send(to=RM_PROXY, message=it) for it in answers], *self.silent_effects()]
 
     def silent_effects(self) -> list[Effect]:
         """Facts and timers alone, if there is no callback left to tell."""
@@ -58,7 +54,10 @@ class Work:
 
     def _publications(self) -> list[Effect]:
         effects: list[Effect] = []
-        for partition, facts in self._facts.values():
+        for turn in self.turns.values():
+            partition, facts = turn.partition, turn.facts
+            if not facts:
+                continue
             message = FactsAppended(
                 partition=partition.name,
                 epoch=partition.epoch,
@@ -76,18 +75,18 @@ class Work:
 
 
 class Turn:
-    """One item that Context handles, for one partition, at one moment."""
+    """What one handler does in one partition, at one moment."""
 
-    __slots__ = ("_facts", "_work", "now_ns", "partition", "settings", "state")
+    __slots__ = ("_answers", "_wanted", "facts", "now_ns", "partition", "settings", "state")
 
     def __init__(self, work: Work, partition: Partition) -> None:
         self.partition = partition
         self.state = partition.state
         self.now_ns = work.now_ns
         self.settings = work.settings
-        self._work = work
-        self._facts: list[Fact] | None = None
-        """Where those of its partition are written down, from its first one on."""
+        self.facts: list[Fact] = []
+        self._answers = work.answers
+        self._wanted = work.wanted
 
     def record(self, fact: Fact) -> None:
         """State a fact: it is true from here on."""
@@ -95,14 +94,12 @@ class Turn:
         planner = self.partition.planner
         if planner is not None:
             planner.observe(fact)
-        if self._facts is None:
-            self._facts = self._work.facts_of(self.partition)
-        self._facts.append(fact)
+        self.facts.append(fact)
 
     def announce(self, answer: Answer) -> None:
         """Let the resource manager hear this when the handler ends."""
-        self._work.announce(answer)
+        self._answers.add(answer)
 
     def want(self, effect: Effect) -> None:
         """Set or cancel a timer, or write a line for the log, when the handler ends."""
-        self._work.wanted.append(effect)
+        self._wanted.append(effect)
