@@ -246,7 +246,9 @@ class Written:
         self.record(
             f.AllocationCommitted(
                 application_id=app,
-                **owner.charged_to(),
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                group=owner.group,
                 key=key,
                 uuid=uuid,
                 node_id=node,
@@ -310,7 +312,9 @@ class Written:
         self.record(
             f.AllocationRecovered(
                 spec=_spec(app, key, parts),
-                **owner.charged_to(),
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                group=owner.group,
                 uuid=uuid,
                 node_id=node,
                 created_ns=self.now_ns,
@@ -326,7 +330,9 @@ class Written:
         self.record(
             f.AllocationResized(
                 application_id=app,
-                **owner.charged_to(),
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                group=owner.group,
                 key=known.spec.key,
                 uuid=uuid,
                 node_id=known.node_id,
@@ -342,7 +348,9 @@ class Written:
         self.record(
             f.AllocationReleased(
                 application_id=app,
-                **owner.charged_to(),
+                queue=owner.queue.path,
+                user=owner.spec.user,
+                group=owner.group,
                 key=known.spec.key,
                 uuid=uuid,
                 node_id=known.node_id,

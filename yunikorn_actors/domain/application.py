@@ -8,7 +8,6 @@ Starting; its table holds only the rows that differ.
 """
 
 from enum import StrEnum
-from typing import TypedDict
 
 from msgspec import Struct, field
 
@@ -161,14 +160,6 @@ class FinishedApplication(Struct, kw_only=True):
     history: UsageHistory = field(default_factory=UsageHistory)
 
 
-class ChargedTo(TypedDict):
-    """Whose books an allocation is written into, as the facts of it say."""
-
-    queue: str
-    user: str
-    group: str
-
-
 class Application:
     """One life of an application in one partition; changed by facts alone."""
 
@@ -268,9 +259,6 @@ class Application:
     @property
     def id(self) -> str:
         return self.spec.application_id
-
-    def charged_to(self) -> ChargedTo:
-        return {"queue": self.queue.path, "user": self.spec.user, "group": self.group}
 
     @property
     def age(self) -> tuple[int, int]:

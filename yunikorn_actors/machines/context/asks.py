@@ -287,7 +287,9 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
     turn.record(
         f.AllocationRecovered(
             spec=spec,
-            **app.charged_to(),
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
             uuid=uuid,
             node_id=item.node_id,
             created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
@@ -339,7 +341,9 @@ def _resize(turn: Turn, app: Application, uuids: Iterable[str], spec: AskSpec) -
             turn.record(
                 f.AllocationResized(
                     application_id=app.id,
-                    **app.charged_to(),
+                    queue=app.queue.path,
+                    user=app.spec.user,
+                    group=app.group,
                     key=spec.key,
                     uuid=uuid,
                     node_id=allocation.node_id,

@@ -6,6 +6,9 @@ drained or filled (R-061, H-11, H-33). It is a pure function of the state; a pro
 race is refused with the reason.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import (
@@ -73,19 +76,10 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
 
 def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
-    match proposal:
-        case Reserve():
-            return reserve(turn, proposal)
-        case Unreserve():
-            return unreserve(turn, proposal)
-        case Preempt():
-            return preempt(turn, proposal)
-        case AdmitGang():
-            return admit(turn, proposal)
-        case Replace():
-            return begin_swap(turn, proposal)
-        case CancelPlaceholder():
-            return cancel_placeholder(turn, proposal)
+    return _COMMITS[type(proposal)](turn, proposal)
+
+
+def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:
     state = turn.state
     refusal = check(state, proposal)
     if refusal is None:
@@ -125,7 +119,9 @@ def place(
     turn.record(
         f.AllocationCommitted(
             application_id=app.spec.application_id,
-            **app.charged_to(),
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
             key=key,
             uuid=uuid,
             node_id=node_id,
@@ -146,3 +142,14 @@ def place(
         placeholder_placed(turn, app)
     elif app.state is not ApplicationState.RUNNING:
         work_started(turn, app)
+
+
+_COMMITS: dict[type, Callable[[Turn, Any], Refusal | None]] = {
+    Allocate: _allocate,
+    Reserve: reserve,
+    Unreserve: unreserve,
+    Preempt: preempt,
+    AdmitGang: admit,
+    Replace: begin_swap,
+    CancelPlaceholder: cancel_placeholder,
+}

@@ -28,7 +28,9 @@ def remove_allocation(
     turn.record(
         f.AllocationReleased(
             application_id=app.id,
-            **app.charged_to(),
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             node_id=allocation.node_id,
@@ -70,15 +72,16 @@ def request_release(
             proposal_id=proposal_id,
         )
     )
-    _announce(turn, allocation, type_, message)
+    announce_end(turn, allocation, message, type_)
 
 
-def announce_end(turn: Turn, allocation: Allocation, why: str) -> None:
-    """Its resource manager hears that an allocation is gone, of which it decided so itself."""
-    _announce(turn, allocation, TerminationType.STOPPED_BY_RM, why)
-
-
-def _announce(turn: Turn, allocation: Allocation, type_: TerminationType, message: str) -> None:
+def announce_end(
+    turn: Turn,
+    allocation: Allocation,
+    message: str,
+    type_: TerminationType = TerminationType.STOPPED_BY_RM,
+) -> None:
+    """Its resource manager hears that an allocation ends; as a rule it decided so itself."""
     turn.announce(
         AnnouncedRelease(
             partition=turn.partition.name,

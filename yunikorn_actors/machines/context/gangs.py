@@ -259,7 +259,9 @@ def complete_swap(
     turn.record(
         f.SwapCompleted(
             application_id=app.id,
-            **app.charged_to(),
+            queue=app.queue.path,
+            user=app.spec.user,
+            group=app.group,
             key=swap.key,
             uuid=uuid,
             node_id=swap.node_id,

@@ -5,7 +5,7 @@ manager names are its own again and every value is a copy, so that nobody can re
 Items of one message that share an object share the copy, too.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from yunikorn_actors import si
@@ -64,9 +64,11 @@ def _creation_ns(tags: Mapping[str, str], name: str = si.TAG_CREATION_TIME) -> i
     return None
 
 
-def ask_items(rm_id: str, asks: Iterable[si.AllocationAsk]) -> Iterator[rm.AskItem]:
+def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> Sequence[rm.AskItem]:
+    if not asks:
+        return ()
     amounts = _Copies(_amounts)
-    return (_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks)
+    return [_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks]
 
 
 def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskItem:
@@ -93,13 +95,20 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
     return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
 
 
-def reported_items(rm_id: str, items: Iterable[si.Allocation]) -> Iterator[rm.AskItem]:
+def reported_items(rm_id: str, items: Sequence[si.Allocation]) -> Sequence[rm.AskItem]:
     """Items of the later form: with a node a report, without one an ask."""
+    if not items:
+        return ()
     amounts = _Copies(_amounts)
-    for item in items:
-        partition = partition_name(rm_id, item.partition_name)
-        resource = amounts.of(item.resource_per_alloc)
-        yield _reported_item(partition, item, resource, later_form=True)
+    return [
+        _reported_item(
+            partition_name(rm_id, item.partition_name),
+            item,
+            amounts.of(item.resource_per_alloc),
+            later_form=True,
+        )
+        for item in items
+    ]
 
 
 def _reported_item(
@@ -210,9 +219,9 @@ _POLICIES = {
 }
 
 
-def allocations(items: Iterable[rm.AnnouncedAllocation]) -> Iterator[si.Allocation]:
+def allocations(items: Iterable[rm.AnnouncedAllocation]) -> list[si.Allocation]:
     resources = _Copies(si.Resource.of)
-    return (_allocation(item, resources.of(item.spec.resource)) for item in items)
+    return [_allocation(item, resources.of(item.spec.resource)) for item in items]
 
 
 def _allocation(item: rm.AnnouncedAllocation, resource: si.Resource) -> si.Allocation:
