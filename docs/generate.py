@@ -72,7 +72,7 @@ MAKERS = (
     ("machines/events/publisher.py", "EventPublisher"),
     ("machines/rm_proxy/", "RmProxy"),
     ("machines/machine.py", "the driver"),
-    ("machines/asking.py", "the planning loop"),
+    ("machines/predicate_gate.py", "the planning loop"),
     ("machines/planning_loop.py", "the planning loop"),
     ("machines/explaining.py", "the planning loop"),
 )

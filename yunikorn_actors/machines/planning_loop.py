@@ -14,10 +14,10 @@ from typing import Any
 
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
-from yunikorn_actors.machines.asking import Asking
 from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
+from yunikorn_actors.machines.predicate_gate import PredicateGate
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
@@ -47,9 +47,9 @@ class PlanningLoop:
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
         )
-        self.asking: Asking | None = None
+        self.predicate_gate: PredicateGate | None = None
         if life.capabilities.has_predicates or life.capabilities.has_preemption_predicates:
-            self.asking = Asking(self.planner, life, address)
+            self.predicate_gate = PredicateGate(self.planner, life, address)
         self._commit = commit
         self._address = address
         self._partition = life.partition
@@ -59,8 +59,8 @@ class PlanningLoop:
         self._due_ns = NEVER_NS
         """When the timer fires that is armed."""
 
-    def canonical_asking(self) -> dict[str, Any] | None:
-        return None if self.asking is None else self.asking.canonical_state()
+    def canonical_predicate_gate(self) -> dict[str, Any] | None:
+        return None if self.predicate_gate is None else self.predicate_gate.canonical_state()
 
     # -- what makes it plan
 
@@ -70,14 +70,14 @@ class PlanningLoop:
         room = self._settings.inflight_max - self.planner.in_flight_count
         proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
         questions: list[Effect] = []
-        if self.asking is not None:
-            proposals, questions = self.asking.put(proposals)
+        if self.predicate_gate is not None:
+            proposals, questions = self.predicate_gate.put(proposals)
         return [*self._commit(proposals, now_ns), *questions, *self._come_back()]
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Go on with the proposal after a yes; a no has told the planner where else to look."""
-        assert self.asking is not None
-        proposal = self.asking.answered(message, now_ns)
+        assert self.predicate_gate is not None
+        proposal = self.predicate_gate.answered(message, now_ns)
         decided = [] if proposal is None else [proposal]
         return [*self._commit(decided, now_ns), *self._come_back()]
 

@@ -49,7 +49,7 @@ class Scheduler:
         return {
             "replica": snapshot(self.replica),
             "in_flight": self.planner.unsettled,
-            "asking": self.loop.canonical_asking(),
+            "asking": self.loop.canonical_predicate_gate(),
             "rejections": dict(sorted(self.rejections.items())),
         }
 

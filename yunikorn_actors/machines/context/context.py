@@ -67,9 +67,9 @@ class Context:
                 for name, partition in sorted(self.partitions.items())
             },
             "asking": {
-                name: partition.loop.canonical_asking()
+                name: partition.loop.canonical_predicate_gate()
                 for name, partition in sorted(self.partitions.items())
-                if partition.loop is not None and partition.loop.asking is not None
+                if partition.loop is not None and partition.loop.predicate_gate is not None
             },
             "issued_uuids": self._estate.uuids.issued,
             "stale_messages": self._estate.stale,

@@ -33,7 +33,7 @@ from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
 REFUSED = "its resource manager refuses the node, whatever is preempted there"
 
 
-class _Held(NamedTuple):
+class _Asked(NamedTuple):
     """A proposal that waits for the answer to its question."""
 
     proposal: Placing | Preempt
@@ -42,7 +42,7 @@ class _Held(NamedTuple):
     """More allocations that may be preempted, if the resource manager wants it."""
 
 
-class Asking:
+class PredicateGate:
     def __init__(self, planner: Planner, life: Life, reply_to: str) -> None:
         self._planner = planner
         self._life = life
@@ -50,7 +50,7 @@ class Asking:
         self._has_predicates = life.capabilities.has_predicates
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
         planner.preemptor.one_at_a_time = True
-        self._open: dict[int, _Held] = {}
+        self._open: dict[int, _Asked] = {}
         self.dropped = 0
         """How many answers came that match no question."""
 
@@ -62,55 +62,55 @@ class Asking:
         ready: list[Proposal] = []
         questions: list[Effect] = []
         for proposal in proposals:
-            held = self._held(proposal)
-            if held is None:
+            asked = self._asked(proposal)
+            if asked is None:
                 ready.append(proposal)
             else:
-                self._open[proposal.proposal_id] = held
-                questions.append(Send(to=RM_PROXY, message=held.question))
+                self._open[proposal.proposal_id] = asked
+                questions.append(Send(to=RM_PROXY, message=asked.question))
         return ready, questions
 
     def answered(self, message: p.Checked, now_ns: int) -> Proposal | None:
         """Return the proposal if the answer was yes; after a no tell the planner."""
-        held = self._open.pop(message.question_id, None)
-        if held is None:
+        asked = self._open.pop(message.question_id, None)
+        if asked is None:
             self.dropped += 1
             return None
-        reason = _objection(held, message)
+        reason = _objection(asked, message)
         if reason:
-            self._planner.deny(held.proposal, reason, now_ns, _use_of(held))
+            self._planner.deny(asked.proposal, reason, now_ns, _use_of(asked))
             return None
         if isinstance(message, p.PreemptionPredicatesChecked):
-            return self._with_further(held, message.response.index)
-        return held.proposal
+            return self._with_further(asked, message.response.index)
+        return asked.proposal
 
-    def _with_further(self, held: _Held, index: int) -> Preempt:
+    def _with_further(self, asked: _Asked, index: int) -> Preempt:
         """Add the victims up to the index; the needed ones are in the proposal already."""
-        proposal, question = held.proposal, held.question
+        proposal, question = asked.proposal, asked.question
         assert isinstance(proposal, Preempt)
         assert isinstance(question, p.CheckPreemptionPredicates)
         count = max(0, index - question.args.start_index)
-        return self._planner.preemptor.extend(proposal, held.further[:count])
+        return self._planner.preemptor.extend(proposal, asked.further[:count])
 
     # -- what is asked
 
-    def _held(self, proposal: Proposal) -> _Held | None:
+    def _asked(self, proposal: Proposal) -> _Asked | None:
         """Return the proposal with its question; None if nothing needs to be asked."""
         if isinstance(proposal, Preempt):
-            return self._held_preemption(proposal)
+            return self._asked_preemption(proposal)
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
         if isinstance(proposal, Reserve) and self._is_bound(proposal):
             return None
         takes_room = _takes_room(proposal)
-        return _Held(proposal, self._question(proposal, proposal.key, allocate=takes_room))
+        return _Asked(proposal, self._question(proposal, proposal.key, allocate=takes_room))
 
     def _is_bound(self, proposal: Reserve) -> bool:
         """To reserve the only node where an ask can run needs no consent."""
         ask = self._planner.ask_of(proposal.application_id, proposal.key)
         return ask is None or bool(ask.shape.required_node)
 
-    def _held_preemption(self, proposal: Preempt) -> _Held | None:
+    def _asked_preemption(self, proposal: Preempt) -> _Asked | None:
         """Ask about the victims on the node, or whether the ask may have the node.
 
         Without victims on the node itself it has room, so the ask is to be placed there. With
@@ -124,9 +124,9 @@ class Asking:
         offer = offer_of(self._planner.state, proposal)
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
-            return _Held(proposal, question, offer.further)
+            return _Asked(proposal, question, offer.further)
         if self._has_predicates:
-            return _Held(proposal, self._question(proposal, key, allocate=not offer.keys))
+            return _Asked(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None
 
     def _question(
@@ -164,18 +164,18 @@ def _takes_room(proposal: Placing) -> bool:
     return isinstance(proposal, Allocate)
 
 
-def _use_of(held: _Held) -> Use:
-    question = held.question
+def _use_of(asked: _Asked) -> Use:
+    question = asked.question
     if isinstance(question, p.CheckPredicates) and question.args.allocate:
         return Use.PLACING
-    return Use.PREEMPTING if isinstance(held.proposal, Preempt) else Use.KEEPING
+    return Use.PREEMPTING if isinstance(asked.proposal, Preempt) else Use.KEEPING
 
 
-def _objection(held: _Held, message: p.Checked) -> str:
+def _objection(asked: _Asked, message: p.Checked) -> str:
     """Return why the answer is a no, empty after a yes; an index beyond the list is a no."""
     if isinstance(message, p.PredicatesChecked):
         return message.reason
-    assert isinstance(held.question, p.CheckPreemptionPredicates)
-    offered = held.question.args.preempt_allocation_keys
+    assert isinstance(asked.question, p.CheckPreemptionPredicates)
+    offered = asked.question.args.preempt_allocation_keys
     response = message.response
     return "" if response.success and response.index < len(offered) else REFUSED
