@@ -5,7 +5,7 @@ from written import Written
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.machines.context.commit import commit
-from yunikorn_actors.machines.context.partition import Partition, Uuids
+from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.turn import Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.settings import Settings
@@ -20,7 +20,7 @@ class Driver:
         self.written = written
         self.later_ns = later_ns
         self._settings = settings
-        self._partition = Partition(
+        self._partition = PartitionContext(
             Life(
                 partition=written.state.name,
                 epoch=1,

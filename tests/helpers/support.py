@@ -16,7 +16,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.errors import InvalidRequest, UnknownResourceManager
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
@@ -249,7 +249,7 @@ class Lab:
         return context
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> PartitionContext:
         return self.context.partitions[PARTITION]
 
     @property

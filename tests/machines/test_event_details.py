@@ -174,7 +174,7 @@ def _records(story: Story, topology: TopologyName) -> tuple[si.EventRecord, ...]
     lab = lab_of(config, topology)
     happens(lab)
     lab.settle()
-    lab.simulator.advance(lab.context._estate.settings.history_ns)
+    lab.simulator.advance(lab.context._partitions.settings.history_ns)
     assert [] == lab.simulator.callback_errors
     return lab.simulator.events().records
 

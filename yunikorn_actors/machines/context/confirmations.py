@@ -6,7 +6,7 @@ to say so.
 """
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, SetTimer
 from yunikorn_actors.messages.scheduling import ConfirmationDue
@@ -49,5 +49,5 @@ def _arm(turn: Turn, due_ns: int) -> None:
     turn.want(SetTimer(name=_name(turn.partition), due_ns=due_ns, message=message))
 
 
-def _name(partition: Partition) -> str:
+def _name(partition: PartitionContext) -> str:
     return f"confirm/{partition.name}#{partition.epoch}"

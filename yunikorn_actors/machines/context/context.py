@@ -19,10 +19,10 @@ from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
-from yunikorn_actors.machines.context.estate import Estate, events_configured
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
-from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.partition_context import PartitionContext
+from yunikorn_actors.machines.context.partitions import Partitions, events_configured
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.timeouts import on_timer
 from yunikorn_actors.machines.machine import (
@@ -47,11 +47,11 @@ _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.Confi
 
 class Context:
     def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
-        self._estate = Estate(settings=settings, topology=topology, instance=instance)
+        self._partitions = Partitions(settings=settings, topology=topology, instance=instance)
 
     @property
-    def partitions(self) -> dict[str, Partition]:
-        return self._estate.partitions
+    def partitions(self) -> dict[str, PartitionContext]:
+        return self._partitions.by_name
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         return HANDLERS[type(message)](self, message, now_ns)
@@ -60,7 +60,7 @@ class Context:
         return {
             "managers": {
                 rm_id: manager.canonical()
-                for rm_id, manager in sorted(self._estate.registry.managers.items())
+                for rm_id, manager in sorted(self._partitions.registry.managers.items())
             },
             "partitions": {
                 name: snapshot(partition.state)
@@ -71,13 +71,13 @@ class Context:
                 for name, partition in sorted(self.partitions.items())
                 if partition.loop is not None and partition.loop.predicate_gate is not None
             },
-            "issued_uuids": self._estate.uuids.issued,
-            "stale_messages": self._estate.stale,
-            "scheduling_errors": self._estate.scheduling_errors,
-            "refused_node_actions": self._estate.refused_node_actions,
-            "failed_machines": self._estate.failures.canonical(),
+            "issued_uuids": self._partitions.uuids.issued,
+            "stale_messages": self._partitions.stale,
+            "scheduling_errors": self._partitions.scheduling_errors,
+            "refused_node_actions": self._partitions.refused_node_actions,
+            "failed_machines": self._partitions.failures.canonical(),
             "failed_nodes": [
-                f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._estate.failed_nodes)
+                f"{id_} of {rm_id}" for rm_id, id_ in sorted(self._partitions.failed_nodes)
             ],
         }
 
@@ -85,7 +85,7 @@ class Context:
 
     def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> list[Effect]:
         """Register anew: remove everything of an earlier registration first (G25, H-19)."""
-        reason = self._estate.registry.conflict(message)
+        reason = self._partitions.registry.conflict(message)
         if reason is not None:
             return [
                 Send(
@@ -98,8 +98,8 @@ class Context:
                     ),
                 )
             ]
-        effects = self._estate.retire(message.rm_id, now_ns)
-        manager = self._estate.registry.add(message)
+        effects = self._partitions.retire(message.rm_id, now_ns)
+        manager = self._partitions.registry.add(message)
         answer = rm.RMRegistered(
             rm_id=message.rm_id,
             callback=message.callback,
@@ -108,36 +108,36 @@ class Context:
         )
         effects.append(Send(to=RM_PROXY, message=answer))
         effects.append(events_configured(manager))
-        return [*effects, *self._estate.reload_group(manager.policy_group, now_ns)]
+        return [*effects, *self._partitions.reload_group(manager.policy_group, now_ns)]
 
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
         """State and timers go on; nothing is decided until it registers again."""
-        manager = self._estate.registry.managers.get(message.rm_id)
+        manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.is_paused:
             return []
-        work = self._estate.work(manager.rm_id, now_ns)
+        work = self._partitions.work(manager.rm_id, now_ns)
         manager.is_paused = True
-        self._estate.hold(work, manager)
+        self._partitions.hold(work, manager)
         extra_ns = manager.extra.paused_timeout_ns
         due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
         work.wanted.append(
             SetTimer(
                 name=f"paused/{manager.rm_id}",
-                due_ns=now_ns + (extra_ns or self._estate.settings.paused_timeout_ns),
+                due_ns=now_ns + (extra_ns or self._partitions.settings.paused_timeout_ns),
                 message=due,
             )
         )
-        return self._estate.finish(work)
+        return self._partitions.finish(work)
 
     def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
-        manager = self._estate.registry.managers.get(message.rm_id)
+        manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.callback != message.callback or manager.is_paused:
             return []
         manager.is_held_back = message.held
-        work = self._estate.work(manager.rm_id, now_ns)
-        self._estate.hold(work, manager)
-        return self._estate.finish(work)
+        work = self._partitions.work(manager.rm_id, now_ns)
+        self._partitions.hold(work, manager)
+        return self._partitions.finish(work)
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
         handled = rm.RequestsHandled(
@@ -146,18 +146,18 @@ class Context:
         return [Send(to=RM_PROXY, message=handled)]
 
     def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
-        return self._estate.retire(message.rm_id, now_ns)
+        return self._partitions.retire(message.rm_id, now_ns)
 
     def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> list[Effect]:
-        manager = self._estate.registry.managers.get(message.rm_id)
+        manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.generation != message.generation:
             return []
-        return self._estate.retire(message.rm_id, now_ns)
+        return self._partitions.retire(message.rm_id, now_ns)
 
     # -- configuration
 
     def _on_rm_config_update(self, message: rm.RMConfigUpdate, now_ns: int) -> list[Effect]:
-        manager = self._estate.registry.managers.get(message.rm_id)
+        manager = self._partitions.registry.managers.get(message.rm_id)
         reason = None
         if manager is None or manager.is_paused:
             reason = f"resource manager {message.rm_id!r} is not registered: register it first"
@@ -170,18 +170,18 @@ class Context:
             rejected = rm.RMConfigRejected(reason=reason or "", reply_to=message.reply_to)
             return [Send(to=RM_PROXY, message=rejected)]
         manager.extra_config, manager.extra = message.extra_config, message.extra
-        self._estate.registry.bring(manager.policy_group, message.config)
-        effects = self._estate.reload_group(manager.policy_group, now_ns)
+        self._partitions.registry.bring(manager.policy_group, message.config)
+        effects = self._partitions.reload_group(manager.policy_group, now_ns)
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
         return [events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
-        self._estate.registry.admin = message.config
-        groups = dict.fromkeys(m.policy_group for m in self._estate.registry.managers.values())
+        self._partitions.registry.admin = message.config
+        groups = dict.fromkeys(m.policy_group for m in self._partitions.registry.managers.values())
         effects = [
-            effect for group in groups for effect in self._estate.reload_group(group, now_ns)
+            effect for group in groups for effect in self._partitions.reload_group(group, now_ns)
         ]
         answer = rm.RMConfigUpdated(reply_to=message.reply_to)
         return [*effects, Send(to=RM_PROXY, message=answer)]
@@ -190,7 +190,7 @@ class Context:
 
     def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
         """Asks first, then releases of asks, then releases of allocations."""
-        work = self._estate.work(message.rm_id, now_ns)
+        work = self._partitions.work(message.rm_id, now_ns)
         for item in message.asks:
             partition = self.partitions.get(item.partition)
             if partition is None:
@@ -208,12 +208,12 @@ class Context:
         for release in message.releases:
             if (partition := self.partitions.get(release.partition)) is not None:
                 release_allocations(work.turn(partition), release)
-        return self._estate.finish(work)
+        return self._partitions.finish(work)
 
     def _on_rm_update_application(
         self, message: rm.RMUpdateApplication, now_ns: int
     ) -> list[Effect]:
-        work = self._estate.work(message.rm_id, now_ns)
+        work = self._partitions.work(message.rm_id, now_ns)
         for new in message.added:
             partition = self.partitions.get(new.partition)
             if partition is None:
@@ -228,10 +228,10 @@ class Context:
         for old in message.removed:
             if (partition := self.partitions.get(old.partition)) is not None:
                 remove_application(work.turn(partition), old.application_id)
-        return self._estate.finish(work)
+        return self._partitions.finish(work)
 
     def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> list[Effect]:
-        work = self._estate.work(message.rm_id, now_ns)
+        work = self._partitions.work(message.rm_id, now_ns)
         for item in message.nodes:
             partition = self.partitions.get(item.partition)
             if partition is not None:
@@ -241,45 +241,45 @@ class Context:
                 work.announce(NodeVerdict(item.node_id, reason))
             else:
                 refuse_stray(work, item)
-        return self._estate.finish(work)
+        return self._partitions.finish(work)
 
     # -- scheduling
 
     def _on_propose_allocations(self, message: s.ProposeAllocations, now_ns: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
+        partition = self._partitions.current(message.partition, message.epoch)
         if partition is None or partition.scheduler is None:
             return []
-        work = self._estate.work(partition.rm_id, now_ns)
+        work = self._partitions.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
         refusals: list[Effect] = []
         for proposal in message.proposals:
             if scheduler_of(proposal.proposal_id) != partition.life.number:
                 # Whoever made it has failed, and nobody waits for its answer.
-                self._estate.stale += 1
+                self._partitions.stale += 1
                 continue
             reason = commit(turn, proposal)
             if reason is not None:
                 refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
                 refusals.append(Send(to=partition.scheduler, message=refusal))
-        return [*self._estate.finish(work), *refusals]
+        return [*self._partitions.finish(work), *refusals]
 
     def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> list[Effect]:
-        partition = self._estate.current(message.partition, message.epoch)
+        partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
             return []
-        work = self._estate.work(partition.rm_id, now_ns)
+        work = self._partitions.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
         report_waiting(turn, message.observations)
         report_crowds(turn, message.crowds)
-        return self._estate.finish(work)
+        return self._partitions.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
-        loop = self._estate.loop_of(message)
+        loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.run_cycle(now_ns)
 
     def _on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
-        loop = self._estate.loop_of(message)
+        loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.on_checked(message, now_ns)
 
     def _on_denials_lifted(self, message: p.DenialsLifted, _: int) -> list[Effect]:
@@ -288,20 +288,20 @@ class Context:
         return [effect for loop in loops for effect in loop.on_denials_lifted()]
 
     def _on_planning_due(self, message: s.PlanningDue, _: int) -> list[Effect]:
-        loop = self._estate.loop_of(message)
+        loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.on_planning_due()
 
     def _on_machine_failed(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
-        return self._estate.replace(message, now_ns)
+        return self._partitions.replace(message, now_ns)
 
     # -- timers
 
     def _on_timer_due(self, message: _Due, now_ns: int) -> list[Effect]:
         """Do what is due now, unless the partition has begun another life."""
-        partition = self._estate.current(message.partition, message.epoch)
+        partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
             return []
-        work = self._estate.work(partition.rm_id, now_ns)
+        work = self._partitions.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
         match message:
             case s.ApplicationTimerDue():
@@ -312,8 +312,8 @@ class Context:
             case s.QueueCleaningDue():
                 clean(turn, message.path, message.generation)
             case s.ConfirmationDue():
-                report_unconfirmed(turn, self._estate.confirm_warning_ns(partition))
-        return self._estate.finish(work)
+                report_unconfirmed(turn, self._partitions.confirm_warning_ns(partition))
+        return self._partitions.finish(work)
 
     # -- questions
 
@@ -321,10 +321,10 @@ class Context:
         return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
 
     def _on_explain_requested(self, message: ExplainRequested, _: int) -> list[Effect]:
-        return self._estate.explain(message)
+        return self._partitions.explain(message)
 
     def _on_explanation(self, message: Explanation, _: int) -> list[Effect]:
-        return self._estate.explained(message)
+        return self._partitions.explained(message)
 
 
 ContextInbox = (

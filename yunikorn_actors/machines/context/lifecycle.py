@@ -24,7 +24,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
-from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
 from yunikorn_actors.messages.rm_events import ApplicationUpdate
@@ -287,7 +287,7 @@ def cancel_timers(turn: Turn, app: Application) -> None:
         _cancel_timer(turn, app, kind)
 
 
-def _history_timer(partition: Partition, serial: int) -> str:
+def _history_timer(partition: PartitionContext, serial: int) -> str:
     return f"history/{partition.name}#{partition.epoch}/{serial}"
 
 
@@ -303,7 +303,7 @@ def arm_history_expiry(turn: Turn, serial: int) -> None:
     )
 
 
-def cancelled_histories(partition: Partition) -> list[Effect]:
+def cancelled_histories(partition: PartitionContext) -> list[Effect]:
     """The partition is removed, with the history of its applications."""
     return [
         CancelTimer(name=_history_timer(partition, serial)) for serial in partition.state.finished
@@ -374,7 +374,7 @@ def _state_timeout(turn: Turn, state: ApplicationState) -> int | None:
     return None
 
 
-def _timer_name(partition: Partition, app: Application, kind: str) -> str:
+def _timer_name(partition: PartitionContext, app: Application, kind: str) -> str:
     return f"{kind}/{partition.name}#{partition.epoch}/{app.serial}"
 
 

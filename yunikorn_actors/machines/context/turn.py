@@ -8,7 +8,7 @@ handler may work item by item, and the resource manager still gets at most one m
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.facts import Fact, NodeActionRefused
 from yunikorn_actors.machines.context.answers import Answer, Answers
-from yunikorn_actors.machines.context.partition import Partition
+from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY
@@ -34,7 +34,7 @@ class Work:
         self.turns: dict[str, Turn] = {}
         """One in each partition that the handler has come to, by its name."""
 
-    def turn(self, partition: Partition) -> "Turn":
+    def turn(self, partition: PartitionContext) -> "Turn":
         turn = self.turns.get(partition.name)
         if turn is None:
             turn = self.turns[partition.name] = Turn(self, partition)
@@ -79,7 +79,7 @@ class Turn:
 
     __slots__ = ("_answers", "_wanted", "facts", "now_ns", "partition", "settings", "state")
 
-    def __init__(self, work: Work, partition: Partition) -> None:
+    def __init__(self, work: Work, partition: PartitionContext) -> None:
         self.partition = partition
         self.state = partition.state
         self.now_ns = work.now_ns

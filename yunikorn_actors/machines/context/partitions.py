@@ -18,7 +18,7 @@ from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
-from yunikorn_actors.machines.context.partition import Partition, Uuids
+from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.turn import Turn, Work
@@ -42,11 +42,11 @@ from yunikorn_actors.messages.rm_events import EventsConfigured, RejectedAsk
 PARTITION_REMOVED = "PartitionRemoved"
 
 
-class Estate:
+class Partitions:
     def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
         self.settings = settings
         self.registry = Registry()
-        self.partitions: dict[str, Partition] = {}
+        self.by_name: dict[str, PartitionContext] = {}
         self.uuids = Uuids(instance)
         self.stale = 0
         """Messages of a former life of a partition."""
@@ -80,11 +80,11 @@ class Estate:
         effects = work.effects()
         for turn in turns:
             partition = turn.partition
-            if partition.loop is not None and self.partitions.get(partition.name) is partition:
+            if partition.loop is not None and self.by_name.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
 
-    def confirm_warning_ns(self, partition: Partition) -> int:
+    def confirm_warning_ns(self, partition: PartitionContext) -> int:
         """How long its resource manager may take; one that is gone has nobody to ask."""
         manager = self.registry.managers.get(partition.rm_id)
         return (manager.extra if manager is not None else ExtraConfig()).confirm_warning_ns
@@ -105,11 +105,11 @@ class Estate:
                 self.failed_nodes[work.rm_id, node.id] = None
 
     def _has_node(self, rm_id: str, node_id: str) -> bool:
-        own = (partition for partition in self.partitions.values() if partition.rm_id == rm_id)
+        own = (partition for partition in self.by_name.values() if partition.rm_id == rm_id)
         return any(node_id in partition.state.nodes for partition in own)
 
-    def current(self, name: str, epoch: int) -> Partition | None:
-        partition = self.partitions.get(name)
+    def current(self, name: str, epoch: int) -> PartitionContext | None:
+        partition = self.by_name.get(name)
         if partition is None or partition.epoch != epoch:
             self.stale += 1
             return None
@@ -121,7 +121,7 @@ class Estate:
         return None if partition is None else partition.loop
 
     def _commit_own(
-        self, partition: Partition, proposals: list[Proposal], now_ns: int
+        self, partition: PartitionContext, proposals: list[Proposal], now_ns: int
     ) -> list[Effect]:
         """Commit what the partition's own planner decided, on the truth it was decided on."""
         assert partition.planner is not None
@@ -136,12 +136,12 @@ class Estate:
     def hold(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
-            work.turn(self.partitions[name]).record(manager.hold(work.now_ns))
+            work.turn(self.by_name[name]).record(manager.hold(work.now_ns))
 
     def explain(self, message: ExplainRequested) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
         id_ = message.application_id
-        for name, partition in self.partitions.items():
+        for name, partition in self.by_name.items():
             if message.partition in {"", name} and (not id_ or id_ in partition.state.applications):
                 if partition.loop is not None:
                     return [Send(to=message.reply_to, message=partition.loop.explain(message))]
@@ -167,13 +167,13 @@ class Estate:
             return [StopCore()]
         if message.address == EVENT_PUBLISHER:
             return self._replace_publisher(message, now_ns)
-        for partition in self.partitions.values():
+        for partition in self.by_name.values():
             if partition.scheduler == message.address:
                 return self._replace_scheduler(partition, message, now_ns)
         return []
 
     def _replace_scheduler(
-        self, partition: Partition, message: s.MachineFailed, now_ns: int
+        self, partition: PartitionContext, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
         """The snapshot comes first: what becomes true after it comes as a fact."""
         partition.begin_life()
@@ -204,7 +204,7 @@ class Estate:
             StartMachine(address=EVENT_PUBLISHER, kind="event_publisher", arguments=arguments),
             *(events_configured(manager) for manager in self.registry.managers.values()),
         ]
-        for name, partition in self.partitions.items():
+        for name, partition in self.by_name.items():
             revision = partition.state.revision
             missed = s.FactsMissed(partition=name, epoch=partition.epoch, revision=revision)
             fact = f.MachineReplaced(
@@ -227,7 +227,7 @@ class Estate:
         effects: list[Effect] = [CancelTimer(name=f"paused/{rm_id}")] if manager.is_paused else []
         for name in manager.partitions:
             work = self.work(rm_id, now_ns)
-            _empty(work.turn(self.partitions[name]))
+            _empty(work.turn(self.by_name[name]))
             effects.extend([*work.silent_effects(), *self._close(name)])
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
@@ -237,7 +237,7 @@ class Estate:
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
         self._epoch += 1
-        partition = self.partitions[full_name] = Partition(
+        partition = self.by_name[full_name] = PartitionContext(
             Life(
                 partition=full_name,
                 epoch=self._epoch,
@@ -253,7 +253,7 @@ class Estate:
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
-        partition = self.partitions.pop(name)
+        partition = self.by_name.pop(name)
         closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
         effects: list[Effect] = [
             Send(to=EVENT_PUBLISHER, message=closed),
@@ -283,14 +283,14 @@ class Estate:
         closing: list[Effect] = []
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
         for name in [name for name in manager.partitions if name not in described]:
-            _empty(work.turn(self.partitions[name]))
+            _empty(work.turn(self.by_name[name]))
             manager.partitions.remove(name)
             closing.extend(self._close(name))
         for name, partition_config in described.items():
-            is_new = name not in self.partitions
+            is_new = name not in self.by_name
             if is_new:
                 effects.extend(self._open(manager, partition_config.name))
-            turn = work.turn(self.partitions[name])
+            turn = work.turn(self.by_name[name])
             configure(turn, partition_config)
             if is_new and manager.is_held:
                 turn.record(manager.hold(now_ns))
@@ -306,7 +306,7 @@ def _empty(turn: Turn) -> None:
         remove_node(turn, node)
 
 
-def _start_scheduler(partition: Partition) -> list[Effect]:
+def _start_scheduler(partition: PartitionContext) -> list[Effect]:
     if partition.scheduler is None:
         return []
     arguments = {"life": partition.life}

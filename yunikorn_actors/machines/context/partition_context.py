@@ -36,14 +36,14 @@ class Uuids:
             self.issued = max(self.issued, int(number))
 
 
-class Partition:
+class PartitionContext:
     """One life of a partition, with the counters that name things in it."""
 
     def __init__(
         self,
         life: Life,
         *,
-        commit: Callable[["Partition", list[Proposal], int], list[Effect]] | None,
+        commit: Callable[["PartitionContext", list[Proposal], int], list[Effect]] | None,
         uuids: Uuids,
         settings: Settings,
     ) -> None:
