@@ -247,8 +247,8 @@ def facts() -> str:
     parts.append("## Refusals\n")
     reasons = "".join(f"- `{reason}`\n" for reason in Refusal)
     parts.append(
-        "A proposal is settled by a fact that carries its `proposal_id`, or by `ProposalRejected`\n"
-        "with one of these reasons:\n\n" + reasons
+        "A proposal is resolved by a fact that carries its `proposal_id`, or by\n"
+        "`ProposalRejected` with one of these reasons:\n\n" + reasons
     )
     return "\n".join(parts)
 

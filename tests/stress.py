@@ -563,7 +563,7 @@ class Run:
             assert planner is not None
             yield from (f"{name}: {what}" for what in contradictions(planner))
             if planner.unsettled:
-                yield f"{name}: at rest, and {len(planner.unsettled)} proposals are unsettled"
+                yield f"{name}: at rest, and {len(planner.unsettled)} proposals are unresolved"
             if partition.state.behind:
                 yield f"{name}: at rest, and held back"
 

@@ -225,7 +225,7 @@ def _leave_work(lab: Lab) -> None:
         ("fused", "G01: capacity of node n1", _corrupt_truth),
         ("fused", "free of node n1", _corrupt_view),
         ("proposing", "the replica of .*default is not the truth", _corrupt_replica),
-        ("proposing", "at rest and 1 proposals are unsettled", _forget_a_proposal),
+        ("proposing", "at rest and 1 proposals are unresolved", _forget_a_proposal),
         ("proposing", "at rest and something could be decided", _leave_work),
     ],
 )

@@ -2,9 +2,9 @@
 
 A Scheduler runs it on its replica, and in the fused topology Context runs it on the truth itself.
 They differ in one thing alone, which is given as `commit`: a Scheduler sends its decisions to
-Context, where others may have been faster; Context settles them on the spot.
+Context, where others may have been faster; Context resolves them on the spot.
 
-Whoever runs it settles what it committed with facts or `Planner.reject`, and calls `next_cycle`
+Whoever runs it resolves what it committed with facts or `Planner.reject`, and calls `next_cycle`
 after anything that may let something else be decided. A cycle that runs for nothing does no harm;
 one that is missing lets asks wait for ever.
 """
@@ -26,7 +26,7 @@ from yunikorn_actors.planning.parts.part import NEVER_NS
 from yunikorn_actors.planning.planner import Planner
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
-"""Settle these decisions, or send them to be settled, now; also tell what the planner found out."""
+"""Resolve these decisions now, or send them to be resolved; also tell what the planner found."""
 
 
 class PlanningLoop:

@@ -1,7 +1,7 @@
 """Scheduler: plans on a replica of one partition and proposes.
 
 The replica begins empty, or with a snapshot where another scheduler failed, and changes by facts
-alone. What the planner has decided and Context has not settled yet is in flight, and bounded. A
+alone. What the planner has decided and Context has not resolved yet is in flight, and bounded. A
 cycle runs only after something arrived that can change a decision, or when a bound cut the last one
 short: at rest there is no message at all.
 """
@@ -81,7 +81,7 @@ class Scheduler:
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
-            raise InvariantViolation(f"proposal {message.proposal_id} was settled twice")
+            raise InvariantViolation(f"proposal {message.proposal_id} was resolved twice")
         self.planner.reject(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
         return self.loop.next_cycle()

@@ -135,7 +135,7 @@ class ViewChecker:
                 planner = scheduler.planner
                 if not self._are_alike(name, partition.state, scheduler.replica):
                     faults.append(f"the replica of {name} is not the truth")
-            faults.extend(_unsettled(name, planner))
+            faults.extend(_unresolved(name, planner))
         return faults
 
     def _are_alike(self, name: str, truth: PartitionState, replica: PartitionState) -> bool:
@@ -147,10 +147,10 @@ class ViewChecker:
         return True
 
 
-def _unsettled(name: str, planner: Planner | None) -> list[str]:
+def _unresolved(name: str, planner: Planner | None) -> list[str]:
     faults: list[str] = []
     if planner is not None and planner.unsettled:
-        faults.append(f"{name} is at rest and {len(planner.unsettled)} proposals are unsettled")
+        faults.append(f"{name} is at rest and {len(planner.unsettled)} proposals are unresolved")
     if planner is not None and planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
     if planner is not None:

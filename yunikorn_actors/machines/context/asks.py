@@ -38,8 +38,8 @@ from yunikorn_actors.machines.context.lifecycle import (
     link_group,
     placeholder_placed,
     record_crowd,
-    settle,
     watch_commitment,
+    work_gone,
     work_started,
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
@@ -240,7 +240,7 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
         return
     if spec.max_allocations == taken:
         remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
-        settle(turn, app)
+        work_gone(turn, app)
         return
     drop_of_ask(turn, app, known, "the ask was sent again")
     turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))

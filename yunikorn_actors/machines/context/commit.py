@@ -46,8 +46,8 @@ from yunikorn_actors.machines.context.lifecycle import (
 from yunikorn_actors.machines.context.preemption import preempt
 from yunikorn_actors.machines.context.reservations import (
     displace,
+    drop_used_reservation,
     reserve,
-    settle_reservations,
     unreserve,
 )
 from yunikorn_actors.machines.context.shortages import record_shortage
@@ -113,7 +113,7 @@ def place(
         tell_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
     if ask.reserved:
-        settle_reservations(turn, app, ask, node_id)
+        drop_used_reservation(turn, app, ask, node_id)
     if spec.required_node:
         displace(turn, turn.state.nodes[node_id])
     turn.record(

@@ -156,12 +156,12 @@ def _link(turn: Turn, app: Application, group: str) -> None:
 
 
 def fail(turn: Turn, app: Application, message: str) -> None:
-    """It is Failing from here on; only `settle` makes it Failed, when nothing of it is charged."""
+    """It is Failing from here on; `work_gone` makes it Failed, when nothing of it is charged."""
     if app.state is not ApplicationState.FAILING:
         advance(turn, app, ApplicationEvent.FAIL, message)
 
 
-def settle(turn: Turn, app: Application, *, work_ended: bool = False) -> None:
+def work_gone(turn: Turn, app: Application, *, work_ended: bool = False) -> None:
     """Let the state follow after something of the application went away.
 
     Placeholders keep an application from completing (R-029) until the last real allocation ends:

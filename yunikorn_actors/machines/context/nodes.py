@@ -15,7 +15,7 @@ from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
-from yunikorn_actors.machines.context.lifecycle import settle
+from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.reservations import (
     drop_of_node,
     drop_of_size,
@@ -136,7 +136,7 @@ def remove_node(turn: Turn, node: Node) -> None:
         app = turn.state.applications[allocation.spec.application_id]
         end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
         announce_end(turn, allocation, f"Node {node.id} Removed")
-        settle(turn, app, work_ended=not allocation.spec.placeholder)
+        work_gone(turn, app, work_ended=not allocation.spec.placeholder)
     _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
 
 

@@ -15,7 +15,7 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
-from yunikorn_actors.machines.context.lifecycle import settle
+from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
@@ -58,7 +58,7 @@ def release_allocations(turn: Turn, item: ReleaseItem) -> None:
             remove_ask(turn, app, ask, item.type)
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
-            settle(turn, app, work_ended=work_ended)
+            work_gone(turn, app, work_ended=work_ended)
 
 
 def _applications(state: PartitionState, application_id: str) -> Iterator[Application]:
@@ -92,10 +92,10 @@ def _release_ask(turn: Turn, app: Application, key: str, *, allocated_too: bool)
         return
     if ask.is_open:
         remove_ask(turn, app, ask, _T.STOPPED_BY_RM)
-        settle(turn, app)
+        work_gone(turn, app)
     elif allocated_too and ask.spec.max_allocations == 1:
         for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
             end_allocation(turn, app, allocation, _T.STOPPED_BY_RM)
             announce_end(turn, allocation, ECHO)
-        settle(turn, app, work_ended=not ask.spec.placeholder)
+        work_gone(turn, app, work_ended=not ask.spec.placeholder)

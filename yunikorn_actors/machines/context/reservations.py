@@ -153,8 +153,8 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
     useless = check_use(state, app, ask, kept_for(state, ask, proposal.node_id))
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
-        settles = 0 if left else proposal.proposal_id
-        _drop(turn, app, ask, proposal.node_id, reason, settles)
+        resolves = 0 if left else proposal.proposal_id
+        _drop(turn, app, ask, proposal.node_id, reason, resolves)
     return None
 
 
@@ -207,7 +207,7 @@ def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
         _drop(turn, app, ask, node_id, reason)
 
 
-def settle_reservations(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:
+def drop_used_reservation(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:
     """A repeat is about to be placed: drop its reservation, on this node or another."""
     kept = used_up(turn.state, ask, node_id)
     if kept is not None:

@@ -18,8 +18,8 @@ from yunikorn_actors.machines.context.lifecycle import (
     allocation_of_timer,
     current_timer,
     fail,
-    settle,
     timer_has_fired,
+    work_gone,
 )
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
@@ -57,7 +57,7 @@ def _expire_state(turn: Turn, app: Application) -> None:
         advance(turn, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
         _give_back_placeholders(turn, app, LEFT_OVER)
-        settle(turn, app)
+        work_gone(turn, app)
 
 
 def _expire_gang(turn: Turn, app: Application) -> None:
@@ -73,7 +73,7 @@ def _expire_gang(turn: Turn, app: Application) -> None:
             fail(turn, app, GANG_EXPIRED)
         else:
             advance(turn, app, ApplicationEvent.RESUME, GANG_EXPIRED)
-    settle(turn, app)
+    work_gone(turn, app)
 
 
 def _give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
@@ -92,7 +92,7 @@ def _expire_application(turn: Turn, app: Application) -> None:
     for allocation in tuple(app.allocations.values()):
         request_release(turn, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
     fail(turn, app, APPLICATION_EXPIRED)
-    settle(turn, app)
+    work_gone(turn, app)
 
 
 def _expire_allocation(turn: Turn, app: Application, uuid: str) -> None:
