@@ -19,7 +19,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.lanes import Lanes
+from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import Inbox, Responses
 from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
@@ -47,7 +47,7 @@ class AsyncSchedulerCore:
             self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
             config=config, clock=clock,
         )  # fmt: skip
-        self._lanes = Lanes()
+        self._calls = OrderedCalls()
         self._inboxes: dict[str, Inbox] = {}
         """Of each resource manager that is registered; written on the threads of its calls."""
         self._is_over = False
@@ -68,7 +68,7 @@ class AsyncSchedulerCore:
         try:
             await asyncio.to_thread(self._core.stop, timeout)
         finally:
-            self._lanes.close()
+            self._calls.close()
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -89,23 +89,23 @@ class AsyncSchedulerCore:
         self, request: si.RegisterResourceManagerRequest
     ) -> Responses:
         """Register, or register anew: then the iterators of the former registration end."""
-        lane = _lane_of(request)
-        inbox = Inbox(lane or "", asyncio.get_running_loop())
+        caller = _caller_of(request)
+        inbox = Inbox(caller or "", asyncio.get_running_loop())
         responses = Responses(inbox)
-        await self._call(lane, self._register, request, inbox)
+        await self._call(caller, self._register, request, inbox)
         return responses
 
     async def update_allocation(self, request: si.AllocationRequest) -> None:
-        await self._call(_lane_of(request), self._core.update_allocation, request)
+        await self._call(_caller_of(request), self._core.update_allocation, request)
 
     async def update_application(self, request: si.ApplicationRequest) -> None:
-        await self._call(_lane_of(request), self._core.update_application, request)
+        await self._call(_caller_of(request), self._core.update_application, request)
 
     async def update_node(self, request: si.NodeRequest) -> None:
-        await self._call(_lane_of(request), self._core.update_node, request)
+        await self._call(_caller_of(request), self._core.update_node, request)
 
     async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
-        await self._call(_lane_of(request), self._core.update_configuration, request)
+        await self._call(_caller_of(request), self._core.update_configuration, request)
 
     # -- the life of a resource manager
 
@@ -137,10 +137,10 @@ class AsyncSchedulerCore:
     # -- parts
 
     async def _call(
-        self, lane: str | None, function: Callable[..., _Result], *arguments: object
+        self, caller: str | None, function: Callable[..., _Result], *arguments: object
     ) -> _Result:
         self._core._check_running()
-        return await asyncio.wrap_future(self._lanes.submit(lane, lambda: function(*arguments)))
+        return await asyncio.wrap_future(self._calls.submit(caller, lambda: function(*arguments)))
 
     # -- on the threads of the calls
 
@@ -185,7 +185,7 @@ class _Core(SchedulerCore):
         self._tell()
 
 
-def _lane_of(request: object) -> str | None:
+def _caller_of(request: object) -> str | None:
     """A malformed request needs no order: it is refused by itself."""
     rm_id = getattr(request, "rm_id", None)
     return rm_id if isinstance(rm_id, str) else None

@@ -25,14 +25,14 @@ _Row = tuple[str, str, list[tuple[str, str]]]
 def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) -> list[str]:
     """Return the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all."""
     rows = list(islice(_rows(trace, wanted), limit or None))
-    lanes = _Lanes([end for sender, receiver, _ in rows for end in (sender, receiver)])
-    lines = [lanes.heading, lanes.between.rstrip()] if rows else []
+    columns = _Columns([end for sender, receiver, _ in rows for end in (sender, receiver)])
+    lines = [columns.heading, columns.between.rstrip()] if rows else []
     for sender, receiver, said in rows:
-        before = lanes.arrow(sender, receiver) + _GAP
+        before = columns.arrow(sender, receiver) + _GAP
         for kind, words in said:
             start = before + kind
             lines.append(start + cut(words, start, width))
-            before = lanes.between + _GAP + _FACT_INDENT
+            before = columns.between + _GAP + _FACT_INDENT
     return lines
 
 
@@ -44,7 +44,7 @@ def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
             delivery.message, FactsAppended
         )
         if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
-            yield _lane(delivery.sender), _lane(delivery.mailbox), _said(delivery, news)
+            yield _column(delivery.sender), _column(delivery.mailbox), _said(delivery, news)
 
 
 def _said(delivery: Delivery, news: News) -> list[tuple[str, str]]:
@@ -56,24 +56,24 @@ def _said(delivery: Delivery, news: News) -> list[tuple[str, str]]:
     return [(kind, words if facts else f"as above: {words}"), *facts]
 
 
-def _lane(address: str) -> str:
+def _column(address: str) -> str:
     return _OUTSIDE if is_outside(address) else printable(address)
 
 
-class _Lanes:
+class _Columns:
     """Columns in the order in which their mailboxes first appear."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
-        lanes = tuple(dict.fromkeys(addresses))
-        kinds = [lane.partition(":")[0] for lane in lanes]
+        columns = tuple(dict.fromkeys(addresses))
+        kinds = [column.partition(":")[0] for column in columns]
         names = [
-            kind if kinds.count(kind) == 1 else lane
-            for kind, lane in zip(kinds, lanes, strict=True)
+            kind if kinds.count(kind) == 1 else column
+            for kind, column in zip(kinds, columns, strict=True)
         ]
         starts = accumulate((len(name + _GAP) for name in names), initial=0)
         centres = [start + len(name) // 2 for start, name in zip(starts, names, strict=False)]
         self.heading = _GAP.join(names)
-        self._at = dict(zip(lanes, centres, strict=True))
+        self._at = dict(zip(columns, centres, strict=True))
         self.between = self._row(dict.fromkeys(centres, "|"))
 
     def arrow(self, sender: str, receiver: str) -> str:

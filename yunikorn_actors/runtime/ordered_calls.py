@@ -1,8 +1,8 @@
 """Threads that make calls for somebody who must not wait.
 
-Calls of one lane are made one after the other in the order of `submit`; calls without a lane are
-made at once. A lane exists as long as something waits in it, so names that come and go leave
-nothing behind, and a call that is held up holds up its own lane alone.
+Calls for one caller are made one after the other in the order of `submit`; those for nobody in
+particular are made at once. A caller is known as long as a call of his waits, so names that come
+and go leave nothing behind, and a call that takes long delays those of its own caller alone.
 """
 
 import threading
@@ -17,41 +17,41 @@ THREADS_MAX: Final = 64
 _Result = TypeVar("_Result")
 
 
-class Lanes:
+class OrderedCalls:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS_MAX, "yunikorn-actors-call")
         self._lock = threading.Lock()
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
-    def submit(self, lane: str | None, call: Callable[[], _Result]) -> Future[_Result]:
+    def submit(self, caller: str | None, call: Callable[[], _Result]) -> Future[_Result]:
         future: Future[_Result] = Future()
         work = _answering(future, call)
-        if lane is None:
+        if caller is None:
             self._threads.submit(work)
             return future
         with self._lock:
-            is_new = lane not in self._waiting
-            self._waiting.setdefault(lane, deque()).append(work)
+            is_new = caller not in self._waiting
+            self._waiting.setdefault(caller, deque()).append(work)
         if is_new:
-            self._threads.submit(self._work_off, lane)
+            self._threads.submit(self._work_off, caller)
         return future
 
     def close(self) -> None:
         """Take no more; what has been submitted is still done, and then the threads end."""
         self._threads.shutdown(wait=False)
 
-    def _work_off(self, lane: str) -> None:
-        while (work := self._next(lane)) is not None:
+    def _work_off(self, caller: str) -> None:
+        while (work := self._next(caller)) is not None:
             work()
 
-    def _next(self, lane: str) -> Callable[[], None] | None:
+    def _next(self, caller: str) -> Callable[[], None] | None:
         with self._lock:
-            waiting = self._waiting[lane]
+            waiting = self._waiting[caller]
             if waiting:
                 return waiting.popleft()
-            # Under the same lock: a call that came in between would wait in a lane that nobody
-            # works off.
-            del self._waiting[lane]
+            # Under the same lock: a call that came in between would wait where nobody
+            # works it off.
+            del self._waiting[caller]
             return None
 
 
