@@ -116,15 +116,15 @@ class Scheduler:
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
         observations = s.observations_of(findings.take())
-        crowds = s.crowds_of(findings.take_crowds())
-        if not observations and not crowds:
+        run_limits = s.run_limits_of(findings.take_crowds())
+        if not observations and not run_limits:
             return []
         report = s.ReportWaiting(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
             observations=observations,
-            crowds=crowds,
+            crowds=run_limits,
         )
         return [Send(to=CONTEXT, message=report)]
 

@@ -60,7 +60,7 @@ class Observation(Struct, frozen=True, kw_only=True, gc=False):
     """For each reason of the resource manager, how many nodes it refused."""
 
 
-class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
+class RunLimitObservation(Struct, frozen=True, kw_only=True, gc=False):
     """A run limit blocks an application, or does not any more."""
 
     application_id: str
@@ -69,12 +69,12 @@ class CrowdObservation(Struct, frozen=True, kw_only=True, gc=False):
     reason: str
 
 
-def crowds_of(
+def run_limits_of(
     findings: Iterable[tuple[Application, GateKind, str]],
-) -> tuple[CrowdObservation, ...]:
+) -> tuple[RunLimitObservation, ...]:
     return tuple(
-        CrowdObservation(application_id=app.id, serial=app.serial, crowd=crowd, reason=reason)
-        for app, crowd, reason in findings
+        RunLimitObservation(application_id=app.id, serial=app.serial, crowd=kind, reason=reason)
+        for app, kind, reason in findings
     )
 
 
@@ -103,7 +103,7 @@ class ReportWaiting(Message, frozen=True, kw_only=True):
     epoch: int
     as_of: int
     observations: tuple[Observation, ...]
-    crowds: tuple[CrowdObservation, ...]
+    crowds: tuple[RunLimitObservation, ...]
 
 
 class ProposalRejected(Message, frozen=True, kw_only=True):

@@ -118,7 +118,7 @@ def _text_fault(value: str, longest: int) -> Fault | None:
     return Fault(reason=f"must be at most {longest} bytes of UTF-8; shorten it")
 
 
-def _crowd(size: int) -> Fault:
+def _too_many(size: int) -> Fault:
     return Fault(reason=f"must have at most {MOST_ITEMS} items, not {size}; split the request")
 
 
@@ -127,7 +127,7 @@ def _repeated(item_check: Check) -> Check:
         if type(value) is not tuple:
             return _wrong_type(value, tuple)
         if len(value) > MOST_ITEMS:
-            return _crowd(len(value))
+            return _too_many(len(value))
         for index, item in enumerate(value):
             fault = item_check(item)
             if fault is not None:
@@ -142,7 +142,7 @@ def _mapping(key_check: Check, item_check: Check) -> Check:
         if type(value) is not dict:
             return _wrong_type(value, dict)
         if len(value) > MOST_ITEMS:
-            return _crowd(len(value))
+            return _too_many(len(value))
         for key, item in value.items():
             fault = key_check(key)
             if fault is not None:

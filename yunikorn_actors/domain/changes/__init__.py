@@ -44,7 +44,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.ApplicationRejected: applications.application_rejected,
     f.ApplicationStateChanged: applications.application_state_changed,
     f.ApplicationLinked: applications.application_linked,
-    f.ApplicationCrowded: applications.application_crowded,
+    f.ApplicationCrowded: applications.run_limit_met,
     f.ApplicationRemoved: applications.application_removed,
     f.ApplicationSummarized: applications.application_summarized,
     f.ApplicationForgotten: applications.application_forgotten,

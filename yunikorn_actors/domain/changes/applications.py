@@ -110,7 +110,7 @@ def application_linked(state: PartitionState, fact: f.ApplicationLinked) -> None
     relink(state.groups, state.applications[fact.application_id], fact.group)
 
 
-def application_crowded(state: PartitionState, fact: f.ApplicationCrowded) -> None:
+def run_limit_met(state: PartitionState, fact: f.ApplicationCrowded) -> None:
     state.applications[fact.application_id].crowd = fact.crowd
 
 

@@ -15,12 +15,12 @@ from yunikorn_actors.machines.context.lifecycle import (
     cancel_timers,
     clean_if_empty,
     forget_rejected,
-    record_crowd,
+    record_run_limit,
     sum_up,
 )
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.messages.scheduling import CrowdObservation
+from yunikorn_actors.messages.scheduling import RunLimitObservation
 
 
 def add_application(turn: Turn, spec: ApplicationSpec) -> None:
@@ -97,9 +97,9 @@ def _refusal(state: PartitionState, spec: ApplicationSpec) -> str | None:
     return None
 
 
-def report_crowds(turn: Turn, observations: tuple[CrowdObservation, ...]) -> None:
+def report_run_limits(turn: Turn, observations: tuple[RunLimitObservation, ...]) -> None:
     """Ignore what was seen of a former life, or of an application that was removed."""
     for seen in observations:
         app = turn.state.applications.get(seen.application_id)
         if app is not None and app.serial == seen.serial:
-            record_crowd(turn, app, seen.crowd, seen.reason)
+            record_run_limit(turn, app, seen.crowd, seen.reason)

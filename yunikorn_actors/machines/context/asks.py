@@ -37,7 +37,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     advance,
     link_group,
     placeholder_placed,
-    record_crowd,
+    record_run_limit,
     watch_commitment,
     work_gone,
     work_started,
@@ -281,7 +281,7 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
     if app.state in _WAKES:
         link_group(turn, app)
         advance(turn, app, ApplicationEvent.RUN)
-    record_crowd(turn, app, GateKind.NONE)
+    record_run_limit(turn, app, GateKind.NONE)
     turn.partition.uuids.avoid(item.uuid)
     uuid = item.uuid or turn.partition.uuids.next()
     turn.record(

@@ -40,7 +40,7 @@ from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_pla
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
     placeholder_placed,
-    record_crowd,
+    record_run_limit,
     work_started,
 )
 from yunikorn_actors.machines.context.preemption import preempt
@@ -104,7 +104,7 @@ def place(
     only if another state was told before. That the application is no longer blocked, and that the
     ask has enough room, comes before the allocation, because it is so before the ask is placed.
     """
-    record_crowd(turn, app, GateKind.NONE)
+    record_run_limit(turn, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
     if ask.remaining == 1:

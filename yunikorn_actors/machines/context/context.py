@@ -13,7 +13,7 @@ from yunikorn_actors.machines.context.answers import (
 from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
-    report_crowds,
+    report_run_limits,
 )
 from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
@@ -270,7 +270,7 @@ class Context:
         work = self._partitions.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
         report_waiting(turn, message.observations)
-        report_crowds(turn, message.crowds)
+        report_run_limits(turn, message.crowds)
         return self._partitions.finish(work)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:

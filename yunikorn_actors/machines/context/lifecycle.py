@@ -193,15 +193,15 @@ def _resumed(turn: Turn, app: Application) -> None:
         advance(turn, app, ApplicationEvent.RUN)
 
 
-def record_crowd(turn: Turn, app: Application, crowd: GateKind, reason: str = "") -> None:
-    """Record whether a maximum of running applications holds it back, on change only."""
-    if app.crowd is not crowd:
+def record_run_limit(turn: Turn, app: Application, kind: GateKind, reason: str = "") -> None:
+    """Record whether a run limit blocks it, on change only."""
+    if app.crowd is not kind:
         turn.record(
             f.ApplicationCrowded(
                 application_id=app.id,
                 serial=app.serial,
                 old_crowd=app.crowd,
-                crowd=crowd,
+                crowd=kind,
                 reason=reason,
                 at_ns=turn.now_ns,
             )

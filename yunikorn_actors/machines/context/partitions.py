@@ -10,7 +10,7 @@ from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.context.answers import NodeVerdict
-from yunikorn_actors.machines.context.applications import remove_application, report_crowds
+from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
 from yunikorn_actors.machines.context.asks import names_no_application, report_waiting
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import configure
@@ -76,7 +76,7 @@ class Partitions:
             planner = turn.partition.planner
             if planner is not None:
                 report_waiting(turn, s.observations_of(planner.findings.take()))
-                report_crowds(turn, s.crowds_of(planner.findings.take_crowds()))
+                report_run_limits(turn, s.run_limits_of(planner.findings.take_crowds()))
         effects = work.effects()
         for turn in turns:
             partition = turn.partition

@@ -82,7 +82,7 @@ def _app_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventReco
     return event_record(_APP, fact.application_id, fact, _NONE, detail)
 
 
-def _app_crowded(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
+def _app_not_runnable(detail: ChangeDetail, fact: f.ApplicationCrowded) -> EventRecord:
     return event_record(_APP, fact.application_id, fact, _NONE, detail, message=fact.reason)
 
 
@@ -93,12 +93,12 @@ _RUNNABLE: dict[GateKind, tuple[Builder, ...]] = {
 }
 _CANNOT_RUN: dict[GateKind, tuple[Builder, ...]] = {
     GateKind.NONE: (),
-    GateKind.QUEUE: (partial(_app_crowded, _D.APP_CANNOTRUN_QUEUE),),
-    GateKind.QUOTA: (partial(_app_crowded, _D.APP_CANNOTRUN_QUOTA),),
+    GateKind.QUEUE: (partial(_app_not_runnable, _D.APP_CANNOTRUN_QUEUE),),
+    GateKind.QUOTA: (partial(_app_not_runnable, _D.APP_CANNOTRUN_QUOTA),),
 }
 
 
-def of_crowd(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
+def of_run_limit(fact: f.ApplicationCrowded) -> tuple[Builder, ...]:
     return (*_RUNNABLE[fact.old_crowd], *_CANNOT_RUN[fact.crowd])
 
 

@@ -81,5 +81,5 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.QueueAdded: queues.of_queue_added,
     f.QueueReconfigured: queues.of_queue_change,
     f.ApplicationLinked: applications.of_link,
-    f.ApplicationCrowded: applications.of_crowd,
+    f.ApplicationCrowded: applications.of_run_limit,
 }
