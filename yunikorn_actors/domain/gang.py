@@ -31,8 +31,8 @@ def suits(spec: AskSpec, placeholder: Allocation) -> bool:
 
 def is_of_group(spec: AskSpec, placeholder: Allocation) -> bool:
     """Whether an ask is a member of the task group that this is a placeholder of."""
-    held = placeholder.spec
-    return not spec.placeholder and held.placeholder and spec.task_group == held.task_group
+    its = placeholder.spec
+    return not spec.placeholder and its.placeholder and spec.task_group == its.task_group
 
 
 def is_held_back(

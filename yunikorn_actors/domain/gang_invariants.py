@@ -26,15 +26,16 @@ def links(state: PartitionState) -> Iterator[str]:
 
 
 def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Iterator[str]:
-    held, ask = app.allocations.get(uuid), app.asks.get(swap.key)
-    if held is None or held.releasing is None or not held.spec.placeholder:
+    placeholder, ask = app.allocations.get(uuid), app.asks.get(swap.key)
+    if placeholder is None or placeholder.releasing is None or not placeholder.spec.placeholder:
         yield f"{swap.key} is parked for {uuid}, which is no released placeholder"
-    elif ask is None or ask.spec.task_group != held.spec.task_group:
+    elif ask is None or ask.spec.task_group != placeholder.spec.task_group:
         yield f"{swap.key} is parked for a placeholder of another task group"
-    elif not fits_in(ask.spec.resource, held.resource):
+    elif not fits_in(ask.spec.resource, placeholder.resource):
         yield f"{swap.key} is parked for a placeholder that is smaller"
-    elif swap.crosses is (swap.node_id == held.node_id):
-        yield f"{swap.key} is parked for node {swap.node_id}, its placeholder is on {held.node_id}"
+    elif swap.crosses is (swap.node_id == placeholder.node_id):
+        where = placeholder.node_id
+        yield f"{swap.key} is parked for node {swap.node_id}, its placeholder is on {where}"
     node = state.nodes.get(swap.node_id)
     if node is None or (uuid in node.incoming) is not swap.crosses:
         yield f"{swap.key} is parked for node {swap.node_id}, which does not know it"

@@ -118,7 +118,7 @@ def _nothing(_: Dump) -> str:
     return "nothing found"
 
 
-def _held(partition: Any) -> dict[str, str]:  # noqa: ANN401 - plain values
+def _placed(partition: Any) -> dict[str, str]:  # noqa: ANN401 - plain values
     return {
         item["uuid"]: item["node"]
         for app in partition["applications"].values()
@@ -128,9 +128,9 @@ def _held(partition: Any) -> dict[str, str]:  # noqa: ANN401 - plain values
 
 def _orphans_on_nodes(dump: Dump) -> Iterator[str]:
     for name, partition in _partitions(dump):
-        held = _held(partition)
+        placed = _placed(partition)
         for node_id, node in partition["nodes"].items():
-            lost = [uuid for uuid in node["allocations"] if held.get(uuid) != node_id]
+            lost = [uuid for uuid in node["allocations"] if placed.get(uuid) != node_id]
             if lost:
                 yield (
                     f"node {node_id} of {name} has allocations that belong to no application: "
@@ -143,7 +143,7 @@ def _orphans_on_applications(dump: Dump) -> Iterator[str]:
         nodes = partition["nodes"]
         lost = [
             uuid
-            for uuid, node_id in sorted(_held(partition).items())
+            for uuid, node_id in sorted(_placed(partition).items())
             if node_id not in nodes or uuid not in nodes[node_id]["allocations"]
         ]
         if lost:

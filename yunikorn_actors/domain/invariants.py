@@ -86,8 +86,8 @@ def _application_arithmetic(state: PartitionState) -> Iterator[str]:
     for app in state.applications.values():
         real = (a.resource for a in app.allocations.values() if not a.spec.placeholder)
         yield from _differ(f"allocated of {app.id}", app.allocated, _total(real))
-        held = (a.resource for a in app.allocations.values() if a.spec.placeholder)
-        yield from _differ(f"placeholders of {app.id}", app.placeholders, _total(held))
+        placeholders = (a.resource for a in app.allocations.values() if a.spec.placeholder)
+        yield from _differ(f"placeholders of {app.id}", app.placeholders, _total(placeholders))
         yield from _differ(f"pending of {app.id}", app.pending, _total(_pending(app)))
 
 
@@ -120,10 +120,10 @@ def _preempting(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"leaving of {path}", queue.leaving, _total(leaving))
         mine = {app.id for app in apps}
         kept = (
-            held.promised
+            item.promised
             for node in state.nodes.values()
-            for held in node.reservations.values()
-            if held.application_id in mine
+            for item in node.reservations.values()
+            if item.application_id in mine
         )
         yield from _differ(f"claimed of {path}", queue.claimed, _total(kept))
 
@@ -216,20 +216,20 @@ def _is_kept_for(app: Application) -> bool:
 
 def _reservations(state: PartitionState) -> Iterator[str]:
     count = sum(
-        held.repeats for node in state.nodes.values() for held in node.reservations.values()
+        item.repeats for node in state.nodes.values() for item in node.reservations.values()
     )
     if count != state.reservation_count:
         yield f"{state.reservation_count} reservations are counted, there are {count}"
     for node in state.nodes.values():
-        held = tuple(node.reservations.values())
-        kinds = {(item.required, item.claim is None) for item in held}
-        if len(kinds) > 1 or (len(held) > 1 and held[0].is_ordinary):
+        kept = tuple(node.reservations.values())
+        kinds = {(item.required, item.claim is None) for item in kept}
+        if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
             yield f"node {node.id} is reserved for several that may not share it"
-        promised = _total(item.promised for item in held)
+        promised = _total(item.promised for item in kept)
         yield from _differ(f"promised of node {node.id}", node.promised, promised)
         if is_overpromised(node):
             yield f"node {node.id} is promised to more asks than will have room"
-        for item in held:
+        for item in kept:
             app = state.applications.get(item.application_id)
             ask = None if app is None else app.asks.get(item.key)
             if ask is None or ask.reserved.count(node.id) != item.repeats:

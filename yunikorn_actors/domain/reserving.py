@@ -23,7 +23,7 @@ def reservations_max(state: PartitionState) -> int:
 
 def kept_count(nodes: Iterable[Node]) -> int:
     """Count the nodes that are kept for asks that only wait; just these are bounded."""
-    return sum(any(held.is_ordinary for held in node.reservations.values()) for node in nodes)
+    return sum(any(kept.is_ordinary for kept in node.reservations.values()) for node in nodes)
 
 
 def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:

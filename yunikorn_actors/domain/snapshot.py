@@ -106,8 +106,8 @@ def _node(node: Node) -> dict[str, Any]:
         "incoming": sorted(node.incoming),
         "reservations": [
             list(key)
-            for key, held in sorted(node.reservations.items())
-            for _ in range(held.repeats)
+            for key, kept in sorted(node.reservations.items())
+            for _ in range(kept.repeats)
         ],
     }
 

@@ -27,7 +27,7 @@ def apply(state: PartitionState, fact: f.Fact) -> None:
 
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: queues.configured,
-    f.SchedulingHeld: queues.scheduling_held,
+    f.SchedulingHeld: queues.scheduling_suspended,
     f.MachineReplaced: queues.machine_replaced,
     f.QueueAdded: queues.queue_added,
     f.QueueReconfigured: queues.queue_reconfigured,

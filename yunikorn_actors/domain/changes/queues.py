@@ -9,7 +9,7 @@ def configured(state: PartitionState, fact: f.PartitionConfigured) -> None:
     state.config = fact.config
 
 
-def scheduling_held(state: PartitionState, fact: f.SchedulingHeld) -> None:
+def scheduling_suspended(state: PartitionState, fact: f.SchedulingHeld) -> None:
     state.held, state.behind = fact.held, fact.behind
 
 

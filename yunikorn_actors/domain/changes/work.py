@@ -187,12 +187,12 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
         ask.told = WaitingState.UNTOLD
     node = state.nodes[fact.node_id]
     reservations = node.reservations
-    held = reservations[app.id, fact.key]
-    if held.repeats > 1:
-        reservations[app.id, fact.key] = replace(held, repeats=held.repeats - 1)
+    kept = reservations[app.id, fact.key]
+    if kept.repeats > 1:
+        reservations[app.id, fact.key] = replace(kept, repeats=kept.repeats - 1)
     else:
         del reservations[app.id, fact.key]
-    give_up_claim(app, node, held)
+    give_up_claim(app, node, kept)
     state.reservation_count -= 1
     app.reservation_count -= 1
     count_holding(app)

@@ -19,7 +19,7 @@ class GangAdmitted(Base, frozen=True, kw_only=True):
 
 
 class GangLapsed(Base, frozen=True, kw_only=True):
-    """An admitted gang had no placeholder for too long: it is held again, behind others."""
+    """An admitted gang had no placeholder for too long: it awaits admission anew, behind others."""
 
     application_id: str
     serial: int

@@ -117,7 +117,7 @@ class Context:
             return []
         work = self._partitions.work(manager.rm_id, now_ns)
         manager.is_paused = True
-        self._partitions.hold(work, manager)
+        self._partitions.record_suspension(work, manager)
         extra_ns = manager.extra.paused_timeout_ns
         due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
         work.wanted.append(
@@ -129,14 +129,14 @@ class Context:
         )
         return self._partitions.finish(work)
 
-    def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
+    def _on_rm_backpressured(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
         manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.callback != message.callback or manager.is_paused:
             return []
-        manager.is_held_back = message.held
+        manager.is_backpressured = message.held
         work = self._partitions.work(manager.rm_id, now_ns)
-        self._partitions.hold(work, manager)
+        self._partitions.record_suspension(work, manager)
         return self._partitions.finish(work)
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
@@ -357,7 +357,7 @@ ContextInbox = (
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
-    rm.RMHeldBack: Context._on_rm_held_back,
+    rm.RMHeldBack: Context._on_rm_backpressured,
     rm.RequestsMarked: Context._on_requests_marked,
     rm.RMLost: Context._on_rm_lost,
     rm.RMUnregistered: Context._on_rm_unregistered,

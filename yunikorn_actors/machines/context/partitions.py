@@ -133,10 +133,10 @@ class Partitions:
                 partition.planner.reject(proposal.proposal_id)
         return self.finish(work)
 
-    def hold(self, work: Work, manager: ResourceManager) -> None:
+    def record_suspension(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
-            work.turn(self.by_name[name]).record(manager.hold(work.now_ns))
+            work.turn(self.by_name[name]).record(manager.suspension(work.now_ns))
 
     def explain(self, message: ExplainRequested) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
@@ -292,8 +292,8 @@ class Partitions:
                 effects.extend(self._open(manager, partition_config.name))
             turn = work.turn(self.by_name[name])
             configure(turn, partition_config)
-            if is_new and manager.is_held:
-                turn.record(manager.hold(now_ns))
+            if is_new and manager.is_suspended:
+                turn.record(manager.suspension(now_ns))
         return [*effects, *self.finish(work), *closing]
 
 

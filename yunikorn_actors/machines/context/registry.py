@@ -23,7 +23,7 @@ class ResourceManager:
         "extra",
         "extra_config",
         "generation",
-        "is_held_back",
+        "is_backpressured",
         "is_paused",
         "partitions",
         "policy_group",
@@ -46,17 +46,17 @@ class ResourceManager:
         self.partitions: list[str] = []
         self.is_paused = False
         """It was lost, and a timer runs."""
-        self.is_held_back = False
+        self.is_backpressured = False
         """Its callback is too far behind with its calls; this ends by itself."""
 
     @property
-    def is_held(self) -> bool:
-        return self.is_paused or self.is_held_back
+    def is_suspended(self) -> bool:
+        return self.is_paused or self.is_backpressured
 
-    def hold(self, at_ns: int) -> SchedulingHeld:
+    def suspension(self, at_ns: int) -> SchedulingHeld:
         """Whether anything is decided for it, and if not, why."""
-        behind = self.is_held_back and not self.is_paused
-        return SchedulingHeld(held=self.is_held, behind=behind, at_ns=at_ns)
+        behind = self.is_backpressured and not self.is_paused
+        return SchedulingHeld(held=self.is_suspended, behind=behind, at_ns=at_ns)
 
     def canonical(self) -> dict[str, Any]:
         return {
@@ -66,7 +66,7 @@ class ResourceManager:
             "extra_config": dict(sorted(self.extra_config.items())),
             "checksum": self.checksum,
             "state": "Paused" if self.is_paused else "Running",
-            "held_back": self.is_held_back,
+            "held_back": self.is_backpressured,
             "partitions": list(self.partitions),
         }
 

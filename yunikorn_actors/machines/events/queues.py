@@ -39,15 +39,15 @@ def _queue_max(fact: f.QueueReconfigured) -> EventRecord:
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_MAX, resource=fact.spec.max)
 
 
-def _hold(message: str, fact: f.SchedulingHeld) -> EventRecord:
+def _suspension(message: str, fact: f.SchedulingHeld) -> EventRecord:
     return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.DETAILS_NONE, message=message)
 
 
-def of_hold(fact: f.SchedulingHeld) -> tuple[Builder, ...]:
+def of_suspension(fact: f.SchedulingHeld) -> tuple[Builder, ...]:
     """One that is away says so itself, so only one that does not listen is told of."""
     if fact.held and not fact.behind:
         return ()
-    return (partial(_hold, _BEHIND if fact.behind else _TAKES),)
+    return (partial(_suspension, _BEHIND if fact.behind else _TAKES),)
 
 
 def root_max(fact: f.ClusterResized) -> EventRecord:

@@ -77,7 +77,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.NodeResized: nodes.of_resize,
     f.NodeScheduleChanged: nodes.of_schedule_change,
     f.PreemptionDecided: preemption.of_decision,
-    f.SchedulingHeld: queues.of_hold,
+    f.SchedulingHeld: queues.of_suspension,
     f.QueueAdded: queues.of_queue_added,
     f.QueueReconfigured: queues.of_queue_change,
     f.ApplicationLinked: applications.of_link,

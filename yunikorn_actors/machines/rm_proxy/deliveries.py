@@ -2,10 +2,10 @@
 
 Between its responses a callback is handed marks, and its delivery thread answers each when it comes
 to it. So what has been sent and not marked as taken is known without asking, a little too high by
-what came since the last mark. Above its bound the resource manager is held back, and Context is
+what came since the last mark. Above its bound the resource manager is backpressured, and Context is
 told; it goes on below half of the bound. Nothing is dropped meanwhile.
 
-Requests are answered while it is held back, so what waits is bounded by them: the gateway hears
+Requests are answered while it is backpressured, so what waits is bounded by them: the gateway hears
 that requests have been handled only when everything that was said before has been taken, and a
 caller with too many unhandled requests waits there.
 """
@@ -35,7 +35,7 @@ class Deliveries:
         self._taken = 0
         self._handled: deque[tuple[int, int]] = deque()
         """How many requests have been handled when so much had been sent, while that waits."""
-        self._is_held_back = False
+        self._is_backpressured = False
 
     def canonical_state(self) -> dict[str, Any]:
         return {
@@ -43,7 +43,7 @@ class Deliveries:
             "sent": self._sent,
             "taken": self._taken,
             "handled": list(self._handled),
-            "held_back": self._is_held_back,
+            "held_back": self._is_backpressured,
         }
 
     def deliver(self, call: Message) -> list[Effect]:
@@ -51,8 +51,8 @@ class Deliveries:
         effects: list[Effect] = [CallRm(callback=self.callback, call=call)]
         if self._sent % max(1, self._max // MARKS) == 0:
             effects.extend(self._mark())
-        if not self._is_held_back and self._sent - self._taken > self._max:
-            effects.append(self._hold_back(held=True))
+        if not self._is_backpressured and self._sent - self._taken > self._max:
+            effects.append(self._backpressure(on=True))
         return effects
 
     def handled(self, requests: int) -> list[Effect]:
@@ -69,8 +69,8 @@ class Deliveries:
         while self._handled and self._handled[0][0] <= count:
             _, requests = self._handled.popleft()
             effects.append(self._requests_handled(requests))
-        if self._is_held_back and 2 * (self._sent - count) < self._max:
-            effects.append(self._hold_back(held=False))
+        if self._is_backpressured and 2 * (self._sent - count) < self._max:
+            effects.append(self._backpressure(on=False))
         return effects
 
     def bound(self, undelivered_max: int) -> list[Effect]:
@@ -89,9 +89,9 @@ class Deliveries:
         mark = CallMark(rm_id=self._rm_id, callback=self.callback, count=self._sent)
         return [CallRm(callback=self.callback, call=mark)]
 
-    def _hold_back(self, *, held: bool) -> Effect:
-        self._is_held_back = held
-        message = RMHeldBack(rm_id=self._rm_id, callback=self.callback, held=held)
+    def _backpressure(self, *, on: bool) -> Effect:
+        self._is_backpressured = on
+        message = RMHeldBack(rm_id=self._rm_id, callback=self.callback, held=on)
         return Send(to=CONTEXT, message=message)
 
     def _requests_handled(self, count: int) -> Effect:

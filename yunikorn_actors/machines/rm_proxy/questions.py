@@ -27,12 +27,12 @@ Answer = p.PredicatesAnswered | p.PreemptionPredicatesAnswered
 class _Line:
     """The questions for one callback, by the id of the call."""
 
-    __slots__ = ("callback", "deadline_ns", "handed", "held", "is_timed", "late")
+    __slots__ = ("callback", "deadline_ns", "delayed", "handed", "is_timed", "late")
 
     def __init__(self, callback: str) -> None:
         self.callback = callback
         self.handed: dict[int, p.Question] = {}
-        self.held: dict[int, p.Question] = {}
+        self.delayed: dict[int, p.Question] = {}
         """Not handed over, because it has not returned from what it was too late for."""
         self.late: dict[int, None] = {}
         self.deadline_ns = 0
@@ -54,7 +54,7 @@ class Questions:
     def canonical_state(self) -> dict[str, Any]:
         lines = sorted(self._lines.items())
         return {
-            "open": {rm_id: sorted([*line.handed, *line.held]) for rm_id, line in lines},
+            "open": {rm_id: sorted([*line.handed, *line.delayed]) for rm_id, line in lines},
             "late": {rm_id: sorted(line.late) for rm_id, line in lines},
             "refused": {rm_id: list(askers) for rm_id, askers in sorted(self._refused.items())},
             "dropped": self.dropped,
@@ -65,10 +65,10 @@ class Questions:
             return _refuse((question,), NOBODY)
         line = self._lines.setdefault(question.rm_id, _Line(callback))
         self._last_call += 1
-        if not line.handed and not line.held:
+        if not line.handed and not line.delayed:
             line.deadline_ns = now_ns + self._timeout_ns
         if line.late:
-            line.held[self._last_call] = question
+            line.delayed[self._last_call] = question
             return self._time(line, question.rm_id)
         called = self._hand(line, self._last_call, question)
         return [called, *self._time(line, question.rm_id)]
@@ -93,13 +93,13 @@ class Questions:
         if line is None:
             return []
         line.is_timed = False
-        if not line.handed and not line.held:
+        if not line.handed and not line.delayed:
             return []
         if now_ns < line.deadline_ns:
             return self._time(line, message.rm_id)
-        silent = (*line.handed.values(), *line.held.values())
+        silent = (*line.handed.values(), *line.delayed.values())
         line.late.update(dict.fromkeys(line.handed))
-        line.handed, line.held = {}, {}
+        line.handed, line.delayed = {}, {}
         for question in silent:
             self._note(message.rm_id, question.reply_to)
         return _refuse(silent, TOO_LATE)
@@ -112,7 +112,7 @@ class Questions:
             return []
         for call_id in (*line.handed, *line.late):
             del self._calls[call_id]
-        return _refuse((*line.handed.values(), *line.held.values()), NOBODY)
+        return _refuse((*line.handed.values(), *line.delayed.values()), NOBODY)
 
     def seen(self, rm_id: str) -> list[Effect]:
         """The resource manager makes a request: no earlier no of it holds any longer."""
@@ -139,8 +139,8 @@ class Questions:
         del line.late[call_id]
         if line.late:
             return []
-        held, line.held = line.held, {}
-        return [self._hand(line, number, question) for number, question in held.items()]
+        delayed, line.delayed = line.delayed, {}
+        return [self._hand(line, number, question) for number, question in delayed.items()]
 
     def _note(self, rm_id: str, asker: str) -> None:
         self._refused.setdefault(rm_id, {})[asker] = None
