@@ -129,7 +129,7 @@ class Context:
         )
         return self._partitions.finish(work)
 
-    def _on_rm_backpressured(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
+    def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
         manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.callback != message.callback or manager.is_paused:
@@ -357,7 +357,7 @@ ContextInbox = (
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
-    rm.RMHeldBack: Context._on_rm_backpressured,
+    rm.RMHeldBack: Context._on_rm_held_back,
     rm.RequestsMarked: Context._on_requests_marked,
     rm.RMLost: Context._on_rm_lost,
     rm.RMUnregistered: Context._on_rm_unregistered,
