@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks import calibrate
+from benchmarks import calibrate, targets
 from benchmarks.failure import BenchmarkFailed
 from benchmarks.report import report
 from benchmarks.run import Run, run
@@ -77,7 +77,7 @@ def _workload(name: str) -> str:
 
 def _one(name: str, topology: TopologyName) -> int:
     try:
-        figures = run(name, topology, calibrate.measure())
+        figures = run(name, topology, calibrate.measure(), targets.cpu_calibration())
     except (BenchmarkFailed, CoreError) as error:
         print(f"{name} {topology}: {error}", file=sys.stderr)
         return 1

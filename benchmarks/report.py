@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from benchmarks.run import Run
-from benchmarks.targets import GOALS, QUOTIENTS, Kind, scaled, times_as_good
+from benchmarks.targets import GOALS, QUOTIENTS, Kind, calibrated_by, scaled, times_as_good
 
 COLUMNS = {
     "alloc/s": "allocations_per_s",
@@ -66,9 +66,9 @@ def _cells(runs: Runs) -> Row:
 
 def _goal_rows(groups: Groups) -> Iterator[Row]:
     for (workload, topology), runs in groups.items():
-        calibration = median(run["calibration"] for run in runs)
         for goal in GOALS:
             if goal.workload == workload:
+                calibration = median(run[calibrated_by(goal.kind)] for run in runs)
                 marks = [
                     None if mark is None else scaled(mark, goal.kind, calibration)
                     for mark in (goal.go, goal.target, goal.stretch)

@@ -17,11 +17,17 @@ Run = dict[str, Any]
 """The JSON object of one run."""
 
 
-def run(name: str, topology: TopologyName, calibration: float) -> Run:
+def run(name: str, topology: TopologyName, calibration: float, cpu_calibration: float) -> Run:
     workload = WORKLOADS[name]
     with _trace(workload) as trace, SchedulerCore(topology=topology, trace=trace) as core:
         figures = measure(workload, Load(core))
-    return {"workload": name, "topology": topology, **figures, "calibration": round(calibration, 3)}
+    return {
+        "workload": name,
+        "topology": topology,
+        **figures,
+        "calibration": round(calibration, 3),
+        "cpu_calibration": round(cpu_calibration, 3),
+    }
 
 
 def measure(workload: Workload, load: Load) -> Run:

@@ -1,11 +1,15 @@
 """The arithmetic of the benchmarks: percentiles, scaled marks, and the report."""
 
+import time
+from itertools import count
+
 import pytest
 
+from benchmarks import calibrate
 from benchmarks.load import Timing
 from benchmarks.report import figure_of, report
 from benchmarks.run import Run
-from benchmarks.targets import GOALS, Kind, scaled, times_as_good
+from benchmarks.targets import GOALS, Kind, cpu_calibration, scaled, times_as_good
 from benchmarks.workloads import WORKLOADS
 
 
@@ -22,6 +26,7 @@ def test_percentiles_are_values_that_were_measured() -> None:
         (Kind.RATE, 3.38, 2000.0),
         (Kind.LATENCY, 3.38, 500.0),
         (Kind.LATENCY, 0.845, 2000.0),
+        (Kind.CPU, 3.38, 500.0),
         (Kind.MEMORY, 3.38, 1000.0),
         (Kind.SHARE, 3.38, 1000.0),
     ],
@@ -57,6 +62,7 @@ def planted(workload: str, rate: float, **added: float) -> Run:
         "cpu_s": 0.5,
         "wall_s": 1.0,
         "calibration": 3.38,
+        "cpu_calibration": 3.38,
         **added,
     }
 
@@ -86,6 +92,21 @@ def test_the_report_compares_with_scaled_marks() -> None:
     rate = "W2 fused allocations_per_s 40,000 19,200 80,000 120,000 2.08 0.50"
     memory = "W2 fused peak_rss_mib 75.0 130 150 120 1.73 2.00"
     assert [rate, memory] == lines(text)[4:6]
+
+
+def test_seconds_of_cpu_are_scaled_by_cpu_time_though_the_machine_was_busy() -> None:
+    text = report([planted("W12", 40_000) | {"calibration": 0.5, "cpu_calibration": 1.69}])
+    assert "W12 fused cpu_s 0.50 - 3.00 - - 6.00" in lines(text)
+
+
+def test_the_calibration_of_cpu_time_does_not_count_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The process has the CPU a quarter of the time: a round takes 0.05 s of 0.2 s."""
+    clock, cpu = count(0.0, 0.2), count(0.0, 0.05)
+    monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(time, "process_time", lambda: next(cpu))
+    assert (0.5, 2.0) == (pytest.approx(calibrate.measure()), pytest.approx(cpu_calibration()))
 
 
 def test_the_report_relates_workloads_of_one_topology() -> None:

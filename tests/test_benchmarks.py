@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, workloads
+from benchmarks import calibrate, cli, targets, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -44,6 +44,7 @@ RUN_KEYS = {
     "cpu_s",
     "wall_s",
     "calibration",
+    "cpu_calibration",
 }
 ADDED_KEYS = {
     "W5": {"pairs_per_s"},
@@ -95,10 +96,11 @@ def test_a_run_passes_its_check_and_has_the_promised_keys(
     name: str, topology: TopologyName, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(WORKLOADS, name, tiny(name))
-    found = run(name, topology, 2.0)
+    found = run(name, topology, 2.0, 3.0)
     assert RUN_KEYS | ADDED_KEYS.get(name, set()) == set(found)
     assert {"p50", "p99", "max"} == set(found["latency_ms"])
-    assert (name, topology, 2.0) == (found["workload"], found["topology"], found["calibration"])
+    assert (name, topology) == (found["workload"], found["topology"])
+    assert (2.0, 3.0) == (found["calibration"], found["cpu_calibration"])
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -339,6 +341,7 @@ def test_a_run_prints_one_json_object(
 ) -> None:
     monkeypatch.setitem(WORKLOADS, "W1", tiny("W1"))
     monkeypatch.setattr(calibrate, "measure", lambda: 2.0)
+    monkeypatch.setattr(targets, "cpu_calibration", lambda: 3.0)
     assert cli.main(["--one", "W1", "--topology", "fused"]) == 0
     assert set(json.loads(capsys.readouterr().out)) == RUN_KEYS
 
@@ -348,6 +351,7 @@ def test_a_run_that_fails_its_check_prints_no_figure(
 ) -> None:
     monkeypatch.setitem(WORKLOADS, "W1", Hasty(cluster=TINY_CLUSTER, asks_each=1))
     monkeypatch.setattr(calibrate, "measure", lambda: 2.0)
+    monkeypatch.setattr(targets, "cpu_calibration", lambda: 3.0)
     assert cli.main(["--one", "W1", "--topology", "fused"]) == 1
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "W1 fused: 1 releases were not confirmed\n")
