@@ -93,7 +93,16 @@ def _reached_from(kind: type[Struct]) -> set[type[Struct]]:
 
 def test_those_that_come_by_the_hundred_thousand_are_passed_over() -> None:
     names = {kind.__name__ for kind in _passed_over()}
-    wanted = {"Allocation", "AllocationRecovered", "Ask", "AskItem", "AskSpec", "Held", "Scale"}
+    wanted = {
+        "Allocation",
+        "AllocationRecovered",
+        "Ask",
+        "AskItem",
+        "AskSpec",
+        "Held",
+        "Node",
+        "Scale",
+    }
     assert wanted <= names
 
 

@@ -32,7 +32,7 @@ def _shape(**wanted: int) -> Shape:
 
 
 def _node(name: str, capacity: Resource, *, drained: bool = False) -> Node:
-    return Node(name, capacity=capacity, occupied={}, attributes={}, drained=drained, ready=True)
+    return Node(id=name, capacity=capacity, occupied={}, attributes={}, drained=drained, ready=True)
 
 
 class Nodes:

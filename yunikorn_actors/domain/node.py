@@ -4,6 +4,8 @@
 node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
 """
 
+from msgspec import Struct
+
 from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation, Reservation
 from yunikorn_actors.domain.resource import Resource, charge, discharge, pruned
 from yunikorn_actors.domain.swap import Incoming
@@ -12,48 +14,35 @@ from yunikorn_actors.si.constants import INSTANCE_TYPE
 UNKNOWN_INSTANCE = "UNKNOWN"
 
 
-class Node:
-    __slots__ = (
-        "allocated",
-        "allocations",
-        "attributes",
-        "available",
-        "capacity",
-        "drained",
-        "foreign",
-        "id",
-        "incoming",
-        "instance_type",
-        "occupied",
-        "occupied_reported",
-        "promised",
-        "ready",
-        "reservations",
-    )
+class Node(Struct, kw_only=True, eq=False, gc=False):
+    """What a partition knows of one node.
 
-    def __init__(
-        self,
-        node_id: str,
-        *,
-        capacity: Resource,
-        occupied: Resource,
-        attributes: dict[str, str],
-        drained: bool,
-        ready: bool,
-    ) -> None:
-        self.id = node_id
-        self.describe(attributes)
-        self.drained = drained
-        self.ready = ready
-        self.allocated: Resource = {}
-        self.allocations: dict[str, Allocation] = {}
-        self.reservations: dict[tuple[str, str], Reservation] = {}
-        self.promised: Resource = {}
-        """The sum of the earmarks: room, free or coming, that is kept from others."""
-        self.foreign: dict[str, ForeignAllocation] = {}
-        self.incoming: dict[str, Incoming] = {}
-        """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
-        self.set_sizes(capacity, occupied)
+    Nothing in it leads back to it, so collections of garbage may pass over it: it is one of ten
+    thousand.
+    """
+
+    id: str
+    capacity: Resource
+    occupied: Resource
+    """What others use of it: as it was reported, and foreign work."""
+    attributes: dict[str, str]
+    drained: bool
+    ready: bool
+    instance_type: str = UNKNOWN_INSTANCE
+    occupied_reported: Resource = {}
+    available: Resource = {}
+    allocated: Resource = {}
+    allocations: dict[str, Allocation] = {}
+    reservations: dict[tuple[str, str], Reservation] = {}
+    promised: Resource = {}
+    """The sum of the earmarks: room, free or coming, that is kept from others."""
+    foreign: dict[str, ForeignAllocation] = {}
+    incoming: dict[str, Incoming] = {}
+    """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
+
+    def __post_init__(self) -> None:
+        self.describe(self.attributes)
+        self.set_sizes(self.capacity, self.occupied)
 
     @property
     def is_schedulable(self) -> bool:

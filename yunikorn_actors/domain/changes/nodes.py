@@ -9,7 +9,7 @@ from yunikorn_actors.domain.resource import Resource, charge, discharge
 
 def node_added(state: PartitionState, fact: f.NodeAdded) -> None:
     node = Node(
-        fact.node_id,
+        id=fact.node_id,
         capacity=fact.capacity,
         occupied=fact.occupied,
         attributes=fact.attributes,
