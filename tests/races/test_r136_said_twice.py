@@ -46,7 +46,7 @@ def _after(request: Request, times: int, steps: int, **made_with: object) -> tup
 def _truth(lab: Lab) -> object:
     """Everything but the record of what was refused because it is so already."""
     state = settled(lab.state)
-    del state["finished"], state["refused_node_actions"]
+    del state["finished"], state["remembered"], state["refused_node_actions"]
     return state
 
 

@@ -36,6 +36,7 @@ class PartitionState:
         """Sum over the nodes: the max of the root queue. A type no node has is absent."""
         self.applications: dict[str, Application] = {}
         self.finished: dict[int, FinishedApplication] = {}
+        """By serial, in the order in which they ended."""
         self.rejected: dict[int, None] = {}
         """Serials of those among them that were never accepted, the oldest first."""
         self.users: dict[str, dict[str, Usage]] = {}

@@ -32,6 +32,10 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "queues": {path: _queue(state, queue) for path, queue in sorted(state.queues.items())},
         "nodes": {id_: _node(node) for id_, node in sorted(state.nodes.items())},
         "applications": {id_: _application(app) for id_, app in sorted(state.applications.items())},
+        "remembered": {
+            "ended": len(state.finished) - len(state.rejected),
+            "rejected": len(state.rejected),
+        },
         "finished": [_finished(app) for _, app in sorted(state.finished.items())],
         "users": {user: _usages(by_path) for user, by_path in sorted(state.users.items())},
         "groups": {group: _usages(by_path) for group, by_path in sorted(state.groups.items())},

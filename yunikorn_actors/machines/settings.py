@@ -14,8 +14,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     reservation_delay_ns: int = 2 * SECOND
     preemption_delay_ns: int = 30 * SECOND
     history_ns: int = 72 * HOUR
+    history_max: int = 20_000
+    """How many ended applications a partition remembers at most, rejected ones among them; the
+    oldest go early."""
     rejected_max: int = 10_000
-    """How many rejected applications a partition remembers at most; the oldest go early."""
+    """How many of them may be rejected ones."""
     paused_timeout_ns: int = 5 * MINUTE
     """How long a lost resource manager may stay away before its partitions go."""
     queue_cleaning_ns: int = 10 * SECOND

@@ -11,11 +11,10 @@ from yunikorn_actors.machines.context.asks import remove_ask
 from yunikorn_actors.machines.context.endings import announce_end, remove_allocation
 from yunikorn_actors.machines.context.gangs import gang_refusal
 from yunikorn_actors.machines.context.lifecycle import (
-    arm_history_expiry,
     cancel_timers,
     clean_if_empty,
-    forget_rejected,
     record_run_limit,
+    remember,
     sum_up,
 )
 from yunikorn_actors.machines.context.placing import queue_for
@@ -51,8 +50,7 @@ def reject_application(turn: Turn, spec: ApplicationSpec, reason: str) -> None:
     serial = turn.partition.next_serial()
     fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=turn.now_ns)
     turn.record(fact)
-    arm_history_expiry(turn, serial)
-    forget_rejected(turn)
+    remember(turn, serial)
     turn.announce(ApplicationVerdict(spec.application_id, reason))
 
 

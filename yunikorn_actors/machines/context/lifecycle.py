@@ -82,7 +82,7 @@ def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str 
         watch_commitment(turn, app)
     if state in FINISHED:
         sum_up(turn, app)
-        arm_history_expiry(turn, app.serial)
+        remember(turn, app.serial)
         clean_if_empty(turn, app.queue)
 
 
@@ -291,7 +291,7 @@ def _history_timer(partition: PartitionContext, serial: int) -> str:
     return f"history/{partition.name}#{partition.epoch}/{serial}"
 
 
-def arm_history_expiry(turn: Turn, serial: int) -> None:
+def _arm_history_expiry(turn: Turn, serial: int) -> None:
     turn.want(
         SetTimer(
             name=_history_timer(turn.partition, serial),
@@ -310,13 +310,23 @@ def cancelled_histories(partition: PartitionContext) -> list[Effect]:
     ]
 
 
-def forget_rejected(turn: Turn) -> None:
-    """Repeated rejections must not fill the memory: the oldest are forgotten early."""
-    rejected = turn.state.rejected
+def remember(turn: Turn, serial: int) -> None:
+    """Keep the history of an application that has just ended, for its time.
+
+    Many short applications, or repeated rejections, must not fill the memory: the oldest are
+    forgotten early. Rejections have a bound of their own, so that they push no others out.
+    """
+    _arm_history_expiry(turn, serial)
+    finished, rejected = turn.state.finished, turn.state.rejected
     while len(rejected) > turn.settings.rejected_max:
-        serial = next(iter(rejected))
-        expire(turn, turn.state.finished[serial])
-        turn.want(CancelTimer(name=_history_timer(turn.partition, serial)))
+        _forget_early(turn, next(iter(rejected)))
+    while len(finished) > turn.settings.history_max:
+        _forget_early(turn, next(iter(finished)))
+
+
+def _forget_early(turn: Turn, serial: int) -> None:
+    expire(turn, turn.state.finished[serial])
+    turn.want(CancelTimer(name=_history_timer(turn.partition, serial)))
 
 
 def expire(turn: Turn, ended: FinishedApplication) -> None:
