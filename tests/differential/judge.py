@@ -292,11 +292,6 @@ class Judge(Model):
 
     # -- preemption
 
-    def is_adrift(self) -> bool:
-        """Whether a placeholder was asked back for a swap that is off."""
-        mine = (p for p in self.placed.values() if p.leaving == "PLACEHOLDER_REPLACED")
-        return any(placed.uuid not in self.swaps for placed in mine)
-
     def _preempts(self, fact: f.PreemptionDecided) -> None:
         victims = [self.placed[uuid] for uuid in fact.victims]
         whom = f"{fact.beneficiary.key or fact.beneficiary.queue} has {[p.spec.key for p in victims]} go"
@@ -331,7 +326,7 @@ class Judge(Model):
             rest = [p for p in victims if p is not victim]
             needless = self.makes_room(ask, node, rest)
             text = f"{whom}: {victim.spec.key} need not"
-            unsure = self.is_adrift() or node.id in self.let_go  # others may take what opens there
+            unsure = node.id in self.let_go  # others may take what opens there
             self.should("preempt", not needless, text, unsure=unsure)
             self._is_next_victim(ask, victim, victims, whom)
 
@@ -359,7 +354,7 @@ class Judge(Model):
         gone = total(victim.size for victim in victims)
         wanted = {kind: n for kind, n in over.items() if n > 0 and kind in (queue.spec.max or {})}
         least = fits_in_max_undef(gone, wanted)
-        self.should("quota", least, f"{whom}: more than the excess", unsure=self.is_adrift())
+        self.should("quota", least, f"{whom}: more than the excess")
         self._takes_all(queue, victims, wanted, whom)
         for level in {q.path: q for v in victims for q in v.app.leaf.up}.values():
             gone = total(v.size for v in victims if level in v.app.leaf.up)
@@ -499,7 +494,7 @@ class Judge(Model):
             vain = ask.vain_at is not None and ask.vain_at <= self.now
             due = ask.could_since + AGAIN if vain else ask.could_since
             text = f"{_name(ask)} waits and others may go for it"
-            self.should("waits", self.now <= due and vain, text, unsure=self.is_adrift())
+            self.should("waits", self.now <= due and vain, text)
 
     def wants_node_kept(self, ask: Ask) -> bool:
         """Whether nothing but the nodes stands against an ask of age, and one could be kept."""

@@ -306,7 +306,7 @@ class Model(Cluster):
         for queue in ask.app.leaf.up:
             if queue is meet:
                 return True
-            used = add(self.used(queue), self.claimed(self.below(queue), ask))
+            used = add(self.stays(queue), self.claimed(self.below(queue), ask))
             full = not self.leaves_room(queue.spec.max, used, ask.size)
             if queue.says.preemption_policy == "fence" or full:
                 return False

@@ -213,9 +213,10 @@ class Writer:
             fields["occupied"] = {"vcore": 1000}
         self.say("create_node", fields)
 
-    def app(self) -> None:
+    def app(self, *among: tuple[str, str]) -> None:
+        """An application comes, in one of these leaves if any are named."""
         draw, name = self.draw, f"app-{len(self.apps) + 1}"
-        leaf, policy = draw.of(self.leaves)
+        leaf, policy = draw.of(among or self.leaves)
         fields: dict[str, Any] = {
             "id": name, "queue": leaf, "user": draw.of(USERS), "groups": draw.of(GROUPS),
         }  # fmt: skip
@@ -228,9 +229,9 @@ class Writer:
             fields["timeout"] = "40s"
         self.say("add_app", fields)
 
-    def newcomer(self) -> None:
+    def newcomer(self, *among: tuple[str, str]) -> None:
         """An application asks at once, so that it wants a place among those that run."""
-        self.app()
+        self.app(*among)
         app = list(self.apps)[-1]
         if not self.apps[app]:
             fields = {"resource": self.draw.of(SIZES[:5]), "count": self.draw.whole(1, 3)}
@@ -310,6 +311,18 @@ class Writer:
         for _ in range(draw.whole(0, 2)):
             self.ask()
         draw.of((self.node, self.release, self.confirm))()
+
+    def large(self) -> None:
+        """A node is kept for a new application; others of its leaf come and want less."""
+        draw, leaf = self.draw, self.draw.of(self.leaves)
+        self.app(leaf)
+        app = list(self.apps)[-1]
+        if not self.apps[app]:
+            size = {"vcore": draw.of((4000, 6000))}
+            self._say_ask(app, {"key": f"large{len(self.keys)}", "resource": size, "count": 2})
+        self.say("advance", "3s")
+        self.newcomer(leaf)
+        self.newcomer(leaf)
 
     def release(self) -> None:
         if self.keys:
@@ -397,7 +410,7 @@ class Writer:
         )  # fmt: skip
         seldom = (
             self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind, self.together,
-            self.confirm, self.app, self.contest,
+            self.confirm, self.app, self.contest, self.large, self.large,
         )  # fmt: skip
         for _ in range(self.draw.whole(8, 22)):
             self.draw.of(seldom if self.draw.once_in(3) else often)()

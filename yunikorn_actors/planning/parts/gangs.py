@@ -326,7 +326,8 @@ class Commitments:
             return True
         before = [it for it in self._admitted if not _has_its_place(it)]
         return all(
-            sum(1 for other in before if gate in other.gates()) < gate.places()
+            gate.counts(app)
+            or sum(gate in it.gates() and not gate.counts(it) for it in before) < gate.places()
             for gate in app.gates()
         )
 
