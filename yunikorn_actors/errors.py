@@ -1,7 +1,11 @@
 """The errors that a call to the core may raise."""
 
+from typing import TypeVar
+
 from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.si import InvalidRequest
+
+_Error = TypeVar("_Error", bound="CoreError")
 
 
 class CoreError(Exception):
@@ -21,7 +25,7 @@ class Refused(CoreError, ValueError):  # noqa: N818
 
 
 class CoreStopped(CoreError, RuntimeError):  # noqa: N818
-    """The core was stopped, or not started yet."""
+    """The core was stopped, was not started yet, or is the copy in a forked process."""
 
 
 class CoreFailed(CoreError, RuntimeError):  # noqa: N818
@@ -40,9 +44,9 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
     """A call that waits for the core was made from inside the core."""
 
 
-def anew(failure: CoreFailed) -> CoreFailed:
+def anew(failure: _Error) -> _Error:
     """Make a copy for each caller: two callers must not share one traceback."""
-    told = CoreFailed(*failure.args)
+    told = type(failure)(*failure.args)
     told.__cause__ = failure.__cause__
     return told
 

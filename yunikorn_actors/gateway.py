@@ -148,6 +148,7 @@ class Gateway(ABC):
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
+        self._check_running()
         config = _brought(request.config)
         extra = ExtraConfig.of(request.extra_config)
         address = callback_address(request.rm_id, next(self._registrations))

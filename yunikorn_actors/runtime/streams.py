@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed, anew
+from yunikorn_actors.errors import CoreFailed, CoreStopped, anew
 
 ROOM: Final = 1_000
 
@@ -25,7 +25,7 @@ class Feed(si.ResourceManagerCallback):
         self.kept: deque[si.EventRecord] = deque()
         self.overflow = 0
         self.has_ended = False
-        self.failure: CoreFailed | None = None
+        self.failure: CoreFailed | CoreStopped | None = None
         self.news: Callable[[], None] = lambda: None
         self._room = room
 

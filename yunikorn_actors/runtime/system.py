@@ -7,16 +7,18 @@ nothing more and says so. Stopping is idempotent and may come from anywhere, a c
 what has been taken and not handled by then is dropped.
 """
 
+import os
 import secrets
 import threading
 import time
 import traceback
+import weakref
 from collections import deque
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Literal, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -64,6 +66,15 @@ CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
 TRACE_TIMEOUT_S = 1.0
 """A disk has that long at least, whatever a callback has used up of the time to stop."""
+_State = Literal["new", "running", "stopped", "forked"]
+_OVER: Final[dict[_State, str]] = {
+    "new": "the core is new: call start() first",
+    "stopped": "the core is stopped: make another one",
+    "forked": "the core is the parent's, whose threads a forked process does not have: "
+    "make another one in this process, or start processes with `spawn`",
+}
+"""Why a core takes nothing, and the remedy."""
+_cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
 class SchedulerCore(Gateway):
@@ -106,9 +117,10 @@ class SchedulerCore(Gateway):
         As every lock of a core it lets its own thread in again: a handler of signals that stops the
         core runs in the middle of whatever the main thread is doing.
         """
-        self._state = "new"
+        self._state: _State = "new"
         self._stopped = threading.Event()
         self._stopper: threading.Thread | None = None
+        _cores.add(self)
 
     # -- life
 
@@ -215,6 +227,22 @@ class SchedulerCore(Gateway):
         if error is None:
             self._check_sound()
 
+    def forked(self) -> None:
+        """Be a core that is over: this is its copy in a forked process, which has no threads.
+
+        What a thread of the parent may have locked at that moment is made anew, and empty.
+        """
+        if self._state != "running":
+            return
+        self._state = "forked"
+        self._lock, self._order = threading.RLock(), threading.RLock()
+        self._stopped = threading.Event()
+        self._shells, self._replies, self.here = Shells(), Replies(), Here()
+        feeds, self._feeds = self._feeds, {}
+        for feed in feeds.values():
+            # Its reader comes later, if at all: nobody waits in this process.
+            feed.failure, feed.has_ended = CoreStopped(_OVER["forked"]), True
+
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
@@ -230,6 +258,7 @@ class SchedulerCore(Gateway):
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
+        self._check_running()
         if self.here.shell is not None:
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
@@ -254,8 +283,7 @@ class SchedulerCore(Gateway):
     def _check_running(self) -> None:
         self._check_sound()
         if self._state != "running":
-            hint = "call start() first" if self._state == "new" else "make another one"
-            raise CoreStopped(f"the core is {self._state}: {hint}")
+            raise CoreStopped(_OVER[self._state])
 
     def _await_room(self, backlog: Backlog) -> None:
         """A thread of the core would wait for itself; a core that is over lets everybody go."""
@@ -465,6 +493,14 @@ class SchedulerCore(Gateway):
                 if address not in at_work
             }
         self.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+
+
+def _forked() -> None:
+    for core in _cores:
+        core.forked()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 def _failure_of(shell: Shell, envelope: Envelope, error: BaseException) -> CoreFailed:

@@ -1,0 +1,92 @@
+"""A core is of one process: its copy in a forked one refuses every call, and waits for nothing."""
+
+import subprocess
+import sys
+
+import pytest
+from probes import PATIENCE_S
+
+PARENT = """
+import os, sys, threading, warnings
+from yunikorn_actors import CoreStopped, ResourceManagerCallback, SchedulerCore, si
+warnings.simplefilter("ignore")
+config = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
+request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=config)
+node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE)
+nodes = si.NodeRequest(rm_id="rm-1", nodes=(node,))
+core = SchedulerCore().start()
+core.register_resource_manager(request, ResourceManagerCallback())
+stream = core.event_stream()
+CALLS = {
+    "update": lambda: core.update_node(nodes),
+    "question": core.state_dump,
+    "registration": lambda: core.register_resource_manager(request, ResourceManagerCallback()),
+    "loss": lambda: core.resource_manager_lost("rm-1"),
+    "stream": core.event_stream,
+    "next event": lambda: next(stream),
+}
+def hold(locks):
+    for lock in locks:
+        lock.acquire()
+    held.set()
+    threading.Event().wait()
+held = threading.Event()
+locks = (core._lock, core._order, core._shells._lock, core._replies._lock)
+threading.Thread(target=hold, args=(locks,), daemon=True).start()
+held.wait()
+if os.fork() == 0:
+    for name, call in CALLS.items():
+        try:
+            call()
+            print(name, "was taken", flush=True)
+        except CoreStopped as error:
+            print(name, "-", error, flush=True)
+    stream.close()
+    core.stop()
+    print("stopped", flush=True)
+    os._exit(0)
+os.wait()
+os._exit(0)
+"""
+REASON = (
+    "the core is the parent's, whose threads a forked process does not have: make another one in "
+    "this process, or start processes with `spawn`"
+)
+
+
+@pytest.mark.timeout(60)
+def test_in_a_forked_process_every_call_is_refused_at_once() -> None:
+    """Even where another thread held each lock of the core at the moment of the fork."""
+    done = subprocess.run(
+        [sys.executable, "-c", PARENT], capture_output=True, text=True, timeout=PATIENCE_S / 3,
+        check=True,
+    )  # fmt: skip
+    calls = ("update", "question", "registration", "loss", "stream", "next event")
+    assert ([f"{name} - {REASON}" for name in calls] + ["stopped"], "") == (
+        done.stdout.splitlines(),
+        done.stderr,
+    )
+
+
+FORKS = """
+import os, sys, warnings
+from yunikorn_actors import SchedulerCore
+warnings.simplefilter("ignore")
+new, running = SchedulerCore(), SchedulerCore().start()
+child = os.fork()
+if child == 0:
+    with new:
+        print(sorted(new.state_dump()["partitions"]), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print("parent", sorted(running.state_dump()["partitions"]), flush=True)
+running.stop()
+"""
+
+
+def test_a_core_that_was_not_started_can_be_started_there_and_the_parent_goes_on() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=PATIENCE_S,
+        check=True,
+    )  # fmt: skip
+    assert ("[]\nparent []\n", "") == (done.stdout, done.stderr)
