@@ -96,8 +96,10 @@ class PlanningLoop:
 
     def next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
+        if self._cycle_is_coming:
+            return []
         is_full = self.planner.in_flight_count >= self._settings.inflight_max
-        if self._cycle_is_coming or is_full or not self.planner.has_work:
+        if is_full or not self.planner.has_work:
             return []
         self._cycle_is_coming = True
         cycle = s.RunCycle(partition=self._partition, epoch=self._epoch)

@@ -115,16 +115,14 @@ class Scheduler:
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
-        observations = s.observations_of(findings.take())
-        run_limits = s.run_limits_of(findings.take_crowds())
-        if not observations and not run_limits:
+        if not findings:
             return []
         report = s.ReportWaiting(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
-            observations=observations,
-            crowds=run_limits,
+            observations=s.observations_of(findings.take()),
+            crowds=s.run_limits_of(findings.take_crowds()),
         )
         return [Send(to=CONTEXT, message=report)]
 

@@ -36,6 +36,10 @@ class Findings:
         self._found: list[Finding] = []
         self._crowds: list[CrowdFinding] = []
 
+    def __bool__(self) -> bool:
+        """Whether anything was found since the last time."""
+        return bool(self._found or self._crowds)
+
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
         found, self._found = self._found, []

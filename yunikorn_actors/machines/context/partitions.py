@@ -74,7 +74,7 @@ class Partitions:
             if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
                 watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
             planner = turn.partition.planner
-            if planner is not None:
+            if planner is not None and planner.findings:
                 report_waiting(turn, s.observations_of(planner.findings.take()))
                 report_run_limits(turn, s.run_limits_of(planner.findings.take_crowds()))
         effects = work.effects()
