@@ -27,8 +27,8 @@ from yunikorn_actors.machines.context.reservations import keep_for
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.planning.preempt import quota, required
-from yunikorn_actors.planning.preempt.asking import (
-    Asking,
+from yunikorn_actors.planning.preempt.claimant import (
+    Claimant,
     Victim,
     claims_of,
     earmarked_below,
@@ -111,7 +111,7 @@ def _check_guarantee(
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    refusal = _check_victims(state, Asking(state, Usage(), app.queue, spec), victims)
+    refusal = _check_victims(state, Claimant(state, Usage(), app.queue, spec), victims)
     return refusal or _check_room(node, spec, victims)
 
 
@@ -148,18 +148,18 @@ def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> R
 
 
 def _check_victims(
-    state: PartitionState, asking: Asking, victims: tuple[Allocation, ...]
+    state: PartitionState, claimant: Claimant, victims: tuple[Allocation, ...]
 ) -> Refusal | None:
-    if asking.is_hopeless:
+    if claimant.is_hopeless:
         return Refusal.PREEMPTION_REFUSED
     for allocation in victims:
         victim = Victim(state, allocation)
-        if not asking.may_be_victim(allocation, victim.leaf) or not asking.may_take(victim):
+        if not claimant.may_be_victim(allocation, victim.leaf) or not claimant.may_take(victim):
             return Refusal.PREEMPTION_REFUSED
-        asking.take(victim)
-    if any(asking.lacks_quota()):
+        claimant.take(victim)
+    if any(claimant.lacks_quota()):
         return Refusal.QUEUE_LIMIT
-    return Refusal.PREEMPTION_REFUSED if any(asking.lacks_guarantee()) else None
+    return Refusal.PREEMPTION_REFUSED if any(claimant.lacks_guarantee()) else None
 
 
 def _check_required(

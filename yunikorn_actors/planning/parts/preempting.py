@@ -20,7 +20,7 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
 from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
-from yunikorn_actors.planning.preempt.asking import claims_of
+from yunikorn_actors.planning.preempt.claimant import claims_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.rules import delay_of

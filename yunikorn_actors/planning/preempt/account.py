@@ -6,7 +6,7 @@ from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.preempting import PAUSE_NS
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preempt.asking import claims_of
+from yunikorn_actors.planning.preempt.claimant import claims_of
 from yunikorn_actors.planning.preempt.rules import bounds_of
 
 

@@ -13,7 +13,7 @@ from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Preempt, VictimRef
 from yunikorn_actors.planning.preempt import required
-from yunikorn_actors.planning.preempt.asking import Asking, Victim, candidates_on
+from yunikorn_actors.planning.preempt.claimant import Claimant, Victim, candidates_on
 from yunikorn_actors.planning.preempt.usage import Usage
 
 
@@ -48,10 +48,10 @@ def _further(
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE:
         yield from (item for item in required.candidates(state, node, spec) if item not in picked)
         return
-    asking = Asking(state, Usage(), app.queue, spec)
+    claimant = Claimant(state, Usage(), app.queue, spec)
     for allocation in picked:
-        asking.take(Victim(state, allocation))
-    for victim in candidates_on(state, node, asking):
-        if victim.allocation not in picked and asking.may_take(victim):
-            asking.take(victim)
+        claimant.take(Victim(state, allocation))
+    for victim in candidates_on(state, node, claimant):
+        if victim.allocation not in picked and claimant.may_take(victim):
+            claimant.take(victim)
             yield victim.allocation

@@ -20,7 +20,7 @@ from yunikorn_actors.planning.model.flights import Place
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.preempt.asking import room_on
+from yunikorn_actors.planning.preempt.claimant import room_on
 from yunikorn_actors.planning.preempt.usage import Usage
 
 

@@ -18,8 +18,8 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
-from yunikorn_actors.planning.preempt.asking import (
-    Asking,
+from yunikorn_actors.planning.preempt.claimant import (
+    Claimant,
     Lack,
     Victim,
     candidates_on,
@@ -61,20 +61,20 @@ class Search:
         self.is_blocked = False
         """Another ask has a node, or promised room, that it may yet give up or use."""
         self._seen = 0
-        self._asking: Asking
+        self._claimant: Claimant
         self._spec = spec
 
     def next(self, app: AppView, spec: AskSpec) -> Found | None:
         """Find room for one more ask; what it gets is taken from then on."""
         self._spec = spec
-        self._asking = Asking(self._state, self._usage, self._leaf, spec)
-        hopeless = self._asking.is_hopeless
+        self._claimant = Claimant(self._state, self._usage, self._leaf, spec)
+        hopeless = self._claimant.is_hopeless
         found = None if hopeless else self._find(app)
         if hopeless and self._scene.has_promises:
             self.is_blocked = True
         if found is None:
             self.is_over = True
-            self._asking.withdraw()
+            self._claimant.withdraw()
         return found
 
     def _find(self, app: AppView) -> Found | None:
@@ -83,23 +83,23 @@ class Search:
             return None
         node_id, victims = best
         for victim in victims:
-            self._asking.take(victim)
+            self._claimant.take(victim)
         more = self._more(victims)
         if more is None:
             for victim in victims:
-                self._asking.give_back(victim)
+                self._claimant.give_back(victim)
             return None
         node, scene = self._state.nodes[node_id], self._scene
         going = tuple(victim.allocation for victim in (*victims, *more))
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
-        scene.promise(node, app, self._asking.wanted)
+        scene.promise(node, app, self._claimant.wanted)
         return Found(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:
         """Whether the room is free already, so that the ask only waits for the node to open."""
-        free, wanted = self._scene.free_on(node), self._asking.wanted
+        free, wanted = self._scene.free_on(node), self._claimant.wanted
         opens = self._scene.is_opening(node) and fits_in(wanted, free)
         return opens or has_only_to_wait(node, free, wanted)
 
@@ -144,15 +144,15 @@ class Search:
             return None
         short = {
             kind: quantity - room.get(kind, 0)
-            for kind, quantity in self._asking.wanted.items()
+            for kind, quantity in self._claimant.wanted.items()
             if quantity > 0 and quantity > room.get(kind, 0)
         }
         picked: list[Victim] = []
         found = not short or self._pick(self._candidates_on(node_id), short, picked)
-        found = found and not any(self._asking.lacks_guarantee())
+        found = found and not any(self._claimant.lacks_guarantee())
         # So far they were only tried; `_find` takes those of the best node for good.
         for victim in picked:
-            self._asking.give_back(victim)
+            self._claimant.give_back(victim)
         is_kept = not (opens or self._scene.is_cleared(node))
         is_kept = is_kept and is_kept_for_another(node, self._spec)
         if not found or (not picked and is_kept):
@@ -166,7 +166,7 @@ class Search:
         A victim may use up what its queue can give, so that a better one cannot be taken. Then the
         last choice is taken back and the search goes on, up to the bound.
         """
-        asking = self._asking
+        claimant = self._claimant
         # Positions at which a victim was taken; what lies behind them has been decided.
         taken_at: list[int] = []
         position, steps = 0, 0
@@ -177,13 +177,13 @@ class Search:
                     return False
                 position = taken_at.pop()
                 victim = picked.pop()
-                asking.give_back(victim)
+                claimant.give_back(victim)
                 _grow(short, victim.resource)
                 position += 1
                 continue
             victim = candidates[position]
-            if _helps(victim.resource, short) and asking.may_take(victim):
-                asking.take(victim)
+            if _helps(victim.resource, short) and claimant.may_take(victim):
+                claimant.take(victim)
                 picked.append(victim)
                 taken_at.append(position)
                 _reduce(short, victim.resource)
@@ -194,7 +194,7 @@ class Search:
         found = self._candidates.get(node_id)
         if found is None:
             node = self._state.nodes[node_id]
-            found = self._candidates[node_id] = candidates_on(self._state, node, self._asking)
+            found = self._candidates[node_id] = candidates_on(self._state, node, self._claimant)
         taken = self._scene.taken
         return [victim for victim in found if victim.allocation.uuid not in taken]
 
@@ -202,21 +202,21 @@ class Search:
 
     def _more(self, victims: list[Victim]) -> list[Victim] | None:
         """Pick the further victims that the quotas need to let the ask in; None if they cannot."""
-        lacks = tuple(self._asking.lacks_quota())
+        lacks = tuple(self._claimant.lacks_quota())
         more: list[Victim] = []
         if not lacks:
             return more
         for victim in self._everywhere():
             if victim in victims or not _relieves(victim, lacks):
                 continue
-            if self._asking.may_take(victim):
-                self._asking.take(victim)
+            if self._claimant.may_take(victim):
+                self._claimant.take(victim)
                 more.append(victim)
-                lacks = tuple(self._asking.lacks_quota())
+                lacks = tuple(self._claimant.lacks_quota())
                 if not lacks:
                     return self._spare(more)
         for victim in more:
-            self._asking.give_back(victim)
+            self._claimant.give_back(victim)
         return None
 
     def _everywhere(self) -> Iterator[Victim]:
@@ -232,9 +232,9 @@ class Search:
         """Leave out victims that turned out to be unnecessary, the last in order first."""
         kept = list(more)
         for victim in reversed(more):
-            self._asking.give_back(victim)
-            if any(self._asking.lacks_quota()):
-                self._asking.take(victim)
+            self._claimant.give_back(victim)
+            if any(self._claimant.lacks_quota()):
+                self._claimant.take(victim)
             else:
                 kept.remove(victim)
         return kept

@@ -48,7 +48,7 @@ class Victim:
         return self.allocation.resource
 
 
-class Asking:
+class Claimant:
     def __init__(self, state: PartitionState, usage: Usage, leaf: Queue, spec: AskSpec) -> None:
         self._state = state
         self.usage = usage
@@ -111,12 +111,12 @@ class Asking:
 # -- nodes
 
 
-def candidates_on(state: PartitionState, node: Node, asking: Asking) -> list[Victim]:
+def candidates_on(state: PartitionState, node: Node, claimant: Claimant) -> list[Victim]:
     """Return the possible victims on a node, in order."""
     found = [
         Victim(state, allocation)
         for allocation in node.allocations.values()
-        if asking.may_be_victim(
+        if claimant.may_be_victim(
             allocation, state.applications[allocation.spec.application_id].queue
         )
     ]
