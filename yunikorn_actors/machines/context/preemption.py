@@ -38,7 +38,7 @@ from yunikorn_actors.planning.preempt.claimant import (
     room_on,
 )
 from yunikorn_actors.planning.preempt.rules import delay_of
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 _MESSAGES = {
     PreemptionRule.GUARANTEE: "preempting allocations to free up resources to run ask: {key}",
@@ -111,7 +111,7 @@ def _check_guarantee(
     allowed = spec.allow_preempt_other and not spec.required_node
     if not enabled or not allowed or now_ns < ask.created_ns + delay_ns:
         return Refusal.PREEMPTION_REFUSED
-    refusal = _check_victims(state, Claimant(state, Usage(), app.queue, spec), victims)
+    refusal = _check_victims(state, Claimant(state, ExpectedUsage(), app.queue, spec), victims)
     return refusal or _check_room(node, spec, victims)
 
 
@@ -205,7 +205,7 @@ def _check_quota(
     enabled = state.config is not None and state.config.quota_preemption_enabled
     if queue is None or not enabled or state.quotas.get(queue.path, now_ns + 1) > now_ns:
         return Refusal.PREEMPTION_REFUSED
-    usage = Usage(staying)
+    usage = ExpectedUsage(staying)
     plan = quota.plan_of(queue, usage)
     total: Resource = {}
     for allocation in victims:

@@ -27,7 +27,7 @@ from yunikorn_actors.planning.preempt.rules import (
     reach_of,
     share_a_guarantee,
 )
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 Lack = tuple[Queue, str]
 
@@ -49,7 +49,9 @@ class Victim:
 
 
 class Claimant:
-    def __init__(self, state: PartitionState, usage: Usage, leaf: Queue, spec: AskSpec) -> None:
+    def __init__(
+        self, state: PartitionState, usage: ExpectedUsage, leaf: Queue, spec: AskSpec
+    ) -> None:
         self._state = state
         self.usage = usage
         self.leaf = leaf

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Preempt, VictimRef
 from yunikorn_actors.planning.preempt import required
 from yunikorn_actors.planning.preempt.claimant import Claimant, Victim, candidates_on
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 
 class Offer(NamedTuple):
@@ -48,7 +48,7 @@ def _further(
     if beneficiary.rule is PreemptionRule.REQUIRED_NODE:
         yield from (item for item in required.candidates(state, node, spec) if item not in picked)
         return
-    claimant = Claimant(state, Usage(), app.queue, spec)
+    claimant = Claimant(state, ExpectedUsage(), app.queue, spec)
     for allocation in picked:
         claimant.take(Victim(state, allocation))
     for victim in candidates_on(state, node, claimant):

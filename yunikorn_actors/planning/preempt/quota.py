@@ -12,13 +12,13 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.preempt.rules import may_give, may_go
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 HOUR_NS = 3_600_000_000_000
 Order = tuple[bool, bool, int, int, int, float, int, str]
 
 
-def plan_of(queue: Queue, usage: Usage) -> Resource:
+def plan_of(queue: Queue, usage: ExpectedUsage) -> Resource:
     """Return how much is to go, in the types of which too much is used."""
     used = usage.of(queue)
     plan = {kind: used.get(kind, 0) - size for kind, size in (queue.spec.max or {}).items()}
@@ -28,7 +28,7 @@ def plan_of(queue: Queue, usage: Usage) -> Resource:
     return {kind: over for kind, over in plan.items() if over > 0}
 
 
-def _above_guarantee(queue: Queue, usage: Usage) -> Resource:
+def _above_guarantee(queue: Queue, usage: ExpectedUsage) -> Resource:
     guaranteed = queue.spec.guaranteed or {}
     return {
         kind: quantity - guaranteed.get(kind, 0)
@@ -37,7 +37,7 @@ def _above_guarantee(queue: Queue, usage: Usage) -> Resource:
     }
 
 
-def _weight(child: Queue, usage: Usage) -> Resource:
+def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
     """What it uses above its guarantee, in the guaranteed types; all usage if it has no guarantee.
 
     A shortfall adds no weight, and a child that is nowhere above its guarantee gives nothing.
@@ -53,12 +53,12 @@ def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
     return may_go(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
 
 
-def keeps_guarantees(leaf: Queue, victim: Resource, plan: Resource, usage: Usage) -> bool:
+def keeps_guarantees(leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage) -> bool:
     return all(may_give(level, usage.of(level), victim, plan) for level in leaf.lineage)
 
 
 class Enforcement:
-    def __init__(self, state: PartitionState, usage: Usage, taken: Container[str]) -> None:
+    def __init__(self, state: PartitionState, usage: ExpectedUsage, taken: Container[str]) -> None:
         self._state = state
         self._usage = usage
         self._taken = taken

@@ -12,7 +12,7 @@ from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.config import PreemptionPolicy
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, match_any
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 Reach = dict[str, int | None]
 """Path of a leaf to the highest priority that may be a victim there; None is any."""
@@ -53,7 +53,7 @@ def excess(limit: Resource | None, used: Resource, wanted: Resource) -> tuple[st
     )
 
 
-def fence_of(leaf: Queue, wanted: Resource, usage: Usage, bounds: Bounds) -> Queue:
+def fence_of(leaf: Queue, wanted: Resource, usage: ExpectedUsage, bounds: Bounds) -> Queue:
     """Return the first queue that fences its asks in, or whose own work must be preempted.
 
     It must if the maximum of the queue, or the guarantee that bounds it, leaves no room for the

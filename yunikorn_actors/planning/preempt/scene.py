@@ -21,7 +21,7 @@ from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.preempt.claimant import room_on
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 
 class Flight(Struct):
@@ -44,8 +44,8 @@ class Scene:
         self._one_at_a_time = one_at_a_time
         """The resource manager is asked first: until it answers, the node is closed to others."""
         self.state: PartitionState = model.state
-        self.usage = Usage(self._expected)
-        self.staying = Usage(staying)
+        self.usage = ExpectedUsage(self._expected)
+        self.staying = ExpectedUsage(staying)
         """Without promised room: a quota does not preempt for work that has not come."""
         self._rooms: dict[str, Resource | None] = {}
         self.taken: dict[str, None] = {}

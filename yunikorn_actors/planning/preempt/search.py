@@ -29,7 +29,7 @@ from yunikorn_actors.planning.preempt.claimant import (
     is_usable,
 )
 from yunikorn_actors.planning.preempt.scene import Scene
-from yunikorn_actors.planning.preempt.usage import Usage
+from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 RETRACTIONS_MAX = 100
 """The most choices that are taken back on one node."""
@@ -51,7 +51,7 @@ class Search:
         self._shape = shape
         self._scene = scene
         self._state: PartitionState = scene.state
-        self._usage: Usage = scene.usage
+        self._usage: ExpectedUsage = scene.usage
         self._leaf = leaf
         self._candidates: dict[str, list[Victim]] = {}
         self._ordered: list[Victim] | None = None

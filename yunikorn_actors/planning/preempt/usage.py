@@ -12,7 +12,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 
 
-class Usage:
+class ExpectedUsage:
     """The expected usage of queues, and trial changes to it."""
 
     def __init__(self, of: Callable[[Queue], Resource] = expected) -> None:
