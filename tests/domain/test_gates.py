@@ -60,14 +60,14 @@ def test_the_cluster_has_nothing_of_a_type_that_it_does_not_name() -> None:
 
 def test_a_quota_is_less_what_is_promised_to_others() -> None:
     queue = Queue("root", QueueSpec(leaf=True, max={"v": 10, "m": 10}), None)
-    queue.claimed.update(v=4, g=2)
+    queue.earmarked.update(v=4, g=2)
     assert queue.quota() == {"v": 6, "m": 10}
     assert queue.quota({"v": 3}) == {"v": 9, "m": 10}
 
 
 def test_without_a_max_there_is_no_quota_whatever_is_promised() -> None:
     queue = Queue("root", QueueSpec(leaf=True), None)
-    queue.claimed.update(v=4)
+    queue.earmarked.update(v=4)
     assert queue.quota() is None
 
 

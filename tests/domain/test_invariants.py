@@ -120,7 +120,7 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ),
     ("G19", "preempting of root ", lambda s: s.root.preempting.update(vcore=1)),
     ("G19", "leaving of root ", lambda s: s.root.leaving.update(vcore=1)),
-    ("G19", "claimed of root ", lambda s: s.root.claimed.update(vcore=1)),
+    ("G19", "earmarked of root ", lambda s: s.root.earmarked.update(vcore=1)),
     ("G20", "root counts 2 running", lambda s: setattr(s.root, "running_apps", 2)),
     ("G20", "root takes [99] for alloc", lambda s: s.root.allocating.update({99: None})),
     ("G20", "root takes [99] for reserving", lambda s: s.root.reserving.update({99: None})),

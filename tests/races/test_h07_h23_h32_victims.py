@@ -114,7 +114,7 @@ def test_the_ask_needs_the_room_no_more(
     leave(lab)
     lab.settle()
     assert {} == lab.state.nodes["n1"].reservations
-    assert not any(lab.state.root.claimed.values())
+    assert not any(lab.state.root.earmarked.values())
     assert {"vcore": 2} == _positive(lab, "preempting")
     rm.confirm_all()
     lab.settle()

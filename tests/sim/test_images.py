@@ -147,7 +147,7 @@ class Imaged:
                 "crosses": sum(swap.crosses for swap in swaps),
                 "incoming": sum(len(node.incoming) for node in nodes),
                 "reservation": state.reservation_count,
-                "claim": sum(any(queue.claimed.values()) for queue in state.queues.values()),
+                "claim": sum(any(queue.earmarked.values()) for queue in state.queues.values()),
                 "victim": sum(item.beneficiary is not None for item in allocations),
                 "release": len(state.unconfirmed),
                 "limit": sum(bool(queue.spec.limits) for queue in state.queues.values()),
@@ -158,7 +158,7 @@ class Imaged:
                 "timer": sum(len(app.timers) for app in apps),
                 "group": sum(bool(app.group) for app in apps),
                 "short": sum(bool(ask.shortage) for ask in asks),
-                "told": sum(bool(ask.told) for ask in asks),
+                "told": sum(bool(ask.reported) for ask in asks),
             }
         )
 

@@ -314,7 +314,7 @@ class Fair:
     ) -> None:
         leaf = state.queues[fact.beneficiary.queue]
         for queue in entitlement(leaf):
-            coming = add(left_of(queue), queue.claimed)
+            coming = add(left_of(queue), queue.earmarked)
             assert is_within({k: coming.get(k, 0) for k in guaranteed(queue)}, guaranteed(queue))
         node = state.nodes[fact.node_id]
         asking = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
@@ -352,7 +352,7 @@ class Fair:
             if is_within(wanted, state.nodes[id_].available):
                 # What is free already may be meant for another ask of the same plan.
                 continue
-            if all(item.claim is not None for item in held):
+            if all(item.earmark is not None for item in held):
                 assert not is_within(wanted, sub(room, going.get(id_, {}))), (fact, id_)
 
     def _judge_givers(self, state: PartitionState, leaf: Queue, fact: f.PreemptionDecided) -> None:
@@ -387,7 +387,7 @@ def unspoken_on(node: Node) -> Sizes:
             charge(room, item.resource)
     for held in node.reservations.values():
         for _ in range(held.repeats):
-            room = sub(room, held.claim)
+            room = sub(room, held.earmark)
     return room
 
 

@@ -3,9 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 from recordings import records
 
+from yunikorn_actors.domain.allocation import Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.messages.older import GATHERED, RENAMED
 from yunikorn_actors.messages.rm_events import Capabilities, RegistrationRequested, RMRegistration
@@ -40,3 +42,16 @@ def test_it_is_followed_from_the_gateway_to_context(step: str) -> None:
     with TraceReader(RECORDED) as trace:
         way = [it.mailbox for it in trace if type(it.message).__name__ == step]
     assert way[:2] == ["rm_proxy", "context"]
+
+
+def test_a_field_with_another_name_is_written_and_read_as_before() -> None:
+    """A partition as plain values stands in recordings: its reservations and asks are data."""
+    kept = Reservation(
+        application_id="a", key="k", node_id="n", required=False, made_ns=0, earmark={"vcore": 1}
+    )
+    spec = AskSpec(application_id="a", key="k", resource={})
+    ask = Ask(spec=spec, created_ns=0, sequence=0, remaining=1, reported=WaitingState.RESERVED)
+    for item, former in ((kept, ("claim", {"vcore": 1})), (ask, ("told", "RESERVED"))):
+        written = msgspec.to_builtins(item)
+        assert former in written.items()
+        assert msgspec.convert(written, type(item)) == item

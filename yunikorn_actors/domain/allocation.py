@@ -32,9 +32,9 @@ class AskOrder(NamedTuple):
 
 
 class WaitingState(StrEnum):
-    """What the resource manager was last told of an ask; each is told on change only."""
+    """Which state of an ask the resource manager was sent last; each is sent on change only."""
 
-    UNTOLD = ""
+    UNREPORTED = ""
     SCHEDULED = "SCHEDULED"
     RESERVED = "RESERVED"
     SKIPPED = "SKIPPED"
@@ -77,7 +77,7 @@ class Ask(Struct, kw_only=True, gc=False):
     """Repeats that have been allocated, whether or not they still live."""
     uuids: tuple[str, ...] | dict[str, None] = ()
     """Its allocations; a tuple while there is one at most, as of most asks, because it is small."""
-    told: WaitingState = WaitingState.UNTOLD
+    reported: WaitingState = field(default=WaitingState.UNREPORTED, name="told")
     shortage: GateKind = GateKind.NONE
     refused_ns: int | None = None
     """When it was last said that its resource manager refuses every node that has room."""
@@ -155,8 +155,8 @@ class Reservation(Struct, frozen=True, kw_only=True):
     required: bool
     """The ask can run on this node alone; such reservations share a node with their like only."""
     made_ns: int
-    claim: Resource | None = None
-    """The earmark: room on its way that each repeat was promised; None for one that only waits.
+    earmark: Resource | None = field(default=None, name="claim")
+    """Room on its way that each repeat was promised; None for one that only waits.
 
     Earmarked ones share a node with their like only, and together promise what is there, once.
     """
@@ -165,12 +165,12 @@ class Reservation(Struct, frozen=True, kw_only=True):
     @property
     def is_ordinary(self) -> bool:
         """It only waits: its ask could run elsewhere, and no victims go for it."""
-        return not self.required and self.claim is None
+        return not self.required and self.earmark is None
 
     @property
     def promised(self) -> Resource:
         """The room of this node that is kept from others."""
-        return {kind: size * self.repeats for kind, size in (self.claim or {}).items()}
+        return {kind: size * self.repeats for kind, size in (self.earmark or {}).items()}
 
 
 class ForeignAllocation(Struct, frozen=True, kw_only=True):

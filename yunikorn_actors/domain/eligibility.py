@@ -47,7 +47,7 @@ def check_use(
     return (
         check_application(state, app, ask)
         or check_limits(state, app, ask.spec.resource)
-        or check_quotas(state, app, ask.spec, kept.claim)
+        or check_quotas(state, app, ask.spec, kept.earmark)
     )
 
 

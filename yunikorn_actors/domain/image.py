@@ -28,7 +28,7 @@ from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import claim, leaving_books
+from yunikorn_actors.domain.preempting import book_earmark, leaving_books
 from yunikorn_actors.domain.queue import QueueSpec, QueueState
 from yunikorn_actors.domain.resource import Resource, charge, discharge, saturated
 from yunikorn_actors.domain.swap import Incoming, Swap, TaskGroup
@@ -210,6 +210,6 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
         app = state.applications[reservation.application_id]
         node.reservations[app.id, reservation.key] = reservation
         for _ in range(reservation.repeats):
-            claim(app, node, reservation)
+            book_earmark(app, node, reservation)
         state.reservation_count += reservation.repeats
         app.reservation_count += reservation.repeats

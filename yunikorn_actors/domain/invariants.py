@@ -125,7 +125,7 @@ def _preempting(state: PartitionState) -> Iterator[str]:
             for item in node.reservations.values()
             if item.application_id in mine
         )
-        yield from _differ(f"claimed of {path}", queue.claimed, _total(kept))
+        yield from _differ(f"earmarked of {path}", queue.earmarked, _total(kept))
 
 
 def _conservation(state: PartitionState) -> Iterator[str]:
@@ -222,7 +222,7 @@ def _reservations(state: PartitionState) -> Iterator[str]:
         yield f"{state.reservation_count} reservations are counted, there are {count}"
     for node in state.nodes.values():
         kept = tuple(node.reservations.values())
-        kinds = {(item.required, item.claim is None) for item in kept}
+        kinds = {(item.required, item.earmark is None) for item in kept}
         if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
             yield f"node {node.id} is reserved for several that may not share it"
         promised = _total(item.promised for item in kept)
@@ -234,7 +234,7 @@ def _reservations(state: PartitionState) -> Iterator[str]:
             ask = None if app is None else app.asks.get(item.key)
             if ask is None or ask.reserved.count(node.id) != item.repeats:
                 yield f"node {node.id} is reserved for {item.key}, which does not know it"
-            elif item.claim is not None and item.claim != ask.spec.resource:
+            elif item.earmark is not None and item.earmark != ask.spec.resource:
                 yield f"node {node.id} promises {item.key} what it does not want"
     for app in state.applications.values():
         own = sum(len(ask.reserved) for ask in app.asks.values())

@@ -20,15 +20,15 @@ def leaving_books(app: Application, allocation: Allocation) -> tuple[Resource, .
     return books
 
 
-def claim(app: Application, node: Node, reservation: Reservation) -> None:
+def book_earmark(app: Application, node: Node, reservation: Reservation) -> None:
     """Count room that was promised to one more repeat as used, so that nobody else takes it."""
-    for book in (node.promised, *(level.claimed for level in app.queue.lineage)):
-        charge(book, reservation.claim or {})
+    for book in (node.promised, *(level.earmarked for level in app.queue.lineage)):
+        charge(book, reservation.earmark or {})
 
 
-def give_up_claim(app: Application, node: Node, reservation: Reservation) -> None:
-    for book in (node.promised, *(level.claimed for level in app.queue.lineage)):
-        discharge(book, reservation.claim or {})
+def give_up_earmark(app: Application, node: Node, reservation: Reservation) -> None:
+    for book in (node.promised, *(level.earmarked for level in app.queue.lineage)):
+        discharge(book, reservation.earmark or {})
 
 
 def on_its_way(node: Node) -> Iterator[Resource]:
@@ -58,5 +58,5 @@ def staying(queue: Queue) -> Resource:
 def expected(queue: Queue) -> Resource:
     """Return what it will use when those are placed, too, for whom others have to go."""
     used = staying(queue)
-    charge(used, queue.claimed)
+    charge(used, queue.earmarked)
     return used

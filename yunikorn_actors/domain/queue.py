@@ -47,7 +47,7 @@ class Queue:
         "allocating",
         "applications",
         "children",
-        "claimed",
+        "earmarked",
         "leaving",
         "lineage",
         "name",
@@ -78,7 +78,7 @@ class Queue:
         """What was preempted and is not confirmed yet."""
         self.leaving: Resource = {}
         """What was asked back for whatever reason and frees its room; preempting is part of it."""
-        self.claimed: Resource = {}
+        self.earmarked: Resource = {}
         """What asks below will use for which others were preempted."""
         self.running_apps = 0
         self.allocating: dict[int, None] = {}
@@ -129,9 +129,9 @@ class Queue:
 
         The root has none, so promises take nothing from the cluster.
         """
-        if not any(self.claimed.values()):
+        if not any(self.earmarked.values()):
             return self.spec.max
-        return sub_only_existing(self.spec.max, sub(self.claimed, own))
+        return sub_only_existing(self.spec.max, sub(self.earmarked, own))
 
     def walk(self) -> Iterator["Queue"]:
         """This queue and all below it, parents first, in the order of creation."""

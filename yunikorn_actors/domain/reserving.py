@@ -39,10 +39,10 @@ def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:
     return ask.reserved[0]
 
 
-def own_claim(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
+def own_earmark(state: PartitionState, ask: Ask, node_id: str) -> Resource | None:
     """Return what was promised to the repeat that would be placed on this node."""
     kept = used_up(state, ask, node_id) if ask.reserved else None
-    return None if kept is None else kept_for(state, ask, kept).claim
+    return None if kept is None else kept_for(state, ask, kept).earmark
 
 
 def kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:

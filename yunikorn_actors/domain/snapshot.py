@@ -87,7 +87,7 @@ def _queue(state: PartitionState, queue: Queue) -> dict[str, Any]:
         "allocated": _amounts(queue.allocated),
         "pending": _amounts(queue.pending),
         "preempting": _amounts(queue.preempting),
-        "claimed": _amounts(queue.claimed),
+        "claimed": _amounts(queue.earmarked),
         "running_apps": queue.running_apps,
         "allocating": sorted(queue.allocating),
         "reserving": sorted(queue.reserving),
@@ -143,7 +143,7 @@ def _application(app: Application) -> dict[str, Any]:
                 "created_ns": ask.created_ns,
                 "task_group": ask.spec.task_group,
                 "placeholder": ask.spec.placeholder,
-                "told": ask.told.value,
+                "told": ask.reported.value,
                 "shortage": ask.shortage.value,
                 "reserved": list(ask.reserved),
             }

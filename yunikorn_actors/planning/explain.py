@@ -18,7 +18,7 @@ from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, add, describe, fits_in
 from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -267,7 +267,7 @@ def _quota(case: Case) -> Obstacle | None:
     """
     shape, record = case.ask.shape, case.ask.ask
     state = case.planner.state
-    own = own_claim(state, record, "")
+    own = own_earmark(state, record, "")
     for level in case.app.leaf.lineage:
         # Read where it is configured: what the planner keeps of it may be of before.
         quota = level.queue.quota(add(own, level.redeemed))

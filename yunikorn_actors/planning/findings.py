@@ -87,7 +87,7 @@ class Findings:
             self._tell(ask.ask, WaitingState.FAILED, NO_NODE)
 
     def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
-        if ask.told is not state:
+        if ask.reported is not state:
             self._found.append(Finding(ask, state, reason))
 
     def note(self, ask: AskView, lane: Lane) -> None:

@@ -50,7 +50,7 @@ def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
     ask = app.asks[fact.key]
     ask.remaining -= 1
     ask.parked += 1
-    ask.told = WaitingState.SCHEDULED
+    ask.reported = WaitingState.SCHEDULED
     strike(app.pending_books, fact.resource)
     app.swaps[fact.placeholder] = Swap(
         placeholder=fact.placeholder, key=fact.key, node_id=fact.node_id, crosses=fact.crosses
@@ -65,7 +65,7 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     ask = app.asks[swap.key]
     ask.remaining += 1
     ask.parked -= 1
-    ask.told = WaitingState.UNTOLD
+    ask.reported = WaitingState.UNREPORTED
     write(app.pending_books, fact.resource)
     if swap.crosses:
         let_out(state.nodes[swap.node_id], fact.placeholder)

@@ -8,7 +8,7 @@ from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
 from yunikorn_actors.domain.books import books_of, count_holding, strike, waiting, write
 from yunikorn_actors.domain.changes.gangs import forget_complete_gang, let_out, resize_incoming
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import claim, give_up_claim, leaving_books
+from yunikorn_actors.domain.preempting import book_earmark, give_up_earmark, leaving_books
 from yunikorn_actors.domain.resource import charge, discharge
 from yunikorn_actors.domain.swap import TaskGroup
 
@@ -71,7 +71,7 @@ def ask_removed(state: PartitionState, fact: f.AskRemoved) -> None:
 
 
 def ask_reported(state: PartitionState, fact: f.AskReported) -> None:
-    state.applications[fact.application_id].asks[fact.key].told = fact.state
+    state.applications[fact.application_id].asks[fact.key].reported = fact.state
 
 
 def ask_shortage_changed(state: PartitionState, fact: f.AskShortageChanged) -> None:
@@ -87,7 +87,7 @@ def allocation_committed(state: PartitionState, fact: f.AllocationCommitted) -> 
     ask = app.asks[fact.key]
     ask.remaining -= 1
     ask.taken += 1
-    ask.told = WaitingState.SCHEDULED
+    ask.reported = WaitingState.SCHEDULED
     for kind, quantity in ask.spec.resource.items():
         for book in app.pending_books:
             book[kind] -= quantity
@@ -158,7 +158,7 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
     app = state.applications[fact.application_id]
     ask = app.asks[fact.key]
     ask.reserved = (*ask.reserved, fact.node_id)
-    ask.told = WaitingState.RESERVED
+    ask.reported = WaitingState.RESERVED
     node = state.nodes[fact.node_id]
     reservations = node.reservations
     former = reservations.get((app.id, fact.key))
@@ -168,14 +168,14 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
         node_id=fact.node_id,
         required=fact.required,
         made_ns=fact.at_ns,
-        claim=ask.spec.resource if fact.by_preemption else None,
+        earmark=ask.spec.resource if fact.by_preemption else None,
         repeats=1 if former is None else former.repeats + 1,
     )
     reservations[app.id, fact.key] = reservation
     state.reservation_count += 1
     app.reservation_count += 1
     count_holding(app)
-    claim(app, node, reservation)
+    book_earmark(app, node, reservation)
 
 
 def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> None:
@@ -183,8 +183,8 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
     ask = app.asks[fact.key]
     place = ask.reserved.index(fact.node_id)
     ask.reserved = (*ask.reserved[:place], *ask.reserved[place + 1 :])
-    if ask.told is WaitingState.RESERVED and not ask.reserved:
-        ask.told = WaitingState.UNTOLD
+    if ask.reported is WaitingState.RESERVED and not ask.reserved:
+        ask.reported = WaitingState.UNREPORTED
     node = state.nodes[fact.node_id]
     reservations = node.reservations
     kept = reservations[app.id, fact.key]
@@ -192,7 +192,7 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
         reservations[app.id, fact.key] = replace(kept, repeats=kept.repeats - 1)
     else:
         del reservations[app.id, fact.key]
-    give_up_claim(app, node, kept)
+    give_up_earmark(app, node, kept)
     state.reservation_count -= 1
     app.reservation_count -= 1
     count_holding(app)

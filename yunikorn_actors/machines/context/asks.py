@@ -130,7 +130,7 @@ def report_waiting(turn: Turn, observations: tuple[Observation, ...]) -> None:
             record_shortage(turn, app, ask, seen.shortage, seen.available)
         if seen.refusals:
             record_refusals(turn, app, ask, seen.refusals)
-        if not turn.partition.hears_states or ask.told in {seen.state, WaitingState.RESERVED}:
+        if not turn.partition.hears_states or ask.reported in {seen.state, WaitingState.RESERVED}:
             continue
         tell_state(turn, ask, seen.state, seen.reason)
         turn.record(

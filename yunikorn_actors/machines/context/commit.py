@@ -34,7 +34,7 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
-from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
 from yunikorn_actors.machines.context.lifecycle import (
@@ -69,7 +69,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     refusal = check_node(state.nodes.get(proposal.node_id), ask.spec)
     if refusal is not None:
         return refusal
-    own = own_claim(state, ask, proposal.node_id)
+    own = own_earmark(state, ask, proposal.node_id)
     refusal = check_quotas(state, app, ask.spec, own)
     return refusal or check_limits(state, app, ask.spec.resource)
 
@@ -109,7 +109,7 @@ def place(
     spec = ask.spec
     if ask.remaining == 1:
         record_shortage(turn, app, ask, GateKind.NONE, {})
-    if announced or ask.told is not WaitingState.UNTOLD:
+    if announced or ask.reported is not WaitingState.UNREPORTED:
         tell_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
     if ask.reserved:

@@ -6,7 +6,7 @@ from yunikorn_actors.messages.rm_events import ContainerState
 
 
 def tell_state(turn: Turn, ask: Ask, state: WaitingState, reason: str = "") -> None:
-    if turn.partition.hears_states and ask.told is not state:
+    if turn.partition.hears_states and ask.reported is not state:
         spec = ask.spec
         turn.announce(
             ContainerState(

@@ -30,8 +30,8 @@ from yunikorn_actors.planning.preempt import quota, required
 from yunikorn_actors.planning.preempt.claimant import (
     Claimant,
     Victim,
-    claims_of,
     earmarked_below,
+    earmarks_of,
     has_only_to_wait,
     is_kept_for_another,
     is_usable,
@@ -96,7 +96,7 @@ def _check_guarantee(
     settings: Settings,
 ) -> Refusal | None:
     found = _ask_of(state, proposal)
-    if found is None or claims_of(state, found[1]) >= found[1].remaining:
+    if found is None or earmarks_of(state, found[1]) >= found[1].remaining:
         return Refusal.ASK_GONE
     app, ask = found
     spec = ask.spec

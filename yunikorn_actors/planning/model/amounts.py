@@ -7,7 +7,7 @@ here at all: that is what makes committing cheap.
 from collections.abc import Callable, Iterator, Mapping
 
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
@@ -74,27 +74,27 @@ class Amounts:
         write(app.used, amount)
         self._tree.enter(app)
 
-    def measure_claims(self, leaf: QueueView) -> None:
+    def measure_earmarks(self, leaf: QueueView) -> None:
         """Room promised to an ask reduces what the quotas leave to others, until it is used.
 
         A decision in flight that uses a promise counts as used already.
         """
-        used = list(self._claims_in_use())
+        used = list(self._earmarks_in_use())
         for level in leaf.lineage[:-1]:
             level.redeemed = {}
-            for user, claim in used:
+            for user, earmark in used:
                 if level in user.lineage:
-                    charge(level.redeemed, claim)
+                    charge(level.redeemed, earmark)
             former = level.limit
             level.read_limit()
             if level.limit != former:
                 self._places.wake(level)
 
-    def _claims_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
+    def _earmarks_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
         for (ask, node_id), repeats in self._flights.serving.items():
-            claim = own_claim(self._state, ask.ask, node_id)
-            if claim is not None:
-                yield from ((ask.app.leaf, claim) for _ in range(repeats))
+            earmark = own_earmark(self._state, ask.ask, node_id)
+            if earmark is not None:
+                yield from ((ask.app.leaf, earmark) for _ in range(repeats))
 
     # -- nodes
 

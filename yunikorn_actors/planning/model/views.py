@@ -400,7 +400,7 @@ class QueueView:
                 return level
         return None
 
-    def refusing_claimed(self, wanted: Wanted, own: Resource) -> "QueueView | None":
+    def refusing_earmarked(self, wanted: Wanted, own: Resource) -> "QueueView | None":
         """As `refusing`, for an ask to which so much of what the quotas keep was promised."""
         for level in self.limits:
             sizes = level.queue.quota(add(own, level.redeemed)) if level.is_quota else level.limit

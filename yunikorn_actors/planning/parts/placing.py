@@ -9,7 +9,7 @@ from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.facts import AllocationCommitted
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal
-from yunikorn_actors.domain.reserving import own_claim
+from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.flights import InFlight
 from yunikorn_actors.planning.model.limits import refusing_limit
@@ -201,7 +201,7 @@ class Placer:
         ask.inflight += 1
         if record.reserved:
             model.flights.serve(ask, node)
-            model.amounts.measure_claims(app.leaf)
+            model.amounts.measure_earmarks(app.leaf)
         model.places.start(app)
         for limit in app.limits:
             limit.take(app, resource)
@@ -258,7 +258,7 @@ class Placer:
             app.placing -= 1
         flights = model.flights
         if flights.serving and flights.served(held):
-            model.amounts.measure_claims(app.leaf)
+            model.amounts.measure_earmarks(app.leaf)
         for limit in held.limits:
             limit.settle(app, held.resource)
             model.places.wake(limit)
@@ -276,10 +276,10 @@ class Placer:
 def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
     """Return what refuses the ask, if anything does; only quotas hold back a required node."""
     wanted, leaf = ask.shape.wanted, ask.app.leaf
-    own = own_claim(state, ask.ask, "") if ask.ask.reserved else None
+    own = own_earmark(state, ask.ask, "") if ask.ask.reserved else None
     # Its queues count the room promised to it as used already, so it must not count twice.
     if own is not None:
-        return leaf.refusing_claimed(wanted, own) or refusing_limit(ask.app.limits, wanted)
+        return leaf.refusing_earmarked(wanted, own) or refusing_limit(ask.app.limits, wanted)
     gate: Gate | None = leaf.refusing(wanted)
     if gate is not None and gate.is_quota:
         return gate

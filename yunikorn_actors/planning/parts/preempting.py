@@ -20,7 +20,7 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
 from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
-from yunikorn_actors.planning.preempt.claimant import claims_of
+from yunikorn_actors.planning.preempt.claimant import earmarks_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
 from yunikorn_actors.planning.preempt.rules import delay_of
@@ -376,7 +376,7 @@ class Preemptor:
 
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
-        return max(0, ask.open - claims_of(self._model.state, ask.ask) - ask.keeping)
+        return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
 
 
 def _may_preempt(lane: Lane) -> bool:

@@ -6,7 +6,7 @@ from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.preempting import PAUSE_NS
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.planning.preempt.claimant import claims_of
+from yunikorn_actors.planning.preempt.claimant import earmarks_of
 from yunikorn_actors.planning.preempt.rules import bounds_of
 
 
@@ -15,7 +15,7 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
     if going:
         text = "victims are preempted for it; their end is not confirmed yet"
         return Preempting(text=text, victims=going)
-    if claims_of(planner.state, ask.ask):
+    if earmarks_of(planner.state, ask.ask):
         nodes = ", ".join(dict.fromkeys(ask.ask.reserved))
         return Preempting(text=f"it has an earmark: room that comes free on {nodes} is for it")
     objection = _objection(planner, ask)

@@ -155,7 +155,7 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
 
 def is_promised(node: Node) -> bool:
     """Whether anything there has an earmark; then all reservations there have (G18)."""
-    return any(held.claim is not None for held in node.reservations.values())
+    return any(held.earmark is not None for held in node.reservations.values())
 
 
 def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
@@ -188,10 +188,10 @@ def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation
         for held in node.reservations.values():
             app = state.applications[held.application_id]
             owner = app.group if limit.of_group else app.spec.user
-            if held.claim is not None and owner == limit.owner and queue in app.queue.lineage:
+            if held.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
                 yield held
 
 
-def claims_of(state: PartitionState, ask: Ask) -> int:
+def earmarks_of(state: PartitionState, ask: Ask) -> int:
     """Count the repeats that have an earmark already."""
-    return sum(1 for id_ in ask.reserved if kept_for(state, ask, id_).claim is not None)
+    return sum(1 for id_ in ask.reserved if kept_for(state, ask, id_).earmark is not None)

@@ -60,7 +60,7 @@ class Scene:
         self._promised_to: dict[AppView, Resource] = {}
         for node_id in model.reserved_nodes:
             for held in self.state.nodes[node_id].reservations.values():
-                if held.claim is not None:
+                if held.earmark is not None:
                     self._owe(model.app_of(held.application_id), held.promised)
         for flight in in_flight:
             self._decided(flight)
@@ -105,11 +105,11 @@ class Scene:
     def _serve(self, ask: AskView, node_id: str) -> None:
         """An ask about to be placed uses room and gives its promise up, here or elsewhere."""
         kept = used_up(self.state, ask.ask, node_id) if ask.ask.reserved else None
-        claim = None if kept is None else kept_for(self.state, ask.ask, kept).claim
-        if kept is not None and claim is not None:
-            self.usage.take(ask.app.leaf.queue, claim)
-            discharge(self._owing.setdefault(kept, {}), claim)
-            discharge(self._promised_to[ask.app], claim)
+        earmark = None if kept is None else kept_for(self.state, ask.ask, kept).earmark
+        if kept is not None and earmark is not None:
+            self.usage.take(ask.app.leaf.queue, earmark)
+            discharge(self._owing.setdefault(kept, {}), earmark)
+            discharge(self._promised_to[ask.app], earmark)
 
     def room_on(self, node: Node) -> Resource | None:
         """Return the room that is free or comes free and is not promised; None if it is closed."""
