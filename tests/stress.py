@@ -562,8 +562,8 @@ class Run:
                     yield f"{name}: the replica is not the truth"
             assert planner is not None
             yield from (f"{name}: {what}" for what in contradictions(planner))
-            if planner.unsettled:
-                yield f"{name}: at rest, and {len(planner.unsettled)} proposals are unresolved"
+            if planner.unresolved:
+                yield f"{name}: at rest, and {len(planner.unresolved)} proposals are unresolved"
             if partition.state.behind:
                 yield f"{name}: at rest, and held back"
 

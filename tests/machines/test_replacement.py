@@ -177,7 +177,7 @@ def test_the_answer_to_a_question_of_the_dead_is_dropped() -> None:
     lab.settle()
     assert dead != scheduler_of(lab), "vacuous: nothing failed"
     assert ["a"] == lab.running()
-    assert [] == lab.planner.unsettled
+    assert [] == lab.planner.unresolved
 
 
 def transit(lab: Lab) -> list[Any]:

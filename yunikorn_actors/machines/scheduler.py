@@ -48,7 +48,7 @@ class Scheduler:
     def canonical_state(self) -> dict[str, Any]:
         return {
             "replica": snapshot(self.replica),
-            "in_flight": self.planner.unsettled,
+            "in_flight": self.planner.unresolved,
             "asking": self.loop.canonical_predicate_gate(),
             "rejections": dict(sorted(self.rejections.items())),
         }

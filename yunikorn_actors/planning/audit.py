@@ -122,7 +122,7 @@ def _asks(model: Model) -> Iterator[str]:
 
 
 def _is_held_back(app: AppView, ask: Ask) -> bool:
-    """Whether its gang keeps an ask from being tried, with what is decided and not settled yet."""
+    """Whether its gang keeps an ask from being tried, with what is decided and not resolved yet."""
     return is_held_back(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 

@@ -1,6 +1,6 @@
 """What each fact changes in the planner's model; docs/explanation/planning.md tells what it wakes.
 
-`follow` is called after a fact was applied to the state. A fact that settles a proposal tells its
+`follow` is called after a fact was applied to the state. A fact that resolves a proposal tells its
 owner first: what was in flight for it becomes part of the replica.
 """
 
@@ -17,14 +17,14 @@ from yunikorn_actors.domain.termination import ASKED_BACK, FREES
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import Desk, Settling
+from yunikorn_actors.planning.parts.part import Desk, Resolving
 
 
 def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
     kind = type(fact)
     if kind in SETTLING:
-        is_charged = desk.settle(cast(Settling, fact))
+        is_charged = desk.resolve(cast(Resolving, fact))
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             _charge(model, fact)
     change = CHANGES.get(kind)
@@ -201,7 +201,7 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
 
 
 def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
-    """What is in flight of the old size keeps its amounts until it is settled."""
+    """What is in flight of the old size keeps its amounts until it is resolved."""
     app = model.app_of(fact.spec.application_id)
     view, ask = app.asks.get(fact.spec.key), app.app.asks[fact.spec.key]
     if view is not None:
@@ -248,7 +248,7 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     model.asks.resync(ask)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
-    model.asks.settle(ask)
+    model.asks.resolve(ask)
 
 
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
@@ -296,7 +296,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     if model.reserved_nodes:
         model.wakes.headroom_changed()
     if fact.type in ASKED_BACK:
-        model.wakes.settled()
+        model.wakes.resolved()
     model.wakes.work_changed(node)
 
 
@@ -333,7 +333,7 @@ def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
         model.nodes.take(model.nodes.views[fact.node_id], fact.resource)
     ask = app.asks[fact.key]
     model.asks.resync(ask)
-    model.asks.settle(ask)
+    model.asks.resolve(ask)
     model.places.wake_others(app)
     model.wakes.amounts_changed(app.leaf)
 
@@ -389,7 +389,7 @@ def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
         del model.reserved_nodes[fact.node_id]
     model.amounts.measure_earmarks(model.app_of(fact.application_id).leaf)
     model.places.wake_others(model.app_of(fact.application_id))
-    model.wakes.settled()
+    model.wakes.resolved()
     ask = model.ask_of(fact.application_id, fact.key)
     if ask is not None:
         _lose_reservation(model, ask)
@@ -409,7 +409,7 @@ def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
     model.wakes.quota_armed()
 
 
-SETTLING: Final = frozenset(get_args(Settling))
+SETTLING: Final = frozenset(get_args(Resolving))
 
 CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.PartitionConfigured: _on_configured,

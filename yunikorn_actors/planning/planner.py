@@ -131,7 +131,7 @@ class Planner:
         return self.model.flights.count
 
     @property
-    def unsettled(self) -> list[int]:
+    def unresolved(self) -> list[int]:
         """Proposals that Context has not answered yet."""
         return sorted(self.desk.owner)
 

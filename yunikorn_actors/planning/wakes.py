@@ -28,7 +28,7 @@ class Reserving(Struct, eq=False):
     is_stale: bool = False
     """A change that may let a reservation be made, used or given up."""
     waits: bool = False
-    """A reservation may have to be given up when what is on its way is settled."""
+    """A reservation may have to be given up when what is on its way is resolved."""
     nodes: dict[str, None] = {}
     """Reserved nodes that may have room now for the ask that they are reserved for."""
     shapes: dict[Shape, None] = {}
@@ -192,7 +192,7 @@ class Wakes:
         """Fewer asks of a queue wait, and more may be taken from it."""
         self.preempting.is_stale = True
 
-    def settled(self) -> None:
+    def resolved(self) -> None:
         """A decision about a node, or about victims, is no longer on its way."""
         self.preempting.was_freed = True
 

@@ -149,8 +149,8 @@ class ViewChecker:
 
 def _unresolved(name: str, planner: Planner | None) -> list[str]:
     faults: list[str] = []
-    if planner is not None and planner.unsettled:
-        faults.append(f"{name} is at rest and {len(planner.unsettled)} proposals are unresolved")
+    if planner is not None and planner.unresolved:
+        faults.append(f"{name} is at rest and {len(planner.unresolved)} proposals are unresolved")
     if planner is not None and planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
     if planner is not None:

@@ -40,7 +40,7 @@ class Asks:
             self.shut(view, view.open)
         self.wait(view, -view.waiting)
 
-    def settle(self, ask: AskView) -> None:
+    def resolve(self, ask: AskView) -> None:
         """Fewer repeats of it wait; forget it if none is left."""
         if not ask.ask.remaining and not ask.inflight:
             self.unwatch(ask)

@@ -46,7 +46,7 @@ class SwapInFlight(Struct):
 
 
 class Flights:
-    """Nothing else holds amounts beside the replica: empty when everything has been settled."""
+    """Nothing else holds amounts beside the replica: empty when everything has been resolved."""
 
     def __init__(self) -> None:
         self.placements: dict[int, InFlight] = {}

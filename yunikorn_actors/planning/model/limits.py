@@ -100,7 +100,7 @@ class LimitView:
         serial = app.app.serial
         self.starting[serial] = self.starting.get(serial, 0) + 1
 
-    def settle(self, app: Starting, amount: Resource) -> None:
+    def resolve(self, app: Starting, amount: Resource) -> None:
         discharge(self.in_flight, amount)
         serial = app.app.serial
         self.starting[serial] -= 1

@@ -37,15 +37,15 @@ class Places:
             limit.take(app, {})
         return Place(app, app.limits)
 
-    def settle(self, place: Place) -> None:
+    def resolve(self, place: Place) -> None:
         """From now on the application counts by its reservation, or not at all."""
         for limit in place.limits:
-            limit.settle(place.app, {})
+            limit.resolve(place.app, {})
             self.wake(limit)
         self.started(place.app)
 
     def started(self, app: AppView) -> None:
-        """A decision is settled that took a place for it, if it did not run before."""
+        """A decision is resolved that took a place for it, if it did not run before."""
         if not app.starting:
             return
         app.starting -= 1

@@ -32,7 +32,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 
 
 class Admitter:
@@ -121,7 +121,7 @@ class Admitter:
         if self._commitments is not None:
             self._commitments.place(app, amount)
 
-    def settle(self, proposal_id: int, _: Settling) -> bool:
+    def resolve(self, proposal_id: int, _: Resolving) -> bool:
         self._in_flight.pop(proposal_id).is_admitting = False
         return True
 
@@ -260,7 +260,7 @@ class Swapper:
 
     # -- what becomes of them
 
-    def settle(self, proposal_id: int, _: Settling) -> bool:
+    def resolve(self, proposal_id: int, _: Resolving) -> bool:
         self._take_out(proposal_id)
         return True
 

@@ -9,7 +9,7 @@ from yunikorn_actors.domain.proposals import Proposal
 NEVER_NS = 2**63 - 1
 
 
-Settling = (
+Resolving = (
     f.AllocationCommitted
     | f.AskParked
     | f.GangAdmitted
@@ -40,7 +40,7 @@ class Part(Protocol):
 class Owner(Protocol):
     """A part that makes proposals, and is told what becomes of each."""
 
-    def settle(self, proposal_id: int, fact: Settling) -> bool:
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Context committed it. Say whether just as it was decided: then it is charged already."""
 
     def reject(self, proposal_id: int) -> None:
@@ -59,10 +59,10 @@ class Desk:
         self.owner[self._last_id] = owner
         return self._last_id
 
-    def settle(self, fact: Settling) -> bool:
+    def resolve(self, fact: Resolving) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
         owner = self.owner.pop(fact.proposal_id, None)
-        return owner is not None and owner.settle(fact.proposal_id, fact)
+        return owner is not None and owner.resolve(fact.proposal_id, fact)
 
     def reject(self, proposal_id: int) -> None:
         self.owner.pop(proposal_id).reject(proposal_id)

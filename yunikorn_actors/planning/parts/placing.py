@@ -19,7 +19,7 @@ from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.parts.backoff import Backoff
 from yunikorn_actors.planning.parts.gangs import Admitter
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 from yunikorn_actors.planning.parts.reserving import Reserved, Reserver, gate_of_reserved
 
 
@@ -225,14 +225,14 @@ class Placer:
 
     # -- what becomes of it
 
-    def settle(self, proposal_id: int, fact: Settling) -> bool:
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
         assert isinstance(fact, AllocationCommitted)
         held = self._in_flight.pop(proposal_id)
         is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
         if is_same and self._model.nodes.knows(held.node):
-            self._settle(held)
-            self._model.asks.settle(held.ask)
+            self._resolve(held)
+            self._model.asks.resolve(held.ask)
             return True
         self._let_go(held)
         return False
@@ -242,14 +242,14 @@ class Placer:
         held, model = self._in_flight.pop(proposal_id), self._model
         ask = held.ask
         self._let_go(held)
-        # The attempt was refused, so nothing is settled: the ask still goes first to its room.
+        # The attempt was refused, so nothing is resolved: the ask still goes first to its room.
         if held.goes_first:
             model.wakes.goes_first((ask.app, ask.ask.spec.key))
         if not ask.gone:
             model.asks.resync(ask)
         model.wakes.amounts_changed(ask.app.leaf)
 
-    def _settle(self, held: InFlight) -> None:
+    def _resolve(self, held: InFlight) -> None:
         """The decision is in flight no longer."""
         model, ask = self._model, held.ask
         app = ask.app
@@ -260,12 +260,12 @@ class Placer:
         if flights.serving and flights.served(held):
             model.amounts.measure_earmarks(app.leaf)
         for limit in held.limits:
-            limit.settle(app, held.resource)
+            limit.resolve(app, held.resource)
             model.places.wake(limit)
         model.places.started(app)
 
     def _let_go(self, held: InFlight) -> None:
-        self._settle(held)
+        self._resolve(held)
         model, app = self._model, held.ask.app
         model.amounts.give_back(app, held.resource, is_placeholder=held.is_placeholder)
         model.amounts.free_node(held.node, held.resource)

@@ -19,7 +19,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 from yunikorn_actors.planning.preempt.claimant import earmarks_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
@@ -71,7 +71,7 @@ class Preemptor:
 
     # -- what becomes of the proposals
 
-    def settle(self, proposal_id: int, _: Settling | None = None) -> bool:
+    def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
         self._take_out(proposal_id)
         return True
 
@@ -81,7 +81,7 @@ class Preemptor:
             held.ask.keeping -= 1
             model.asks.keep_required(held.ask)
         if held.place is not None:
-            model.places.settle(held.place)
+            model.places.resolve(held.place)
         if held.node is not None and model.nodes.knows(held.node):
             held.node.keeping -= 1
             model.amounts.refresh_node(held.node)
@@ -170,7 +170,7 @@ class Preemptor:
         )
 
     def _open_quotas(self) -> Iterator[int]:
-        """Yield when they are due; what is being enforced is looked at when that is settled."""
+        """Yield when they are due; what is being enforced is looked at when that is resolved."""
         for path, due_ns in self._model.state.quotas.items():
             if not self._is_enforced(path):
                 yield due_ns

@@ -35,7 +35,7 @@ from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Gate, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import place_of, rank_of, waiting_below
-from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Settling
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 
 
 class Keeping(Struct):
@@ -157,14 +157,14 @@ class Reserver:
 
     # -- what becomes of the proposals
 
-    def settle(self, proposal_id: int, _: Settling | None = None) -> bool:
+    def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
         held = self.in_flight.pop(proposal_id)
         ask, node, model = held.ask, held.node, self._model
         ask.keeping -= 1
         if held.place is not None:
-            model.places.settle(held.place)
+            model.places.resolve(held.place)
         model.asks.keep_required(ask)
-        model.wakes.settled()
+        model.wakes.resolved()
         # The node may have left, and another one come under its name.
         if model.nodes.knows(node):
             node.keeping -= 1
@@ -172,7 +172,7 @@ class Reserver:
         return True
 
     def reject(self, proposal_id: int) -> None:
-        self.settle(proposal_id)
+        self.resolve(proposal_id)
         self._marks.is_stale = True
 
     # -- asks that come to have a node kept
@@ -270,7 +270,7 @@ class Reserver:
     def _give_up(self, now_ns: int) -> list[Unreserve]:
         """Give nodes free whose asks have had no headroom, or no leave to start, for too long.
 
-        Where only what is on its way stands against an ask, that has to be settled first: Context
+        Where only what is on its way stands against an ask, that has to be resolved first: Context
         does not know of it and would refuse, again and again while a question is out.
         """
         model = self._model

@@ -85,7 +85,7 @@ class Scene:
         charge(self._promised_to.setdefault(app, {}), amount)
 
     def _decided(self, held: Flight) -> None:
-        """Count a decision of a former plan that is not settled yet."""
+        """Count a decision of a former plan that is not resolved yet."""
         if held.ask is not None and held.beneficiary.rule is PreemptionRule.GUARANTEE:
             self.usage.add(held.ask.app.leaf.queue, held.resource)
             self._owe(held.ask.app, held.resource)
