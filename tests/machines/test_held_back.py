@@ -101,7 +101,7 @@ def test_nothing_new_is_decided_above_the_bound(topology: TopologyName) -> None:
     assert [True] == slow.said.held
     assert slow.behind() == MOST + 1
     truth = slow.lab.state
-    assert truth.held
+    assert truth.suspended
     assert 0 < truth.allocation_count < 4 * MOST
     assert len(slow.lab.waiting()) == 4 * MOST - truth.allocation_count
     slow.wake()
@@ -120,7 +120,7 @@ def test_requests_are_taken_and_answered_meanwhile() -> None:
     slow.lab.nodes(n2=5)
     slow.lab.release("k0")
     slow.work()
-    assert slow.lab.state.held
+    assert slow.lab.state.suspended
     assert "late" in slow.lab.state.applications
     assert slow.behind() > before, "answers are no decisions"
     slow.wake()
@@ -135,7 +135,7 @@ def test_it_goes_on_below_half() -> None:
     slow.sleep()
     slow.ask_one_by_one(2 * MOST)
     simulator, taken = slow.lab.simulator, 0
-    while slow.lab.state.held:
+    while slow.lab.state.suspended:
         channel = next(channel for channel in simulator._channels if is_callback(channel[1]))
         _, envelope = simulator._channels[channel].popleft()
         simulator._deliver(channel[1], envelope)
@@ -204,7 +204,7 @@ def test_another_resource_manager_goes_on() -> None:
     slow.lab.simulator.update_node(si.NodeRequest(rm_id="rm-2", nodes=infos))
     slow.work()
     assert [("theirs", "accepted")] == other.told("node")
-    assert not slow.lab.context.partitions["[rm-2]default"].state.held
+    assert not slow.lab.context.partitions["[rm-2]default"].state.suspended
     slow.wake()
 
 
@@ -224,7 +224,7 @@ def test_a_new_registration_is_not_held_for_the_former_one() -> None:
             pass
         lab.register(Recorder())
         lab.settle()
-        assert not lab.state.held
+        assert not lab.state.suspended
 
 
 def test_a_partition_that_comes_meanwhile_is_held_too() -> None:
@@ -236,9 +236,9 @@ def test_a_partition_that_comes_meanwhile_is_held_too() -> None:
         "rm_proxy", _reload(two, {"rm.maxUndelivered": str(MOST)}), "configuration"
     )
     slow.work()
-    assert slow.lab.context.partitions["[rm-1]more"].state.held
+    assert slow.lab.context.partitions["[rm-1]more"].state.suspended
     slow.wake()
-    held = Counter(p.state.held for p in slow.lab.context.partitions.values())
+    held = Counter(p.state.suspended for p in slow.lab.context.partitions.values())
     assert Counter({False: 2}) == held
 
 
@@ -253,7 +253,7 @@ def test_the_bound_may_change_under_way() -> None:
     slow.ask_one_by_one(3 * MOST, start=100)
     assert True in slow.said.held
     slow.wake()
-    assert not slow.lab.state.held
+    assert not slow.lab.state.suspended
     assert len(slow.lab.running()) == 6 * MOST
 
 

@@ -45,7 +45,7 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
     app = state.applications[fact.application_id]
     spec = app.asks[fact.key].spec
     node = state.nodes.get(fact.node_id)
-    if state.held:
+    if state.suspended:
         yield "G22: nothing is decided while the resource manager is away"
     if app.state not in SCHEDULABLE:
         yield f"G22: its application is {app.state.value}"

@@ -59,7 +59,7 @@ def image_of(state: PartitionState) -> Image:
     """Give it as a recording would give it back: lists where there were tuples."""
     image: Image = {
         "revision": state.revision,
-        "held": state.held,
+        "held": state.suspended,
         "behind": state.behind,
         "refused_node_actions": state.refused_node_actions,
         "config": state.config,
@@ -137,7 +137,7 @@ def restore(state: PartitionState, image: Image) -> None:
     state.quotas = dict(image["quotas"])
     state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}
     state.unconfirmed = dict(image["unconfirmed"])
-    state.held, state.behind = image["held"], image["behind"]
+    state.suspended, state.behind = image["held"], image["behind"]
     state.refused_node_actions = image["refused_node_actions"]
     state.revision = image["revision"]
 

@@ -54,7 +54,7 @@ class PartitionState:
         """UUID of each allocation to its application."""
         self.reservation_count = 0
         self.refused_node_actions = 0
-        self.held = False
+        self.suspended = False
         self.behind = False
         """Its resource manager is away: nothing is decided."""
 

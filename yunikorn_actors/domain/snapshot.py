@@ -23,7 +23,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
     return {
         "name": state.name,
         "revision": state.revision,
-        "held": state.held,
+        "held": state.suspended,
         "behind": state.behind,
         "config": _config(state.config),
         "capacity": _amounts(state.capacity),

@@ -129,7 +129,7 @@ def _obstacles(case: Case) -> Iterator[Obstacle]:
 
 
 def _pause(case: Case) -> Obstacle | None:
-    if not case.planner.state.held:
+    if not case.planner.state.suspended:
         return None
     if case.planner.state.behind:
         return Obstacle(

@@ -102,7 +102,7 @@ class Planner:
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
-        if self.state.held:
+        if self.state.suspended:
             return False
         for part in self._parts:  # noqa: SIM110 - asked after every message
             if part.has_work:
@@ -118,7 +118,7 @@ class Planner:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
         # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
-        if not self.state.held and limit > 0:
+        if not self.state.suspended and limit > 0:
             for stage in self._stages:
                 proposals.extend(stage(now_ns, limit - len(proposals)))
         return proposals

@@ -10,7 +10,7 @@ def configured(state: PartitionState, fact: f.PartitionConfigured) -> None:
 
 
 def scheduling_suspended(state: PartitionState, fact: f.SchedulingHeld) -> None:
-    state.held, state.behind = fact.held, fact.behind
+    state.suspended, state.behind = fact.held, fact.behind
 
 
 def machine_replaced(state: PartitionState, fact: f.MachineReplaced) -> None:

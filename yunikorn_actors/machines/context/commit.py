@@ -57,7 +57,7 @@ from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
     """Say why the proposal cannot be committed, or None when it can."""
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)

@@ -110,7 +110,7 @@ def lapse(turn: Turn, app: Application) -> None:
 
 def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | None:
     """Say why the gang cannot be admitted: all of it must fit beside the commitments of others."""
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     if app is None or app.serial != proposal.serial or app.state not in SCHEDULABLE:
@@ -155,7 +155,7 @@ def check_replace(state: PartitionState, proposal: Replace) -> Refusal | None:
 
 
 def _check_member(state: PartitionState, proposal: Replace | CancelPlaceholder) -> Refusal | None:
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)

@@ -53,7 +53,7 @@ def check_preempt(
     state: PartitionState, proposal: Preempt, now_ns: int, settings: Settings
 ) -> Refusal | None:
     """Say why these may not be preempted."""
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     victims = _victims(state, proposal)
     if victims is None:

@@ -44,7 +44,7 @@ def check_reserve(
     state: PartitionState, proposal: Reserve, now_ns: int, delay_ns: int
 ) -> Refusal | None:
     """Say why the node cannot be kept for this ask."""
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
@@ -129,7 +129,7 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
 
 def check_unreserve(state: PartitionState, proposal: Unreserve, now_ns: int) -> Refusal | None:
     """Say why the reservation stays: only one that is old and of no use now is given up."""
-    if state.held:
+    if state.suspended:
         return Refusal.RM_PAUSED
     app = state.applications.get(proposal.application_id)
     ask = None if app is None else app.asks.get(proposal.key)
