@@ -9,7 +9,7 @@ from written import APP, LEAF, Written
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.gang import is_held
+from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.domain.proposals import Allocate, Refusal
 from yunikorn_actors.machines.context.commit import check
 
@@ -230,7 +230,7 @@ def test_only_who_may_start_bars_others(written: Written, proposal: Allocate) ->
     written.move("runs", ApplicationState.RUNNING)
     written.ask("more", "runs", vcore=1, created_ns=1)
     written.ask("ph", "gang", vcore=1, created_ns=1, placeholder=True, task_group="g")
-    assert is_held(written.application("gang"))
+    assert awaits_admission(written.application("gang"))
     assert check(written.state, proposal) is None
     written.admit("gang")
     assert Refusal.STATEAWARE_BUSY is check(written.state, proposal)

@@ -7,7 +7,7 @@ from written import LEAF, Written
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.gang import is_held
+from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.domain.proposals import AdmitGang, Refusal
 from yunikorn_actors.machines.context.gangs import check_admission
 
@@ -67,7 +67,7 @@ ADMITTED: dict[str, Change] = {
 @pytest.mark.parametrize("change", REFUSED.values(), ids=REFUSED)
 def test_there_is_no_room_beside_the_other(written: Written, change: Change) -> None:
     change(written)
-    assert is_held(written.application("second"))
+    assert awaits_admission(written.application("second"))
     assert Refusal.GANG_HELD is _admission(written)
 
 
@@ -93,5 +93,5 @@ def test_a_gang_is_admitted_once(written: Written) -> None:
 
 def test_where_gangs_are_not_held_there_is_nothing_to_admit(written: Written) -> None:
     written.reconfigure(LEAF, properties={"gang.admission": "immediate"})
-    assert not is_held(written.application("second"))
+    assert not awaits_admission(written.application("second"))
     assert Refusal.GANG_HELD is _admission(written)

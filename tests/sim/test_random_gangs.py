@@ -10,7 +10,7 @@ import pytest
 from support import Lab
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.gang import is_held
+from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.domain.proposals import AdmitGang
 from yunikorn_actors.machines.context.gangs import check_admission
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -110,7 +110,7 @@ class Play:
             may_start = view.held_at() is None and Commitments(self.lab.planner.model).may_start(
                 view
             )
-            if is_held(app) and may_start:
+            if awaits_admission(app) and may_start:
                 self.held += 1
                 admission = AdmitGang(proposal_id=1, application_id=app.id, serial=app.serial)
                 assert check_admission(state, admission) is not None, f"{app.id} waits in vain"

@@ -12,7 +12,7 @@ from yunikorn_actors.domain.application import (
     ApplicationState,
 )
 from yunikorn_actors.domain.config import ApplicationSortPolicy
-from yunikorn_actors.domain.gang import is_held, is_held_back
+from yunikorn_actors.domain.gang import awaits_admission, waits_for_gang
 from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
@@ -25,7 +25,7 @@ def check_application(state: PartitionState, app: Application, ask: Ask) -> Refu
     """Check whether the application may have this ask served now, room or not."""
     if app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
-    if app.task_groups and is_held_back(app, ask.spec):
+    if app.task_groups and waits_for_gang(app, ask.spec):
         return Refusal.GANG_HELD
     return check_start(state, app)
 
@@ -111,20 +111,21 @@ def _is_another_starting(state: PartitionState, app: Application) -> bool:
         return False
     others = (state.applications[id_] for id_ in queue.applications.values())
     return any(
-        starts_before(other, app, is_starting=False, is_held=is_held(other)) for other in others
+        starts_before(other, app, is_starting=False, awaits_admission=awaits_admission(other))
+        for other in others
     )
 
 
 def starts_before(
-    other: Application, app: Application, *, is_starting: bool, is_held: bool
+    other: Application, app: Application, *, is_starting: bool, awaits_admission: bool
 ) -> bool:
     """Whether another one of a stateaware leaf is starting, or waits to start and is older.
 
-    A gang that is held waits for its admission: that holds up nobody.
+    A gang that awaits its admission holds up nobody.
     """
     if other is app:
         return False
     if is_starting or other.is_starting:
         return True
     waits = other.state is ApplicationState.ACCEPTED and any(other.pending.values())
-    return waits and not is_held and other.age < app.age
+    return waits and not awaits_admission and other.age < app.age

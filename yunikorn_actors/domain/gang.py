@@ -35,7 +35,7 @@ def is_of_group(spec: AskSpec, placeholder: Allocation) -> bool:
     return not spec.placeholder and its.placeholder and spec.task_group == its.task_group
 
 
-def is_held_back(
+def waits_for_gang(
     app: Application, spec: AskSpec, on_their_way: int = 0, *, is_admitting: bool = False
 ) -> bool:
     """Whether the gang of the application keeps an ask from being placed, or a node kept for it.
@@ -43,7 +43,7 @@ def is_held_back(
     So many placeholders are on their way already, or the admission of the gang is.
     """
     if spec.placeholder:
-        return not is_admitting and is_held(app)
+        return not is_admitting and awaits_admission(app)
     return waits_for_placeholder(app, spec, on_their_way)
 
 
@@ -66,7 +66,7 @@ def waits_for_swap(app: Application, spec: AskSpec) -> bool:
 # -- admission
 
 
-def is_held(app: Application) -> bool:
+def awaits_admission(app: Application) -> bool:
     """Whether the placeholders of an application wait for its admission."""
     if app.is_admitted or not app.waiting_placeholders:
         return False

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
-from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
@@ -247,7 +247,7 @@ def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
     for ask in app.asks.values():
         if len(ask.reserved) > ask.remaining:
             yield f"ask {ask.spec.key} has more reservations than repeats that wait"
-        if ask.reserved and is_held_back(app, ask.spec):
+        if ask.reserved and waits_for_gang(app, ask.spec):
             yield f"ask {ask.spec.key} has a reservation, and its gang holds it back"
         for node_id in ask.reserved:
             node = state.nodes.get(node_id)

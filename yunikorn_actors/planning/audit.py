@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -123,7 +123,7 @@ def _asks(model: Model) -> Iterator[str]:
 
 def _is_held_back(app: AppView, ask: Ask) -> bool:
     """Whether its gang keeps an ask from being tried, with what is decided and not resolved yet."""
-    return is_held_back(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
+    return waits_for_gang(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 
 def _order(model: Model) -> Iterator[str]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.eligibility import check_open
-from yunikorn_actors.domain.gang import is_held_back, unplaced
+from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import Refusal
@@ -180,7 +180,7 @@ def _rest(case: Case) -> Obstacle | None:
 
 def _gang(case: Case) -> Obstacle | None:
     app, spec = case.app.app, case.ask.ask.spec
-    if not is_held_back(app, spec, is_admitting=case.app.is_admitting):
+    if not waits_for_gang(app, spec, is_admitting=case.app.is_admitting):
         return None
     if not spec.placeholder:
         return Obstacle(

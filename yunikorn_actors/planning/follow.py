@@ -195,7 +195,7 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
     model.asks.watch(view, app.asks[fact.spec.key])
     if fact.spec.placeholder:
         model.gangs.follow(view)
-        if view.held_gang is not None:
+        if view.awaiting_gang is not None:
             # It is to be told that it is held.
             model.wakes.gang_may_fit()
 
@@ -248,7 +248,7 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     model.asks.resync(ask)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
-    model.asks.resolve(ask)
+    model.asks.forget_if_done(ask)
 
 
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
@@ -333,7 +333,7 @@ def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
         model.nodes.take(model.nodes.views[fact.node_id], fact.resource)
     ask = app.asks[fact.key]
     model.asks.resync(ask)
-    model.asks.resolve(ask)
+    model.asks.forget_if_done(ask)
     model.places.wake_others(app)
     model.wakes.amounts_changed(app.leaf)
 

@@ -12,9 +12,9 @@ from yunikorn_actors.domain.application import SCHEDULABLE, Application, Applica
 from yunikorn_actors.domain.eligibility import check_limits, check_node, check_start
 from yunikorn_actors.domain.gang import (
     Committed,
+    awaits_admission,
     commit_room,
     commitment_of,
-    is_held,
     is_of_group,
     refuses_gangs,
     refusing_limit,
@@ -115,7 +115,7 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
     app = state.applications.get(proposal.application_id)
     if app is None or app.serial != proposal.serial or app.state not in SCHEDULABLE:
         return Refusal.APP_STATE
-    if not is_held(app):
+    if not awaits_admission(app):
         return Refusal.GANG_HELD
     refusal = check_start(state, app) or check_limits(state, app, {})
     if refusal is not None:

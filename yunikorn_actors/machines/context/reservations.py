@@ -18,7 +18,7 @@ from yunikorn_actors.domain.eligibility import (
     check_quotas,
     check_use,
 )
-from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
@@ -198,7 +198,7 @@ def drop_barred_of(turn: Turn, app: Application) -> None:
     if not turn.state.reservation_count:
         return
     for ask in app.asks.values():
-        if ask.reserved and is_held_back(app, ask.spec):
+        if ask.reserved and waits_for_gang(app, ask.spec):
             drop_of_ask(turn, app, ask, "it has to wait for its gang")
 
 

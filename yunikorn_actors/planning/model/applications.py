@@ -47,7 +47,7 @@ class Applications:
     def rekey(self, view: AppView) -> None:
         """Its age or what it runs has changed: another application may be the next to start."""
         self._tree.rekey_app(view)
-        if view.held_gang is not None:
+        if view.awaiting_gang is not None:
             self._gangs.follow(view)
         if view.held_by is not None:
             self._places.come_back(view)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.gang import is_held_back
+from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
@@ -40,7 +40,7 @@ class Asks:
             self.shut(view, view.open)
         self.wait(view, -view.waiting)
 
-    def resolve(self, ask: AskView) -> None:
+    def forget_if_done(self, ask: AskView) -> None:
         """Fewer repeats of it wait; forget it if none is left."""
         if not ask.ask.remaining and not ask.inflight:
             self.unwatch(ask)
@@ -60,7 +60,7 @@ class Asks:
 
     def _is_barred(self, ask: AskView) -> bool:
         spec, app = ask.ask.spec, ask.app
-        barred = is_held_back(app.app, spec, app.placing, is_admitting=app.is_admitting)
+        barred = waits_for_gang(app.app, spec, app.placing, is_admitting=app.is_admitting)
         if barred and not spec.placeholder:
             self._wakes.member_came(app)
         return barred

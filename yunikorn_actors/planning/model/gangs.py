@@ -1,13 +1,13 @@
 """What gangs hold back, and their placeholders that may be swapped.
 
 A real ask that its gang holds back is not among the asks that are tried (`AskView.open` is 0). A
-held gang waits for its admission; one entry, its turn, may stand for all its placeholders.
+gang may await its admission; one entry, its turn, may stand for all its placeholders.
 """
 
 from bisect import bisect_left, insort
 
 from yunikorn_actors.domain.allocation import Allocation
-from yunikorn_actors.domain.gang import is_held
+from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.planning.model.asks import Asks
 from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.places import Places
@@ -16,7 +16,7 @@ from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.wakes import Owed, Wakes
 
-HeldGang = tuple[tuple[int, int, int], AppView]
+AwaitingGang = tuple[tuple[int, int, int], AppView]
 
 
 class Gangs:
@@ -28,51 +28,51 @@ class Gangs:
         self._asks = asks
         self._places = places
         self._wakes = wakes
-        self.held: list[HeldGang] = []
+        self.awaiting: list[AwaitingGang] = []
         """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
         self._owed: dict[str, Owed] = {}
         """Asks that lost the node they were moving to, by the placeholder that still stands."""
 
     def follow(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""
-        was_held = app.bars[0]
+        did_await = app.bars[0]
         if self._read_bars(app):
             for ask in tuple(app.asks.values()):
                 self._asks.resync(ask)
             self._wakes.amounts_changed(app.leaf)
-            if app.bars[0] and not was_held:
+            if app.bars[0] and not did_await:
                 # It no longer wants to start, so others may.
                 self._places.wake_others(app)
         if app.turn is not None:
             self.end_turn(app)
-            if app.held_gang is not None:
+            if app.awaiting_gang is not None:
                 self.give_turn(app)
 
     def _read_bars(self, app: AppView) -> bool:
         """Take note of what the gang of an application holds back now; whether that changed."""
         record = app.app
-        held = app.is_schedulable and not app.is_admitting and is_held(record)
-        self._hold(app, held)
+        awaits = app.is_schedulable and not app.is_admitting and awaits_admission(record)
+        self._await(app, awaits)
         alive = tuple(name for name, group in record.task_groups.items() if group.alive)
-        bars = (held, record.waiting_placeholders > app.placing, alive)
+        bars = (awaits, record.waiting_placeholders > app.placing, alive)
         changed = bars != app.bars
         app.bars = bars
         return changed
 
-    def _hold(self, app: AppView, held: bool) -> None:
-        entry, key = app.held_gang, (app.app.lapsed_ns, *app.app.age)
-        if held and (entry is None or entry[0] != key):
+    def _await(self, app: AppView, awaits: bool) -> None:
+        entry, key = app.awaiting_gang, (app.app.lapsed_ns, *app.app.age)
+        if awaits and (entry is None or entry[0] != key):
             self._let_go(app)
-            app.held_gang = (key, app)
-            insort(self.held, app.held_gang)
+            app.awaiting_gang = (key, app)
+            insort(self.awaiting, app.awaiting_gang)
             self._wakes.gang_may_fit()
-        elif not held:
+        elif not awaits:
             self._let_go(app)
 
     def _let_go(self, app: AppView) -> None:
-        if app.held_gang is not None:
-            del self.held[bisect_left(self.held, app.held_gang)]
-            app.held_gang = None
+        if app.awaiting_gang is not None:
+            del self.awaiting[bisect_left(self.awaiting, app.awaiting_gang)]
+            app.awaiting_gang = None
 
     def forget(self, app: AppView) -> None:
         self._let_go(app)
@@ -83,7 +83,7 @@ class Gangs:
     # -- turns
 
     def give_turn(self, app: AppView) -> None:
-        """Let a held gang stand where the first of its placeholders would."""
+        """Let a gang that awaits admission stand where the first of its placeholders would."""
         waiting = [ask for ask in app.asks.values() if ask.is_placeholder and ask.waiting]
         if app.turn is None and waiting:
             first = min(waiting, key=lambda ask: ask.order)

@@ -113,13 +113,13 @@ class AppView:
     __slots__ = (
         "app",
         "asks",
+        "awaiting_gang",
         "bars",
         "crowd",
         "entry",
         "heads",
         "held_by",
         "held_entry",
-        "held_gang",
         "is_admitting",
         "leaf",
         "limits",
@@ -160,7 +160,7 @@ class AppView:
         """Its place in the lanes; None while nothing of it may be tried."""
         self.bars: tuple[bool, bool, tuple[str, ...]] = (False, False, ())
         """What its gang holds back: placeholders, real asks, members of these groups."""
-        self.held_gang: tuple[tuple[int, int, int], AppView] | None = None
+        self.awaiting_gang: tuple[tuple[int, int, int], AppView] | None = None
         """Its place among the gangs that wait for admission."""
         self.turn: AskView | None = None
         """Stands for its placeholders while they wait for admission, and may be admitted."""
@@ -388,7 +388,7 @@ class QueueView:
                 other.app,
                 app.app,
                 is_starting=other.starting > 0,
-                is_held=other.held_gang is not None,
+                awaits_admission=other.awaiting_gang is not None,
             )
             for other in self.members.values()
         )

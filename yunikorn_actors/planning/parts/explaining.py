@@ -35,7 +35,7 @@ class Explainer:
         """
         asks, self._marks.asks = self._marks.asks, {}
         for ask in asks:
-            if not ask.open or not ask.app.is_schedulable or self._placer.is_held(ask.app):
+            if not ask.open or not ask.app.is_schedulable or self._placer.is_blocked(ask.app):
                 continue
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
             if lane is None or lane.is_open:

@@ -1,6 +1,6 @@
 """Gangs: which is admitted, and which member takes which placeholder.
 
-A held gang is admitted at its turn in the order of its queue, when the quotas on its path and the
+A gang is admitted at its turn in the order of its queue, when the quotas on its path and the
 limits of its user and group have room for all of it, beside what is to come of the admitted ones.
 Until then one entry stands for all of its placeholders, in whatever lane they are; so a gang is
 admitted also where nothing has room for a placeholder of that size.
@@ -51,10 +51,12 @@ class Admitter:
 
     @property
     def has_work(self) -> bool:
-        return (self._marks.room_has_changed and bool(self._model.gangs.held)) or bool(self._lapsed)
+        return (self._marks.room_has_changed and bool(self._model.gangs.awaiting)) or bool(
+            self._lapsed
+        )
 
     def plan(self, _now_ns: int, _room: int) -> list[Proposal]:
-        """Let each held gang that fits have a turn in the order of its queue.
+        """Let each gang that awaits admission and fits have a turn in the order of its queue.
 
         In a plan room only shrinks, so a gang that does not fit now will not fit at its turn.
         A gang with a lapsed commitment comes last; it gets a turn in the order only if no other
@@ -69,9 +71,9 @@ class Admitter:
 
     def _offer_turns(self) -> None:
         model = self._model
-        held = [app for _, app in model.gangs.held]
-        self._lapsed = [app for app in held if app.app.lapsed_ns]
-        offered = [app for app in held if not app.app.lapsed_ns and self._fits(app)]
+        awaiting = [app for _, app in model.gangs.awaiting]
+        self._lapsed = [app for app in awaiting if app.app.lapsed_ns]
+        offered = [app for app in awaiting if not app.app.lapsed_ns and self._fits(app)]
         for app in offered:
             model.gangs.give_turn(app)
         # One of them may have a place to start only since the last plan.
@@ -87,7 +89,7 @@ class Admitter:
         """
         while self._lapsed:
             app = self._lapsed.pop(0)
-            if app.held_gang is not None and self._fits(app):
+            if app.awaiting_gang is not None and self._fits(app):
                 self._model.gangs.give_turn(app)
                 if app.entry is not None:
                     return True

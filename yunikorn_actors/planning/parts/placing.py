@@ -84,7 +84,7 @@ class Placer:
         for ask, node, item in reserved.ready():
             if len(proposals) >= room:
                 break
-            if gate_of_reserved(ask, item) is None and not self.is_held(ask.app):
+            if gate_of_reserved(ask, item) is None and not self.is_blocked(ask.app):
                 proposals.append(self._decide(ask, node))
         while len(proposals) < room and (other := reserved.first_elsewhere()) is not None:
             self._try(other.app.leaf, other, proposals)
@@ -118,7 +118,7 @@ class Placer:
     def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
         """Place the ask, or file what stands in its way."""
         app, shape, model = ask.app, ask.shape, self._model
-        if self.is_held(app):
+        if self.is_blocked(app):
             return False
         if shape is model.shapes.turns:
             return self._take_turn(app, proposals)
@@ -135,7 +135,7 @@ class Placer:
         self._file(ask, proposals)
         return False
 
-    def is_held(self, app: AppView) -> bool:
+    def is_blocked(self, app: AppView) -> bool:
         """Hold the application back if a maximum of running applications is reached."""
         if app.app.state is not ApplicationState.ACCEPTED:
             return False
@@ -232,7 +232,7 @@ class Placer:
         is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
         if is_same and self._model.nodes.knows(held.node):
             self._resolve(held)
-            self._model.asks.resolve(held.ask)
+            self._model.asks.forget_if_done(held.ask)
             return True
         self._let_go(held)
         return False
