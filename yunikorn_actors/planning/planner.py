@@ -139,7 +139,7 @@ class Planner:
         return proposal_id in self.desk.owner
 
     def reject(self, proposal_id: int) -> None:
-        """Context refused: what the proposal held is free again, and the ask waits again."""
+        """Context refused: what the proposal took is free again, and the ask waits again."""
         self.desk.reject(proposal_id)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:

@@ -118,7 +118,7 @@ class Wakes:
         """Of the work on the node: asks that can run there alone look for victims again."""
         self.preempting.is_stale = True
         reservations = node.node.reservations
-        if reservations and any(held.required for held in reservations.values()):
+        if reservations and any(kept.required for kept in reservations.values()):
             self.preempting.nodes[node.id] = None
 
     def required_node_is_full(self, node: NodeView) -> None:

@@ -62,9 +62,9 @@ class Flights:
 
     def coming_to(self, node: NodeView) -> Iterator[Resource]:
         """Yield what decisions in flight take of a node."""
-        for held in self.placements.values():
-            if held.node is node:
-                yield held.resource
+        for flight in self.placements.values():
+            if flight.node is node:
+                yield flight.resource
         for swap in self.swaps.values():
             if swap.node is node:
                 yield swap.resource
@@ -72,22 +72,22 @@ class Flights:
     def used_by(self, app: AppView) -> Resource:
         """Return what an application uses: what is allocated, and what is on its way."""
         used = dict(app.app.allocated)
-        for held in self.placements.values():
-            if held.ask.app is app and not held.is_placeholder:
-                charge(used, held.resource)
+        for flight in self.placements.values():
+            if flight.ask.app is app and not flight.is_placeholder:
+                charge(used, flight.resource)
         return used
 
     def count_of(self, ask: AskView) -> int:
-        return sum(1 for held in self.placements.values() if held.ask is ask)
+        return sum(1 for flight in self.placements.values() if flight.ask is ask)
 
     def serve(self, ask: AskView, node: NodeView) -> None:
         """Placing the ask there ends a reservation of it."""
         key = (ask, node.id)
         self.serving[key] = self.serving.get(key, 0) + 1
 
-    def served(self, held: InFlight) -> bool:
+    def served(self, flight: InFlight) -> bool:
         """The decision is in flight no longer; say whether it used a reservation."""
-        key = (held.ask, held.node.id)
+        key = (flight.ask, flight.node.id)
         if key not in self.serving:
             return False
         self.serving[key] -= 1

@@ -1,4 +1,4 @@
-"""What a plan tells in the end: why asks still wait, and which applications are held back."""
+"""What a plan tells in the end: why asks still wait, and which applications are blocked."""
 
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.findings import Findings

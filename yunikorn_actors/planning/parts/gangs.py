@@ -267,21 +267,21 @@ class Swapper:
         return True
 
     def _take_out(self, proposal_id: int) -> SwapInFlight:
-        held = self._in_flight.pop(proposal_id)
-        if held.is_swap:
-            held.ask.inflight -= 1
-        if held.node is not None:
-            self._model.amounts.free_node(held.node, held.resource)
-        return held
+        flight = self._in_flight.pop(proposal_id)
+        if flight.is_swap:
+            flight.ask.inflight -= 1
+        if flight.node is not None:
+            self._model.amounts.free_node(flight.node, flight.resource)
+        return flight
 
     def reject(self, proposal_id: int) -> None:
-        held, model = self._take_out(proposal_id), self._model
-        ask, placeholder = held.ask, held.placeholder
+        flight, model = self._take_out(proposal_id), self._model
+        ask, placeholder = flight.ask, flight.placeholder
         # In the meantime it may have gone, or been asked back for another reason.
         still_there = ask.app.app.allocations.get(placeholder.uuid) is placeholder
         if still_there and placeholder.may_be_released:
             model.gangs.offer(ask.app, placeholder)
-        if held.is_swap and not ask.gone:
+        if flight.is_swap and not ask.gone:
             model.asks.resync(ask)
             model.wakes.amounts_changed(ask.app.leaf)
 
@@ -299,9 +299,9 @@ class Commitments:
             self.commit(model.app_of(id_), commitment_of(model.state.applications[id_]))
         for app in model.flights.admissions.values():
             self.commit(app, unplaced(app.app))
-        for held in model.flights.placements.values():
-            if held.ask.is_placeholder:
-                self.place(held.ask.app, held.resource)
+        for flight in model.flights.placements.values():
+            if flight.ask.is_placeholder:
+                self.place(flight.ask.app, flight.resource)
 
     def commit(self, app: AppView, amount: Resource) -> None:
         self._admitted.append(app)

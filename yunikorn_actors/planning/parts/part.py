@@ -44,7 +44,7 @@ class Owner(Protocol):
         """Context committed it. Say whether just as it was decided: then it is charged already."""
 
     def reject(self, proposal_id: int) -> None:
-        """Context or the resource manager refused: what the proposal held is free again."""
+        """Context or the resource manager refused: what the proposal took is free again."""
 
 
 class Desk:

@@ -228,48 +228,50 @@ class Placer:
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
         assert isinstance(fact, AllocationCommitted)
-        held = self._in_flight.pop(proposal_id)
-        is_same = held.resource == fact.resource and held.is_placeholder is held.ask.is_placeholder
-        if is_same and self._model.nodes.knows(held.node):
-            self._resolve(held)
-            self._model.asks.forget_if_done(held.ask)
+        flight = self._in_flight.pop(proposal_id)
+        is_same = (
+            flight.resource == fact.resource and flight.is_placeholder is flight.ask.is_placeholder
+        )
+        if is_same and self._model.nodes.knows(flight.node):
+            self._resolve(flight)
+            self._model.asks.forget_if_done(flight.ask)
             return True
-        self._let_go(held)
+        self._let_go(flight)
         return False
 
     def reject(self, proposal_id: int) -> None:
-        """What it held is free again, and the ask waits again."""
-        held, model = self._in_flight.pop(proposal_id), self._model
-        ask = held.ask
-        self._let_go(held)
+        """What it took is free again, and the ask waits again."""
+        flight, model = self._in_flight.pop(proposal_id), self._model
+        ask = flight.ask
+        self._let_go(flight)
         # The attempt was refused, so nothing is resolved: the ask still goes first to its room.
-        if held.goes_first:
+        if flight.goes_first:
             model.wakes.goes_first((ask.app, ask.ask.spec.key))
         if not ask.gone:
             model.asks.resync(ask)
         model.wakes.amounts_changed(ask.app.leaf)
 
-    def _resolve(self, held: InFlight) -> None:
+    def _resolve(self, flight: InFlight) -> None:
         """The decision is in flight no longer."""
-        model, ask = self._model, held.ask
+        model, ask = self._model, flight.ask
         app = ask.app
         ask.inflight -= 1
         if ask.is_placeholder:
             app.placing -= 1
         flights = model.flights
-        if flights.serving and flights.served(held):
+        if flights.serving and flights.served(flight):
             model.amounts.measure_earmarks(app.leaf)
-        for limit in held.limits:
-            limit.resolve(app, held.resource)
+        for limit in flight.limits:
+            limit.resolve(app, flight.resource)
             model.places.wake(limit)
         model.places.started(app)
 
-    def _let_go(self, held: InFlight) -> None:
-        self._resolve(held)
-        model, app = self._model, held.ask.app
-        model.amounts.give_back(app, held.resource, is_placeholder=held.is_placeholder)
-        model.amounts.free_node(held.node, held.resource)
-        if held.is_placeholder:
+    def _let_go(self, flight: InFlight) -> None:
+        self._resolve(flight)
+        model, app = self._model, flight.ask.app
+        model.amounts.give_back(app, flight.resource, is_placeholder=flight.is_placeholder)
+        model.amounts.free_node(flight.node, flight.resource)
+        if flight.is_placeholder:
             model.gangs.follow(app)
 
 

@@ -76,24 +76,24 @@ class Preemptor:
         return True
 
     def _take_out(self, proposal_id: int) -> Flight:
-        held, model = self.in_flight.pop(proposal_id), self._model
-        if held.ask is not None:
-            held.ask.keeping -= 1
-            model.asks.keep_required(held.ask)
-        if held.place is not None:
-            model.places.resolve(held.place)
-        if held.node is not None and model.nodes.knows(held.node):
-            held.node.keeping -= 1
-            model.amounts.refresh_node(held.node)
+        flight, model = self.in_flight.pop(proposal_id), self._model
+        if flight.ask is not None:
+            flight.ask.keeping -= 1
+            model.asks.keep_required(flight.ask)
+        if flight.place is not None:
+            model.places.resolve(flight.place)
+        if flight.node is not None and model.nodes.knows(flight.node):
+            flight.node.keeping -= 1
+            model.amounts.refresh_node(flight.node)
         self._marks.is_stale = self._marks.was_freed = True
-        return held
+        return flight
 
     def reject(self, proposal_id: int) -> None:
         """Look again as soon as the newer facts are here."""
-        held = self._take_out(proposal_id)
+        flight = self._take_out(proposal_id)
         # Without the pause of 15 s: the attempt was not in vain, only its view was old (H-23).
-        if held.ask is not None and not held.ask.gone:
-            self._idle[held.ask.app.leaf] = 0
+        if flight.ask is not None and not flight.ask.gone:
+            self._idle[flight.ask.app.leaf] = 0
 
     def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
         """Add victims that the resource manager asked for to a proposal that is not sent yet."""
@@ -218,9 +218,9 @@ class Preemptor:
             node = model.nodes.views.get(first)
             if node is None or node.keeping:
                 continue
-            for held in tuple(node.node.reservations.values()):
-                ask = model.ask_of(held.application_id, held.key)
-                if held.required and ask is not None and not node.keeping:
+            for flight in tuple(node.node.reservations.values()):
+                ask = model.ask_of(flight.application_id, flight.key)
+                if flight.required and ask is not None and not node.keeping:
                     yield from self._make_room(ask, node, now_ns)
 
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
@@ -270,8 +270,8 @@ class Preemptor:
             yield self._propose(PreemptionRule.QUOTA, path, victims)
 
     def _is_enforced(self, path: str) -> bool:
-        for held in self.in_flight.values():
-            other = held.beneficiary
+        for flight in self.in_flight.values():
+            other = flight.beneficiary
             if other.rule is PreemptionRule.QUOTA and _are_on_one_path(path, other.queue):
                 return True
         return False

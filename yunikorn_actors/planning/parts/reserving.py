@@ -158,11 +158,11 @@ class Reserver:
     # -- what becomes of the proposals
 
     def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
-        held = self.in_flight.pop(proposal_id)
-        ask, node, model = held.ask, held.node, self._model
+        flight = self.in_flight.pop(proposal_id)
+        ask, node, model = flight.ask, flight.node, self._model
         ask.keeping -= 1
-        if held.place is not None:
-            model.places.resolve(held.place)
+        if flight.place is not None:
+            model.places.resolve(flight.place)
         model.asks.keep_required(ask)
         model.wakes.resolved()
         # The node may have left, and another one come under its name.

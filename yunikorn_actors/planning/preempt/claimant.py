@@ -148,20 +148,20 @@ def is_usable(state: PartitionState, node: Node, asking: AskSpec) -> bool:
     if not node.is_schedulable or not fits_in(asking.resource, node.capacity):
         return False
     return is_promised(node) or all(
-        _is_own(held, asking) or _gives_way(state, held, asking.priority)
-        for held in node.reservations.values()
+        _is_own(kept, asking) or _gives_way(state, kept, asking.priority)
+        for kept in node.reservations.values()
     )
 
 
 def is_promised(node: Node) -> bool:
     """Whether anything there has an earmark; then all reservations there have (G18)."""
-    return any(held.earmark is not None for held in node.reservations.values())
+    return any(kept.earmark is not None for kept in node.reservations.values())
 
 
 def is_kept_for_another(node: Node, asking: AskSpec) -> bool:
     """Whether another ask has an ordinary reservation here, which waits for room by itself."""
     return not is_promised(node) and any(
-        not _is_own(held, asking) for held in node.reservations.values()
+        not _is_own(kept, asking) for kept in node.reservations.values()
     )
 
 
@@ -170,14 +170,14 @@ def has_only_to_wait(node: Node, free: Resource, wanted: Resource) -> bool:
     return not is_promised(node) and fits_in(wanted, free)
 
 
-def _is_own(held: Reservation, asking: AskSpec) -> bool:
-    return held.application_id == asking.application_id and held.key == asking.key
+def _is_own(kept: Reservation, asking: AskSpec) -> bool:
+    return kept.application_id == asking.application_id and kept.key == asking.key
 
 
-def _gives_way(state: PartitionState, held: Reservation, priority: int) -> bool:
-    if held.required:
+def _gives_way(state: PartitionState, kept: Reservation, priority: int) -> bool:
+    if kept.required:
         return False
-    ask = state.applications[held.application_id].asks[held.key]
+    ask = state.applications[kept.application_id].asks[kept.key]
     return ask.spec.priority <= priority
 
 
@@ -185,11 +185,11 @@ def earmarked_below(state: PartitionState, limit: Limit) -> Iterator[Reservation
     """Yield the earmarks of asks for which a limit of a user or a group counts."""
     queue = state.queues[limit.path]
     for node in state.nodes.values():
-        for held in node.reservations.values():
-            app = state.applications[held.application_id]
+        for kept in node.reservations.values():
+            app = state.applications[kept.application_id]
             owner = app.group if limit.of_group else app.spec.user
-            if held.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
-                yield held
+            if kept.earmark is not None and owner == limit.owner and queue in app.queue.lineage:
+                yield kept
 
 
 def earmarks_of(state: PartitionState, ask: Ask) -> int:

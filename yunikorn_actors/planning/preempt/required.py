@@ -59,9 +59,9 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     for allocation in node.allocations.values():
         if allocation.comes_free:
             charge(room, allocation.resource)
-    for held in node.reservations.values():
-        app = state.applications[held.application_id]
-        other = app.asks[held.key].spec
+    for kept in node.reservations.values():
+        app = state.applications[kept.application_id]
+        other = app.asks[kept.key].spec
         if other is not spec and is_dying_for(node, beneficiary_of(state, other)):
             discharge(room, other.resource)
     return room

@@ -59,9 +59,9 @@ class Scene:
         self._cleared: dict[str, None] = {}
         self._promised_to: dict[AppView, Resource] = {}
         for node_id in model.reserved_nodes:
-            for held in self.state.nodes[node_id].reservations.values():
-                if held.earmark is not None:
-                    self._owe(model.app_of(held.application_id), held.promised)
+            for kept in self.state.nodes[node_id].reservations.values():
+                if kept.earmark is not None:
+                    self._owe(model.app_of(kept.application_id), kept.promised)
         for flight in in_flight:
             self._decided(flight)
         for (ask, node_id), repeats in model.flights.serving.items():
@@ -84,17 +84,17 @@ class Scene:
     def _owe(self, app: AppView, amount: Resource) -> None:
         charge(self._promised_to.setdefault(app, {}), amount)
 
-    def _decided(self, held: Flight) -> None:
+    def _decided(self, flight: Flight) -> None:
         """Count a decision of a former plan that is not resolved yet."""
-        if held.ask is not None and held.beneficiary.rule is PreemptionRule.GUARANTEE:
-            self.usage.add(held.ask.app.leaf.queue, held.resource)
-            self._owe(held.ask.app, held.resource)
-            if held.node is not None and not self._one_at_a_time:
-                id_ = held.node.id
+        if flight.ask is not None and flight.beneficiary.rule is PreemptionRule.GUARANTEE:
+            self.usage.add(flight.ask.app.leaf.queue, flight.resource)
+            self._owe(flight.ask.app, flight.resource)
+            if flight.node is not None and not self._one_at_a_time:
+                id_ = flight.node.id
                 self._cleared[id_] = None
                 self._deciding[id_] = self._deciding.get(id_, 0) + 1
-                charge(self._owing.setdefault(id_, {}), held.resource)
-        for ref in held.victims:
+                charge(self._owing.setdefault(id_, {}), flight.resource)
+        for ref in flight.victims:
             app = self.state.applications.get(ref.application_id)
             victim = None if app is None else app.allocations.get(ref.uuid)
             if app is not None and victim is not None and victim.releasing is None:
@@ -128,9 +128,9 @@ class Scene:
     def is_opening(self, node: Node) -> bool:
         """Whether all asks with a reservation here are about to be placed: then the node opens."""
         serving, ask_of = self._model.flights.serving, self._model.ask_of
-        held = node.reservations.values()
-        asks = ((ask_of(item.application_id, item.key), item.repeats) for item in held)
-        return bool(held) and all(
+        kept = node.reservations.values()
+        asks = ((ask_of(item.application_id, item.key), item.repeats) for item in kept)
+        return bool(kept) and all(
             ask is not None and serving.get((ask, node.id), 0) >= repeats for ask, repeats in asks
         )
 
