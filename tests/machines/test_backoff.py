@@ -136,7 +136,7 @@ def test_one_that_rests_may_go(topology: TopologyName) -> None:
     assert rests(lab, "a", "b")
     lab.remove(APP)
     lab.advance(60)
-    assert ({}, {}) == (lab.planner.backoff.resting, lab.planner.model.tree.held.by)
+    assert ({}, {}) == (lab.planner.backoff.resting, lab.planner.model.tree.blocked.by)
     lab.submit(APP)
     lab.ask("c", vcore=1)
     lab.settle()

@@ -122,7 +122,7 @@ def _check(planner: Planner, ask: AskView, node: NodeView) -> Refusal | None:
 def _would_place(planner: Planner, ask: AskView, node: NodeView) -> bool:
     """As the planner decides, for one node and not in its order."""
     app = ask.app
-    if not app.is_schedulable or not ask.open or app.held_at() is not None:
+    if not app.is_schedulable or not ask.open or app.blocked_at() is not None:
         return False
     if node.id in ask.ask.reserved:
         own = node.node.reservations[app.app.id, ask.ask.spec.key]

@@ -107,7 +107,7 @@ class Play:
             assert is_idle is ("commitment" in app.timers)
             self.lapsed += app.lapsed_ns > 0
             view = self.lab.planner.model.apps[app.serial]
-            may_start = view.held_at() is None and Commitments(self.lab.planner.model).may_start(
+            may_start = view.blocked_at() is None and Commitments(self.lab.planner.model).may_start(
                 view
             )
             if awaits_admission(app) and may_start:

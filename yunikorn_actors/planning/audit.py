@@ -63,8 +63,8 @@ def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
-    reserved = [held.node for held in planner.reserver.in_flight.values()]
-    return [*reserved, *(held.node for held in planner.preemptor.in_flight.values())]
+    reserved = [flight.node for flight in planner.reserver.in_flight.values()]
+    return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
 
 
 def _queues(model: Model) -> Iterator[str]:
@@ -73,9 +73,9 @@ def _queues(model: Model) -> Iterator[str]:
         return
     for path, view in model.tree.queues.items():
         used = dict(model.state.queues[path].allocated)
-        for held in model.flights.placements.values():
-            if view in held.ask.app.leaf.lineage:
-                charge(used, held.resource)
+        for flight in model.flights.placements.values():
+            if view in flight.ask.app.leaf.lineage:
+                charge(used, flight.resource)
         yield from _differ(f"used of queue {path}", view.used, used)
         waiting = sum(_waiting(app) for app in model.apps.values() if view in app.leaf.lineage)
         if waiting != view.waiting:
@@ -105,8 +105,8 @@ def _waiting(app: AppView) -> int:
 def _asks(model: Model) -> Iterator[str]:
     for app in model.apps.values():
         placing = sum(
-            held.ask.app is app and held.ask.is_placeholder
-            for held in model.flights.placements.values()
+            flight.ask.app is app and flight.ask.is_placeholder
+            for flight in model.flights.placements.values()
         )
         if app.placing != placing:
             yield f"{app.app.id} places {app.placing} placeholders, should be {placing}"

@@ -105,8 +105,10 @@ def _why(
 
 
 def _parked(app: Application, record: Ask) -> Obstacle:
-    held = (app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key)
-    late = [item.spec.key for item in held if item.is_overdue]
+    placeholders = (
+        app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key
+    )
+    late = [item.spec.key for item in placeholders if item.is_overdue]
     if not late:
         return PARKED
     text = f"{PARKED.text}; the release of {late[0]} was not confirmed in time"

@@ -55,7 +55,7 @@ class Findings:
         Only the end of the plan counts: in between, one may be woken and blocked again many times.
         """
         for app in moved:
-            gate = app.held_by
+            gate = app.blocked_by
             crowd, reason = (gate.kind, _crowded(gate)) if gate is not None else (GateKind.NONE, "")
             if crowd is not app.crowd and apps.get(app.app.serial) is app:
                 app.crowd = crowd
@@ -73,7 +73,7 @@ class Findings:
                 if ask.ask.spec.placeholder:
                     self._tell(ask.ask, WaitingState.SKIPPED, reason)
 
-    def note_held(self, app: AppView, gate: Holder) -> None:
+    def note_blocked(self, app: AppView, gate: Holder) -> None:
         """A maximum of running applications blocks this one: none of its asks is tried."""
         if self._heard:
             reason = _crowded(gate)

@@ -49,7 +49,7 @@ class Applications:
         self._tree.rekey_app(view)
         if view.awaiting_gang is not None:
             self._gangs.follow(view)
-        if view.held_by is not None:
+        if view.blocked_by is not None:
             self._places.come_back(view)
         self._places.wake_others(view)
 

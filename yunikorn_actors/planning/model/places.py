@@ -7,8 +7,8 @@ takes a place for an application that does not run yet.
 from collections.abc import Mapping
 
 from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.planning.model.blocked import BlockedApps
 from yunikorn_actors.planning.model.flights import Place
-from yunikorn_actors.planning.model.held import Held
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.planning.wakes import Wakes
@@ -19,7 +19,7 @@ class Places:
         self._tree = tree
         self._reserved_nodes = reserved_nodes
         self._wakes = wakes
-        self._held = tree.held.by
+        self._blocked = tree.blocked.by
 
     # -- decisions in flight
 
@@ -58,19 +58,19 @@ class Places:
         app.starting = 0
         for level in app.leaf.lineage:
             level.starting.pop(app.app.serial, None)
-            self.wake_held(level)
+            self.wake_blocked(level)
 
     # -- applications that wait
 
     def hold(self, app: AppView, holder: Holder) -> None:
         """A maximum of running applications is reached, or the application has to rest."""
         self._tree.leave(app)
-        self._tree.held.add(app, holder)
+        self._tree.blocked.add(app, holder)
         self._wakes.crowd_changed(app)
 
     def let_go(self, app: AppView) -> None:
-        if app.held_by is not None:
-            self._tree.held.discard(app)
+        if app.blocked_by is not None:
+            self._tree.blocked.discard(app)
             self._wakes.crowd_changed(app)
 
     def come_back(self, app: AppView) -> None:
@@ -89,45 +89,45 @@ class Places:
         """The queue or the limit may have more room, or a place."""
         if gate in self._tree.waiters:
             self._tree.wake_waiters(gate)
-        self.wake_held(gate)
+        self.wake_blocked(gate)
 
-    def wake_held(self, gate: Gate) -> None:
+    def wake_blocked(self, gate: Gate) -> None:
         """There may be a place for another application, or for one with a reservation."""
-        if gate in self._held or gate.reserving:
+        if gate in self._blocked or gate.reserving:
             self._wakes.places[gate] = None
 
     def wake_others(self, app: AppView) -> None:
         """What this application wants or holds has changed: others may start now."""
         self._wakes.starts_changed(some_are_reserved=bool(self._reserved_nodes))
         for level in app.leaf.application_limits:
-            self.wake_held(level)
+            self.wake_blocked(level)
         for limit in app.limits:
             if limit.members:
                 self.wake(limit)
 
     def top_up(self) -> bool:
-        """Wake as many held applications as there are places, in the order of their leaf.
+        """Wake as many blocked applications as there are places, in the order of their leaf.
 
         An application that is woken and not placed leaves its place to the next. So this is called
         again until none is left or every place is taken. Says whether any was woken.
         """
         loose = self._wakes.places
         for gate in tuple(loose):
-            held = self._held.get(gate)
-            if held is None:
+            blocked = self._blocked.get(gate)
+            if blocked is None:
                 # The last application that waited here is gone, and its user's books with it.
                 del loose[gate]
                 continue
-            woken = self._wake_reserving(gate, held)
-            places, lists = gate.places(), tuple(held.leaves.values())
+            woken = self._wake_reserving(gate, blocked)
+            places, lists = gate.places(), tuple(blocked.leaves.values())
             woken += sum(self._wake_first(gate, entries, places) for entries in lists)
             if not woken:
                 del loose[gate]
         return bool(loose)
 
-    def _wake_reserving(self, gate: Gate, held: Held) -> int:
+    def _wake_reserving(self, gate: Gate, blocked: BlockedApps) -> int:
         """An application with a place by a reservation needs no other; return how many woke."""
-        with_one = [app for serial in gate.reserving if (app := held.apps.get(serial))]
+        with_one = [app for serial in gate.reserving if (app := blocked.apps.get(serial))]
         free = [app for app in with_one if gate.may_start(app)]
         for app in free:
             self.come_back(app)

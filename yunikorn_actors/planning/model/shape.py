@@ -59,7 +59,7 @@ class Shape:
         self.hopeless_at = NEVER
         """At this count of node changes no node could hold it even when empty."""
         self.oldest_ns = INT64_MAX
-        """No ask of this shape is older than that, those of held applications included."""
+        """No ask of this shape is older than that, those of blocked applications included."""
         self.waits_for_node = False
         """No node has room for it; the first that gains enough says so."""
 

@@ -12,7 +12,7 @@ class Shapes:
         self._wakes = wakes
         self.known: dict[ShapeKey, Shape] = {}
         self.turns = Shape(((), "", "", ""))
-        """The shape of what stands for a held gang: nothing but its admission is tried."""
+        """The shape of what stands for a gang that awaits admission: nothing but its admission is tried."""
         self.lanes: dict[Shape, dict[Lane, None]] = {}
         """All lanes of a shape, in whatever leaf."""
         self.waiting: dict[Shape, None] = {}
@@ -43,7 +43,7 @@ class Shapes:
                 self._forget(shape)
 
     def _forget(self, shape: Shape) -> None:
-        """No lane has this shape any more; a held application that still has it starts anew."""
+        """No lane has this shape any more; a blocked application that still has it starts anew."""
         self.waiting.pop(shape, None)
         shape.waits_for_node = False
         self._rouse(shape)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.model.held import HeldBack
+from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.order import export_priority, hide, rekey, show
 from yunikorn_actors.planning.model.shape import Shape
@@ -38,7 +38,7 @@ class Tree:
         self.root: QueueView | None = None
         self.waiters: dict[Gate, dict[Lane, None]] = {}
         """Lanes that a queue or a limit refused last."""
-        self.held = HeldBack()
+        self.blocked = Blocked()
 
     def add_queue(self, queue: Queue, capacity: Resource) -> None:
         """Nothing waits for it yet, so it is measured by itself."""
@@ -59,8 +59,8 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
-        self.held.rekey(app)
-        if app.entry is not None or not app.piles or not app.is_schedulable or app.held_by:
+        self.blocked.rekey(app)
+        if app.entry is not None or not app.piles or not app.is_schedulable or app.blocked_by:
             return
         app.entry = (key_of(app), app)
         for shape in app.piles:
@@ -75,7 +75,7 @@ class Tree:
 
     def rekey_app(self, app: AppView) -> None:
         """What has nothing that waits stands nowhere: so it is while a recovery is reported."""
-        if app.piles or app.entry is not None or app.held_by is not None:
+        if app.piles or app.entry is not None or app.blocked_by is not None:
             self.leave(app)
             self.enter(app)
 
@@ -138,7 +138,7 @@ class Tree:
         self.close_lane(lane)
 
     def _unfile(self, lane: Lane) -> None:
-        """The lane is refused by nothing now; asks that only a limit held back may preempt."""
+        """The lane is refused by nothing now; asks that only a limit kept back may preempt."""
         gate, lane.refused_by = lane.refused_by, None
         if gate is not None:
             waiters = self.waiters[gate]

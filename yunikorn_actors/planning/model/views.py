@@ -115,11 +115,11 @@ class AppView:
         "asks",
         "awaiting_gang",
         "bars",
+        "blocked_by",
+        "blocked_entry",
         "crowd",
         "entry",
         "heads",
-        "held_by",
-        "held_entry",
         "is_admitting",
         "leaf",
         "limits",
@@ -144,11 +144,11 @@ class AppView:
         """How many piles have an ask of which priority on top."""
         self.used: Resource = dict(app.allocated)
         self.submitted_ns = app.submitted_ns
-        self.held_by: Holder | None = None
+        self.blocked_by: Holder | None = None
         """The queue or limit whose places are all taken; this application waits there."""
         self.crowd = GateKind.NONE
         """What was reported of that last."""
-        self.held_entry: AppEntry | None = None
+        self.blocked_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()
         self.owner: Owner = None
         self.node_order = NODE_ORDERS.get(tag_of(app.spec, APP_TAG_NODE_SORT_POLICY))
@@ -184,11 +184,11 @@ class AppView:
         ask = min(heads)[1] if heads else None
         return ask if ask is not None and ask.is_placeholder else None
 
-    def held_key(self) -> tuple[object, ...]:
-        """Where it stands among those held back: the oldest starts first in a stateaware leaf."""
+    def blocked_key(self) -> tuple[object, ...]:
+        """Where it stands among the blocked: the oldest starts first in a stateaware leaf."""
         return self.app.age if self.leaf.is_stateaware else key_of(self)
 
-    def held_at(self) -> "Gate | None":
+    def blocked_at(self) -> "Gate | None":
         """Return the first queue or limit that has no place for this application, if any."""
         for gate in self.gates():
             if not gate.may_start(self):
@@ -248,7 +248,7 @@ class QueueView:
         self.lineage: tuple[QueueView, ...] = (self, *(parent.lineage if parent else ()))
         self.used: Resource = {}
         self.waiting = 0
-        """Total of all amounts that wait below, held back by a gang or not: it breaks ties between
+        """Total of all amounts that wait below, kept back by a gang or not: it breaks ties between
         equal shares."""
         self.fair_max: Resource = {}
         self.denominators: Resource = {}
@@ -277,7 +277,7 @@ class QueueView:
         self.ranks: dict[int, int] = {}
         """How many applications of a leaf have which priority."""
         self.priority = NO_PRIORITY
-        """What the parent sees: the highest below, moved by the offset or held by the fence."""
+        """What the parent sees: the highest below, moved by the offset or kept by the fence."""
         self.sorts_by_usage = False
         self.is_stateaware = False
         self.is_entitled = False

@@ -48,7 +48,7 @@ class Backoff:
     def _wake(self, now_ns: int) -> None:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
-            if app.held_by is self:
+            if app.blocked_by is self:
                 self._places.come_back(app)
             self._wakes.pass_changed(app)
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
@@ -70,7 +70,7 @@ class Backoff:
     def end_passes(self, _now_ns: int, room: int) -> list[Proposal]:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
         for app in self._wakes.passes if room > 0 else ():
-            if app.held_by is self and app not in self.resting:
+            if app.blocked_by is self and app not in self.resting:
                 self._places.come_back(app)
                 self._file(app)
         return []
@@ -117,5 +117,5 @@ class Backoff:
         self._hold(app)
 
     def _hold(self, app: AppView) -> None:
-        if app.held_by is None:
+        if app.blocked_by is None:
             self._places.hold(app, self)

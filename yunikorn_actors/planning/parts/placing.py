@@ -60,7 +60,7 @@ class Placer:
         for ask in self._take_first():
             if len(proposals) >= room:
                 self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
-            elif not gate_of(self._model.state, ask) and not ask.app.held_at():
+            elif not gate_of(self._model.state, ask) and not ask.app.blocked_at():
                 node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
                 if node is not None:
                     proposal = self._decide(ask, node)
@@ -139,11 +139,11 @@ class Placer:
         """Hold the application back if a maximum of running applications is reached."""
         if app.app.state is not ApplicationState.ACCEPTED:
             return False
-        gate = app.held_at()
+        gate = app.blocked_at()
         if gate is not None:
-            if app.held_by is None:
+            if app.blocked_by is None:
                 self._model.places.hold(app, gate)
-            self._findings.note_held(app, gate)
+            self._findings.note_blocked(app, gate)
         return gate is not None
 
     def _take_turn(self, app: AppView, proposals: list[Proposal]) -> bool:

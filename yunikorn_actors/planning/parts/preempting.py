@@ -246,7 +246,7 @@ class Preemptor:
         return (
             ask.ask.spec.allow_preempt_other
             and refusing_limit(app.limits, ask.shape.wanted) is None
-            and app.held_at() is None
+            and app.blocked_at() is None
         )
 
     # -- quotas
@@ -329,10 +329,10 @@ class Preemptor:
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
         """Whether something else than room holds it back: then file it there, to be woken."""
         app, model = ask.app, self._model
-        if app.held_by is not None or not _may_preempt(lane):
+        if app.blocked_by is not None or not _may_preempt(lane):
             # An ask before this one has found out.
             return True
-        gate = app.held_at()
+        gate = app.blocked_at()
         if gate is not None:
             model.places.hold(app, gate)
             return True

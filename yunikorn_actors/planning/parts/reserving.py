@@ -201,7 +201,7 @@ class Reserver:
             shape = lane.shape
             if shape.hopeless_at == amounts.node_changes or not self._is_of_age(ask, now_ns):
                 continue
-            if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.held_at() is not None:
+            if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.blocked_at() is not None:
                 continue
             node = self.best_nodes.find(shape)
             if node is None:
@@ -280,7 +280,7 @@ class Reserver:
             for item in model.nodes.views[node_id].node.reservations.values():
                 due_ns = item.made_ns + WAIT_NS
                 ask = model.ask_of(item.application_id, item.key)
-                if ask is None or (gate_of_reserved(ask, item) or ask.app.held_at()) is None:
+                if ask is None or (gate_of_reserved(ask, item) or ask.app.blocked_at()) is None:
                     continue
                 if due_ns > now_ns:
                     self.due_ns = min(self.due_ns, due_ns)

@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Holder, QueueView
 
 
-class Held:
+class BlockedApps:
     __slots__ = ("apps", "leaves")
 
     def __init__(self) -> None:
@@ -22,44 +22,44 @@ class Held:
 
     def add(self, app: AppView) -> None:
         self.apps[app.app.serial] = app
-        app.held_entry = (app.held_key(), app)
-        insort(self.leaves.setdefault(app.leaf, []), app.held_entry)
+        app.blocked_entry = (app.blocked_key(), app)
+        insort(self.leaves.setdefault(app.leaf, []), app.blocked_entry)
 
     def discard(self, app: AppView) -> None:
         del self.apps[app.app.serial]
         entries = self.leaves[app.leaf]
-        assert app.held_entry is not None
-        del entries[bisect_left(entries, app.held_entry)]
-        app.held_entry = None
+        assert app.blocked_entry is not None
+        del entries[bisect_left(entries, app.blocked_entry)]
+        app.blocked_entry = None
         if not entries:
             del self.leaves[app.leaf]
 
 
-class HeldBack:
+class Blocked:
     """Applications that do not take part, by the queue, limit or back-off that blocks them."""
 
     def __init__(self) -> None:
-        self.by: dict[Holder, Held] = {}
+        self.by: dict[Holder, BlockedApps] = {}
 
     def add(self, app: AppView, holder: Holder) -> None:
-        app.held_by = holder
-        held = self.by.get(holder)
-        if held is None:
-            held = self.by[holder] = Held()
-        held.add(app)
+        app.blocked_by = holder
+        blocked = self.by.get(holder)
+        if blocked is None:
+            blocked = self.by[holder] = BlockedApps()
+        blocked.add(app)
 
     def discard(self, app: AppView) -> None:
-        holder = app.held_by
+        holder = app.blocked_by
         assert holder is not None
-        app.held_by = None
-        held = self.by[holder]
-        held.discard(app)
-        if not held:
+        app.blocked_by = None
+        blocked = self.by[holder]
+        blocked.discard(app)
+        if not blocked:
             del self.by[holder]
 
     def rekey(self, app: AppView) -> None:
         """Give it its new place among the blocked: its rank may have changed."""
-        holder = app.held_by
+        holder = app.blocked_by
         if holder is not None:
             self.discard(app)
             self.add(app, holder)
