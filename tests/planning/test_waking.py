@@ -88,15 +88,15 @@ def test_a_node_comes_back_while_a_proposal_is_on_its_way(
 ) -> None:
     """A replica that charged the former node must not believe that the new one is empty."""
     overtaken = []
-    settle = Placer.settle
+    resolve = Placer.resolve
 
     def counted(placer: Placer, proposal_id: int, fact: Fact) -> bool:
-        is_charged = settle(placer, proposal_id, fact)
+        is_charged = resolve(placer, proposal_id, fact)
         if not is_charged:
             overtaken.append(fact)
         return is_charged
 
-    monkeypatch.setattr(Placer, "settle", counted)
+    monkeypatch.setattr(Placer, "resolve", counted)
     for seed in range(60):
         lab = Lab(seed=seed, topology=topology)
         lab.nodes(n1=4)

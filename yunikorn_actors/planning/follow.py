@@ -196,7 +196,7 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
     if fact.spec.placeholder:
         model.gangs.follow(view)
         if view.awaiting_gang is not None:
-            # It is to be reported that it is blocked.
+            # It is to be reported that its gang awaits admission.
             model.wakes.gang_may_fit()
 
 

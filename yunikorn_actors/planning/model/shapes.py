@@ -12,7 +12,7 @@ class Shapes:
         self._wakes = wakes
         self.known: dict[ShapeKey, Shape] = {}
         self.turns = Shape(((), "", "", ""))
-        """The shape of what stands for a gang that awaits admission: nothing but its admission is tried."""
+        """What stands for a gang that awaits admission has it: nothing but that is tried."""
         self.lanes: dict[Shape, dict[Lane, None]] = {}
         """All lanes of a shape, in whatever leaf."""
         self.waiting: dict[Shape, None] = {}
