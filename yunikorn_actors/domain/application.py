@@ -168,7 +168,6 @@ class Application:
         "allocated_books",
         "allocations",
         "asks",
-        "crowd",
         "group",
         "group_usages",
         "history",
@@ -181,6 +180,7 @@ class Application:
         "placeholders",
         "queue",
         "reservation_count",
+        "run_limit",
         "serial",
         "spec",
         "started_ns",
@@ -232,7 +232,7 @@ class Application:
         """Swaps in flight, by the UUID of their placeholder."""
         self.waiting_placeholders = 0
         """Repeats of placeholder asks that wait; real asks wait for them."""
-        self.crowd = GateKind.NONE
+        self.run_limit = GateKind.NONE
         self.is_admitted = False
         """There was room for the whole gang, so its placeholders may be placed."""
         self.lapsed_ns = 0

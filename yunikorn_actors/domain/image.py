@@ -46,7 +46,6 @@ _APPLICATION: Final[dict[str, Any]] = {
     "allocations": dict[str, Allocation],
     "task_groups": dict[str, TaskGroup],
     "swaps": dict[str, Swap],
-    "crowd": GateKind,
     "is_admitted": bool,
     "lapsed_ns": int,
     "placed": Resource,
@@ -113,6 +112,7 @@ def _application(app: Application) -> Image:
     told = {name: getattr(app, name) for name in _APPLICATION}
     return {
         **told,
+        "crowd": app.run_limit,
         "placed": saturated(app.placed),
         "history": app.history.saturated(),
         "spec": app.spec,
@@ -177,6 +177,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
         relink(state.groups, app, image["group"])
     for name, kind in _APPLICATION.items():
         setattr(app, name, convert(image[name], kind))
+    app.run_limit = GateKind(image["crowd"])
     for level in app.queue.lineage:
         level.running_apps += app.state in COUNTS_AS_RUNNING
     if image["counts"]:

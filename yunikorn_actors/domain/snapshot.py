@@ -158,7 +158,7 @@ def _application(app: Application) -> dict[str, Any]:
         },
         "admitted": app.is_admitted,
         "lapsed_ns": app.lapsed_ns,
-        "crowd": app.crowd.value,
+        "crowd": app.run_limit.value,
         "placed": _amounts(app.placed),
         "swaps": [
             {"placeholder": uuid, "key": swap.key, "node": swap.node_id, "crosses": swap.crosses}

@@ -122,7 +122,7 @@ class Scheduler:
             epoch=self._epoch,
             as_of=self.replica.revision,
             observations=s.observations_of(findings.take()),
-            crowds=s.run_limits_of(findings.take_crowds()),
+            crowds=s.run_limits_of(findings.take_run_limits()),
         )
         return [Send(to=CONTEXT, message=report)]
 

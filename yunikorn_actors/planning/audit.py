@@ -115,13 +115,13 @@ def _asks(model: Model) -> Iterator[str]:
             inflight = 0 if view is None else view.inflight
             kept = 0 if view is None else view.open
             wanted = max(0, ask.remaining - inflight)
-            if _is_held_back(app, ask):
+            if _waits_for_gang(app, ask):
                 wanted = 0
             if kept != wanted:
                 yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"
 
 
-def _is_held_back(app: AppView, ask: Ask) -> bool:
+def _waits_for_gang(app: AppView, ask: Ask) -> bool:
     """Whether its gang keeps an ask from being tried, with what is decided and not resolved yet."""
     return waits_for_gang(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 

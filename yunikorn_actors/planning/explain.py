@@ -226,11 +226,11 @@ def _start(case: Case) -> Obstacle | None:
     gates: tuple[Gate, ...] = (*app.leaf.lineage, *app.limits)
     for gate in gates:
         if not gate.may_start(app):
-            return _crowd(case, gate)
+            return _run_limit(case, gate)
     return None
 
 
-def _crowd(case: Case, gate: Gate) -> Obstacle:
+def _run_limit(case: Case, gate: Gate) -> Obstacle:
     app = case.app
     path = gate.queue.path if isinstance(gate, QueueView) else gate.limit.path
     if isinstance(gate, QueueView) and gate.is_stateaware and not gate.is_next_to_start(app):

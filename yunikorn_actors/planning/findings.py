@@ -16,11 +16,11 @@ from yunikorn_actors.planning.model.headroom import available_to
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Holder, Lane
 
-CrowdFinding = tuple[Application, GateKind, str]
+RunLimitFinding = tuple[Application, GateKind, str]
 NO_NODE = "request is waiting for cluster resources become available"
 
 
-def _crowded(gate: Holder) -> str:
+def _not_runnable(gate: Holder) -> str:
     return f"{gate.name} has reached its maximum of running applications"
 
 
@@ -34,32 +34,33 @@ class Findings:
         self._heard = heard
         """Whether a resource manager hears the states of containers."""
         self._found: list[Finding] = []
-        self._crowds: list[CrowdFinding] = []
+        self._run_limits: list[RunLimitFinding] = []
 
     def __bool__(self) -> bool:
         """Whether anything was found since the last time."""
-        return bool(self._found or self._crowds)
+        return bool(self._found or self._run_limits)
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
         found, self._found = self._found, []
         return found
 
-    def take_crowds(self) -> list[CrowdFinding]:
-        found, self._crowds = self._crowds, []
+    def take_run_limits(self) -> list[RunLimitFinding]:
+        found, self._run_limits = self._run_limits, []
         return found
 
-    def note_crowds(self, moved: Iterable[AppView], apps: dict[int, AppView]) -> None:
+    def note_run_limits(self, moved: Iterable[AppView], apps: dict[int, AppView]) -> None:
         """Tell which applications a run limit blocks now, or blocks no more since the last plan.
 
         Only the end of the plan counts: in between, one may be woken and blocked again many times.
         """
         for app in moved:
             gate = app.blocked_by
-            crowd, reason = (gate.kind, _crowded(gate)) if gate is not None else (GateKind.NONE, "")
-            if crowd is not app.crowd and apps.get(app.app.serial) is app:
-                app.crowd = crowd
-                self._crowds.append((app.app, crowd, reason))
+            run_limit = GateKind.NONE if gate is None else gate.kind
+            reason = "" if gate is None else _not_runnable(gate)
+            if run_limit is not app.run_limit and apps.get(app.app.serial) is app:
+                app.run_limit = run_limit
+                self._run_limits.append((app.app, run_limit, reason))
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
@@ -76,7 +77,7 @@ class Findings:
     def note_blocked(self, app: AppView, gate: Holder) -> None:
         """A maximum of running applications blocks this one: none of its asks is tried."""
         if self._heard:
-            reason = _crowded(gate)
+            reason = _not_runnable(gate)
             for ask in app.app.asks.values():
                 if ask.remaining:
                     self._tell(ask, WaitingState.SKIPPED, reason)

@@ -53,9 +53,9 @@ def adopt(model: Model) -> None:
 
 def _adopt_application(model: Model, view: AppView) -> None:
     app = view.app
-    view.crowd = app.crowd
-    if app.crowd is not GateKind.NONE:
-        model.wakes.crowd_changed(view)
+    view.run_limit = app.run_limit
+    if app.run_limit is not GateKind.NONE:
+        model.wakes.run_limit_changed(view)
     for allocation in app.allocations.values():
         if allocation.spec.placeholder and allocation.may_be_released:
             model.gangs.offer(view, allocation)
@@ -151,9 +151,9 @@ def _on_application_linked(model: Model, fact: f.ApplicationLinked) -> None:
 def _on_application_crowded(model: Model, fact: f.ApplicationCrowded) -> None:
     """Context also records this when an application runs all the same: note what holds now."""
     view = model.apps.get(fact.serial)
-    if view is not None and view.crowd is not fact.crowd:
-        view.crowd = fact.crowd
-        model.wakes.crowd_changed(view)
+    if view is not None and view.run_limit is not fact.crowd:
+        view.run_limit = fact.crowd
+        model.wakes.run_limit_changed(view)
 
 
 def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged) -> None:

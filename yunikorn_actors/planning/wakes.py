@@ -228,6 +228,6 @@ class Wakes:
             for pile in app.piles.values():
                 explaining.asks.update((ask, None) for _, ask in pile)
 
-    def crowd_changed(self, app: AppView) -> None:
+    def run_limit_changed(self, app: AppView) -> None:
         """A run limit blocked the application, or it was woken."""
         self.explaining.apps[app] = None

@@ -111,7 +111,7 @@ def application_linked(state: PartitionState, fact: f.ApplicationLinked) -> None
 
 
 def run_limit_met(state: PartitionState, fact: f.ApplicationCrowded) -> None:
-    state.applications[fact.application_id].crowd = fact.crowd
+    state.applications[fact.application_id].run_limit = fact.crowd
 
 
 def timer_armed(state: PartitionState, fact: f.TimerArmed) -> None:

@@ -195,12 +195,12 @@ def _resumed(turn: Turn, app: Application) -> None:
 
 def record_run_limit(turn: Turn, app: Application, kind: GateKind, reason: str = "") -> None:
     """Record whether a run limit blocks it, on change only."""
-    if app.crowd is not kind:
+    if app.run_limit is not kind:
         turn.record(
             f.ApplicationCrowded(
                 application_id=app.id,
                 serial=app.serial,
-                old_crowd=app.crowd,
+                old_crowd=app.run_limit,
                 crowd=kind,
                 reason=reason,
                 at_ns=turn.now_ns,

@@ -76,7 +76,7 @@ class Partitions:
             planner = turn.partition.planner
             if planner is not None and planner.findings:
                 report_waiting(turn, s.observations_of(planner.findings.take()))
-                report_run_limits(turn, s.run_limits_of(planner.findings.take_crowds()))
+                report_run_limits(turn, s.run_limits_of(planner.findings.take_run_limits()))
         effects = work.effects()
         for turn in turns:
             partition = turn.partition

@@ -117,7 +117,6 @@ class AppView:
         "bars",
         "blocked_by",
         "blocked_entry",
-        "crowd",
         "entry",
         "heads",
         "is_admitting",
@@ -128,6 +127,7 @@ class AppView:
         "piles",
         "placing",
         "priority",
+        "run_limit",
         "starting",
         "submitted_ns",
         "turn",
@@ -146,7 +146,7 @@ class AppView:
         self.submitted_ns = app.submitted_ns
         self.blocked_by: Holder | None = None
         """The queue or limit whose places are all taken; this application waits there."""
-        self.crowd = GateKind.NONE
+        self.run_limit = GateKind.NONE
         """What was reported of that last."""
         self.blocked_entry: AppEntry | None = None
         self.limits: tuple[LimitView, ...] = ()

@@ -24,7 +24,7 @@ class Explainer:
         if room > 0 and self.has_work:
             self._explain()
             moved, self._marks.apps = self._marks.apps, {}
-            self._findings.note_crowds(moved, self._model.apps)
+            self._findings.note_run_limits(moved, self._model.apps)
         return []
 
     def _explain(self) -> None:
