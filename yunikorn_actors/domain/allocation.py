@@ -164,7 +164,7 @@ class Reservation(Struct, frozen=True, kw_only=True):
 
     @property
     def is_ordinary(self) -> bool:
-        """It only waits: its ask could run elsewhere, and no victims go for it."""
+        """It only waits: its ask could run elsewhere, and no victims are preempted for it."""
         return not self.required and self.earmark is None
 
     @property

@@ -21,8 +21,8 @@ from yunikorn_actors.planning.preempt.rules import (
     fence_of,
     guards,
     is_reached,
+    may_be_preempted,
     may_give,
-    may_go,
     order_of,
     reach_of,
     share_a_guarantee,
@@ -94,7 +94,9 @@ class Claimant:
     # -- victims
 
     def may_be_victim(self, allocation: Allocation, leaf: Queue) -> bool:
-        return may_go(allocation, self.wanted) and is_reached(self.reach, leaf, allocation)
+        return may_be_preempted(allocation, self.wanted) and is_reached(
+            self.reach, leaf, allocation
+        )
 
     def may_take(self, victim: Victim) -> bool:
         """Whether no queue ends below its guarantee, counting all victims taken before."""

@@ -11,7 +11,7 @@ from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
-from yunikorn_actors.planning.preempt.rules import may_give, may_go
+from yunikorn_actors.planning.preempt.rules import may_be_preempted, may_give
 from yunikorn_actors.planning.preempt.usage import ExpectedUsage
 
 HOUR_NS = 3_600_000_000_000
@@ -50,7 +50,7 @@ def _weight(child: Queue, usage: ExpectedUsage) -> Resource:
 
 def may_be_victim(allocation: Allocation, plan: Resource) -> bool:
     sizes = allocation.resource
-    return may_go(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
+    return may_be_preempted(allocation, plan) and any(sizes.get(kind, 0) > 0 for kind in plan)
 
 
 def keeps_guarantees(leaf: Queue, victim: Resource, plan: Resource, usage: ExpectedUsage) -> bool:
@@ -122,7 +122,7 @@ def _first(item: tuple[Order, Allocation]) -> Order:
 def _order(allocation: Allocation, ask: Ask, leaf: Queue, plan: Resource) -> Order:
     """Opted-out work last of all, originators before it; then the better match of types.
 
-    Among equals the less important goes, then the newer by whole hours, then the smaller.
+    Among equals the less important is preempted, then the newer by whole hours, then the smaller.
     """
     resource = allocation.resource
     share = 0.0

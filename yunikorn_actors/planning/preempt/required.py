@@ -10,7 +10,7 @@ from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
-from yunikorn_actors.planning.preempt.rules import may_go
+from yunikorn_actors.planning.preempt.rules import may_be_preempted
 
 Order = tuple[bool, bool, int, int, int, int, str]
 
@@ -47,7 +47,7 @@ def is_dying_for(node: Node, beneficiary: Beneficiary) -> bool:
 
 
 def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
-    return may_go(allocation, spec.resource) and allocation.spec.priority <= spec.priority
+    return may_be_preempted(allocation, spec.resource) and allocation.spec.priority <= spec.priority
 
 
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:

@@ -110,7 +110,7 @@ def _inside(queue: Queue, priority: int | None) -> Iterator[tuple[str, int | Non
 # -- the giving side
 
 
-def may_go(allocation: Allocation, wanted: Resource) -> bool:
+def may_be_preempted(allocation: Allocation, wanted: Resource) -> bool:
     """Whether it may be a victim at all: not bound to its node, not on its way out (G12)."""
     return (
         allocation.may_be_released
