@@ -43,8 +43,9 @@ its own state and every replica change by applying them, and by nothing else. `F
 carries them, each with its name under the key `fact`.
 """
 ABOUT_TIMERS = """\
-Completing and Starting have a timer ([settings](settings.md)). An application that has ended is
-shown until its history expires.
+Completing and Starting have a timer ([settings](settings.md)). An application without work is
+Completing, unless its tag `application.completing.disable` keeps it. One that has ended takes no
+more asks, and is shown until its history expires.
 """
 ABOUT_THE_LOG = f"""\
 The state dump lists for each application, as `state_log`, when it entered which state. Of one that

@@ -7,8 +7,12 @@ import pytest
 from support import APP, QUEUE, RM, Lab, Outcome, ask, report, with_everything
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.image import image_of, restore
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import INT64_MAX
-from yunikorn_actors.errors import InvalidRequest, UnknownResourceManager
+from yunikorn_actors.errors import InvalidRequest, UnknownAsk, UnknownResourceManager
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 HUGE = "x" * 1_000_000
 CREATE = si.ActionFromRM.CREATE
@@ -73,6 +77,11 @@ def test_bad_form_is_refused_at_the_call(case: str) -> None:
 
 # -- one rejection for each item, and nothing else
 
+COMPLETED = (
+    "it is Completed, because it had no work for a while; submit it again, with tag "
+    "application.completing.disable=true if it is to stay"
+)
+
 PER_ITEM: dict[str, tuple[list[tuple[str, str]], Call]] = {
     "unknown partition": (
         [("k", "Failed to find partition [rm-1]gpu, for application app-1 and allocation k")],
@@ -83,7 +92,7 @@ PER_ITEM: dict[str, tuple[list[tuple[str, str]], Call]] = {
         lambda lab: lab.ask("k", app="ghost"),
     ),
     "completed application": (
-        [("k", "failed to find application done")],
+        [("k", f"failed to find application done: {COMPLETED}")],
         lambda lab: lab.ask("k", app="done"),
     ),
     "nothing wanted": (
@@ -309,3 +318,37 @@ def test_a_node_comes_with_what_nobody_knows() -> None:
     assert ["ghostly", "bad"] == [key for key, _ in lab.rm.told("rejected")]
     assert {"vcore": 1} == lab.state.nodes["n2"].allocated
     assert [] == lab.rm.told("new")
+
+
+# -- what has become of an application that is not there
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_explain_says_that_an_application_has_ended(topology: TopologyName) -> None:
+    lab = Lab(topology=topology)
+    lab.submit(APP)
+    lab.nodes(n1=10)
+    lab.ask("a")
+    lab.settle()
+    lab.release("a")
+    lab.advance(30)
+    with pytest.raises(UnknownAsk, match="failed to find application app-1: it is Completed"):
+        lab.simulator.explain(APP, "a")
+
+
+def test_the_last_life_says_why_an_application_is_gone() -> None:
+    """Also of a replica that starts from an image; and nothing is kept of one that is forgotten."""
+    lab = Lab(settings=Settings(rejected_max=1))
+    lab.submit(APP, queue="root.not a name")
+    lab.submit("other", queue="root.not a name")
+    lab.settle()
+    assert ["other"] == list(lab.state.last_ends)
+    lab.ask("k", app="other")
+    lab.settle()
+    [(_, words)] = lab.rm.told("rejected")
+    assert words.startswith("failed to find application other: it is Rejected (failed to place")
+    again = PartitionState(lab.state.name)
+    restore(again, image_of(lab.state))
+    assert lab.state.last_ends == again.last_ends
+    assert {} == lab.leftovers()
+    assert {} == lab.state.last_ends

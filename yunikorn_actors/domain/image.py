@@ -22,6 +22,7 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.books import books_of, count_holding, relink, waiting, write
 from yunikorn_actors.domain.changes import apply
+from yunikorn_actors.domain.changes.applications import remember
 from yunikorn_actors.domain.changes.gangs import take_in
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.gates import GateKind
@@ -131,8 +132,8 @@ def restore(state: PartitionState, image: Image) -> None:
     for node in image["nodes"]:
         _restore_work(state, state.nodes[node["node_id"]], node)
     _restore_places(state, image)
-    ended = convert(image["finished"], list[FinishedApplication])
-    state.finished = {app.serial: app for app in ended}
+    for ended in convert(image["finished"], list[FinishedApplication]):
+        remember(state, ended)
     state.rejected = dict.fromkeys(image["rejected"])
     state.quotas = dict(image["quotas"])
     state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}

@@ -37,6 +37,8 @@ class PartitionState:
         self.applications: dict[str, Application] = {}
         self.finished: dict[int, FinishedApplication] = {}
         """By serial, in the order in which they ended."""
+        self.last_ends: dict[str, int] = {}
+        """Serial of the newest among them, by id."""
         self.rejected: dict[int, None] = {}
         """Serials of those among them that were never accepted, the oldest first."""
         self.users: dict[str, dict[str, Usage]] = {}

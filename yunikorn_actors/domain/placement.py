@@ -38,9 +38,14 @@ def tag_of(spec: ApplicationSpec, name: str) -> str:
     return next((value for tag, value in spec.tags.items() if tag.lower() == wanted), "")
 
 
+def is_tagged(spec: ApplicationSpec, name: str) -> bool:
+    """Whether a tag says yes."""
+    return tag_of(spec, name).lower() in _TRUE
+
+
 def is_forced(spec: ApplicationSpec) -> bool:
     """Its work runs already, so it must be taken."""
-    return tag_of(spec, APP_TAG_CREATE_FORCE).lower() in _TRUE
+    return is_tagged(spec, APP_TAG_CREATE_FORCE)
 
 
 def place(state: PartitionState, spec: ApplicationSpec) -> str:

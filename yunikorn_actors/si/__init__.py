@@ -30,6 +30,7 @@ from yunikorn_actors.si.ask import (
     RejectedAllocationAsk,
 )
 from yunikorn_actors.si.constants import (
+    APP_TAG_COMPLETING_DISABLE,
     APP_TAG_CREATE_FORCE,
     APP_TAG_CREATION_TIME,
     APP_TAG_NAMESPACE_RESOURCE_GUARANTEED,
@@ -109,6 +110,7 @@ from yunikorn_actors.si.wire import SiMessage
 
 __all__ = [
     "APPLICATION_ID",
+    "APP_TAG_COMPLETING_DISABLE",
     "APP_TAG_CREATE_FORCE",
     "APP_TAG_CREATION_TIME",
     "APP_TAG_NAMESPACE_RESOURCE_GUARANTEED",

@@ -51,6 +51,8 @@ APP_TAG_STATE_AWARE_DISABLE: Final = "application.stateaware.disable"
 APP_TAG_NAMESPACE_RESOURCE_QUOTA: Final = "namespace.resourcequota"
 APP_TAG_NAMESPACE_RESOURCE_GUARANTEED: Final = "namespace.resourceguaranteed"
 APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: Final = "namespace.resourcemaxapps"
+APP_TAG_COMPLETING_DISABLE: Final = "application.completing.disable"
+"""Of this core alone: `true` keeps an application that has no work from completing."""
 APP_TAG_NODE_SORT_POLICY: Final = "node.sort.policy"
 """Of this core alone: the order of nodes of one application."""
 

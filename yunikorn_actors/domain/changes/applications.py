@@ -31,15 +31,24 @@ def application_added(state: PartitionState, fact: f.ApplicationAdded) -> None:
 
 def application_rejected(state: PartitionState, fact: f.ApplicationRejected) -> None:
     state.rejected[fact.serial] = None
-    state.finished[fact.serial] = FinishedApplication(
-        spec=fact.spec,
-        serial=fact.serial,
-        queue="",
-        state=REJECTED,
-        message=fact.reason,
-        state_log=StateLog([(fact.at_ns, REJECTED)]),
-        submitted_ns=fact.at_ns,
+    remember(
+        state,
+        FinishedApplication(
+            spec=fact.spec,
+            serial=fact.serial,
+            queue="",
+            state=REJECTED,
+            message=fact.reason,
+            state_log=StateLog([(fact.at_ns, REJECTED)]),
+            submitted_ns=fact.at_ns,
+        ),
     )
+
+
+def remember(state: PartitionState, ended: FinishedApplication) -> None:
+    """Several lives of one id may be remembered; the last of them says why it is gone."""
+    state.finished[ended.serial] = ended
+    state.last_ends[ended.spec.application_id] = ended.serial
 
 
 def application_state_changed(state: PartitionState, fact: f.ApplicationStateChanged) -> None:
@@ -65,7 +74,7 @@ def application_state_changed(state: PartitionState, fact: f.ApplicationStateCha
     count_holding(app)
     if fact.state in FINISHED:
         _detach(state, app)
-        state.finished[app.serial] = FinishedApplication(
+        ended = FinishedApplication(
             spec=app.spec,
             serial=app.serial,
             queue=app.queue.path,
@@ -76,6 +85,7 @@ def application_state_changed(state: PartitionState, fact: f.ApplicationStateCha
             started_ns=app.started_ns,
             history=app.history,
         )
+        remember(state, ended)
 
 
 def application_removed(state: PartitionState, fact: f.ApplicationRemoved) -> None:
@@ -87,7 +97,9 @@ def application_removed(state: PartitionState, fact: f.ApplicationRemoved) -> No
 
 
 def application_forgotten(state: PartitionState, fact: f.ApplicationForgotten) -> None:
-    del state.finished[fact.serial]
+    id_ = state.finished.pop(fact.serial).spec.application_id
+    if state.last_ends[id_] == fact.serial:
+        del state.last_ends[id_]
     state.rejected.pop(fact.serial, None)
 
 

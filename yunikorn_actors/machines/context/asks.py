@@ -57,6 +57,7 @@ from yunikorn_actors.messages.rm_events import (
     RejectedAsk,
 )
 from yunikorn_actors.messages.scheduling import Observation
+from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
 
 UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
@@ -158,11 +159,27 @@ def _is_rejected(turn: Turn, item: AskItem) -> bool:
     return True
 
 
+def no_application(states: Iterable[PartitionState], id_: str) -> str:
+    """Say that an application is not there, and of one that ended what has become of it."""
+    what = f"{UNKNOWN_APPLICATION} {id_}"
+    state = next((state for state in states if id_ in state.last_ends), None)
+    if state is None:
+        return what
+    ended = state.finished[state.last_ends[id_]]
+    if ended.state is not ApplicationState.COMPLETED:
+        why = f" ({ended.message})" if ended.message else ""
+        return f"{what}: it is {ended.state.value}{why}; submit it again"
+    return (
+        f"{what}: it is Completed, because it had no work for a while; submit it again, with tag "
+        f"{APP_TAG_COMPLETING_DISABLE}=true if it is to stay"
+    )
+
+
 def _refusal(state: PartitionState, item: AskItem) -> str | None:
     spec = item.spec
     app = state.applications.get(spec.application_id)
     if app is None:
-        return f"{UNKNOWN_APPLICATION} {spec.application_id}"
+        return no_application((state,), spec.application_id)
     if app.state in TAKES_NO_ASKS:
         return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: its state is {app.state.value}"
     if item.node_id and item.node_id not in state.nodes:

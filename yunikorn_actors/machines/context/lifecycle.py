@@ -21,7 +21,7 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.limits import group_of, is_limited
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.placement import tag_of
+from yunikorn_actors.domain.placement import is_tagged, tag_of
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import INT64_MAX, equals
 from yunikorn_actors.machines.context.partition_context import PartitionContext
@@ -33,7 +33,10 @@ from yunikorn_actors.messages.scheduling import (
     HistoryExpiryDue,
     QueueCleaningDue,
 )
-from yunikorn_actors.si.constants import APP_TAG_STATE_AWARE_DISABLE
+from yunikorn_actors.si.constants import (
+    APP_TAG_COMPLETING_DISABLE,
+    APP_TAG_STATE_AWARE_DISABLE,
+)
 
 STATE_TIMER = "state"
 PLACEHOLDER_TIMER = "placeholder"
@@ -165,10 +168,11 @@ def work_gone(turn: Turn, app: Application, *, work_ended: bool = False) -> None
     """Let the state follow after something of the application went away.
 
     Placeholders keep an application from completing (R-029) until the last real allocation ends:
-    then the leftovers are given back on the way.
+    then the leftovers are given back on the way. One that is tagged to stay waits for more work.
     """
     if app.state in _ENDS_WHEN_IDLE:
-        if _has_no_work(app) and (work_ended or not app.allocations):
+        idles = _has_no_work(app) and (work_ended or not app.allocations)
+        if idles and not is_tagged(app.spec, APP_TAG_COMPLETING_DISABLE):
             advance(turn, app, ApplicationEvent.COMPLETE)
     elif app.state is ApplicationState.FAILING:
         if not app.allocations:

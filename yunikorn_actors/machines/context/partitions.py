@@ -11,7 +11,11 @@ from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
-from yunikorn_actors.machines.context.asks import names_no_application, report_waiting
+from yunikorn_actors.machines.context.asks import (
+    names_no_application,
+    no_application,
+    report_waiting,
+)
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
@@ -148,8 +152,15 @@ class Partitions:
                 assert partition.scheduler is not None
                 partition.explaining[message.reply_to] = message
                 return [Send(to=partition.scheduler, message=message)]
-        what = f"application {id_}" if id_ else f"partition {message.partition}"
-        return [Send(to=message.reply_to, message=Declined(reason=f"failed to find {what}"))]
+        reason = self._missing(message.partition, id_)
+        return [Send(to=message.reply_to, message=Declined(reason=reason))]
+
+    def _missing(self, name: str, id_: str) -> str:
+        """Say of an application, or of a partition where none is named, that it is not there."""
+        if not id_:
+            return f"failed to find partition {name}"
+        named = (it.state for it in self.by_name.values() if name in {"", it.name})
+        return no_application(named, id_)
 
     def explained(self, message: Explanation) -> list[Effect]:
         partition = self.current(message.partition, message.epoch)
