@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from yunikorn_actors.domain.config import ConfigError
+from yunikorn_actors.machines.settings import InvalidSetting
 from yunikorn_actors.si import InvalidRequest
 
 _Error = TypeVar("_Error", bound="CoreError")
@@ -58,6 +59,7 @@ __all__ = [
     "CoreFailed",
     "CoreStopped",
     "InvalidRequest",
+    "InvalidSetting",
     "NoReply",
     "Refused",
     "UnknownAsk",

@@ -63,6 +63,10 @@ def refusal(source: str) -> str:
             "file.yaml:3: settings: completing_timeout: 'soon' where a duration such as 200ms, 5s or 1h30m is expected",
         ),
         (
+            "name: x\nsettings: {completing_timeout: 0s}\n",
+            "file.yaml:2: settings: Settings.completing_timeout_ns: 0 is not allowed: give a duration above 0 such as '30s' or '1h30m', or nanoseconds from 1 to 9223372036854775807",
+        ),
+        (
             "name: x\nsettings: {completing: 5s}\n",
             "file.yaml:2: settings: unknown key 'completing'; allowed: completing_timeout, placeholder_timeout, preemption_delay, reservation_delay, starting_timeout",
         ),

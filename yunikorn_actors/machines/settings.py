@@ -1,13 +1,34 @@
-"""What an operator may set for the whole service; times in nanoseconds."""
+"""What an operator may set for the whole service; times in nanoseconds, or as text (`30s`)."""
+
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.domain.resource import INT64_MAX
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
+_COUNT = f"a whole number from 1 to {INT64_MAX}"
+_TIME = f"a duration above 0 such as '30s' or '1h30m', or nanoseconds from 1 to {INT64_MAX}"
+
+
+class InvalidSetting(ValueError):  # noqa: N818 - it is named like InvalidRequest
+    """A field of the settings has a value that it cannot have."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(f"Settings.{field}: {value!r:.100} is not allowed: give {allowed}")
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+
 
 class Settings(Struct, frozen=True, kw_only=True):
+    """Checked when they are made; times that are given as text are nanoseconds from then on."""
+
     completing_timeout_ns: int = 30 * SECOND
     starting_timeout_ns: int = 5 * MINUTE
     placeholder_timeout_ns: int = 15 * MINUTE
@@ -33,3 +54,20 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Decisions in one cycle: a bound by count keeps every handler short."""
     inflight_max: int = 1024
     """Proposals that a scheduler has on their way."""
+
+    if TYPE_CHECKING:
+        # The fields are numbers to whoever reads them; who makes them may give text for a time.
+        def __init__(self, **fields: int | str) -> None: ...
+
+    def __post_init__(self) -> None:
+        for field in self.__struct_fields__:
+            self._check(field, getattr(self, field))
+
+    def _check(self, field: str, value: object) -> None:
+        is_time = field.endswith("_ns")
+        number = parse_duration(value) if is_time and isinstance(value, str) else value
+        # True is an int as well, and no number that anyone means.
+        if type(number) is not int or not 0 < number <= INT64_MAX:
+            raise InvalidSetting(field, value, _TIME if is_time else _COUNT)
+        if number is not value:
+            force_setattr(self, field, number)

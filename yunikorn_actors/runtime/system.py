@@ -28,6 +28,7 @@ from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
+from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
@@ -525,4 +526,5 @@ def _headline(shell: Shell, envelope: Envelope, error: BaseException) -> str:
 
 def _outside(settings: Settings, time_scale: int) -> Settings:
     """A callback lives in the world, so its second is one there, however fast the core's clock."""
-    return replace(settings, predicate_timeout_ns=settings.predicate_timeout_ns * time_scale)
+    timeout_ns = min(settings.predicate_timeout_ns * time_scale, INT64_MAX)
+    return replace(settings, predicate_timeout_ns=timeout_ns)

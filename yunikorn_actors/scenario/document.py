@@ -12,7 +12,7 @@ from yaml.nodes import Node
 
 from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX, compose, line_of
-from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.settings import InvalidSetting, Settings
 from yunikorn_actors.scenario.reading import (
     Fault,
     duration,
@@ -119,7 +119,10 @@ def _read_name(node: Node) -> str:
 
 
 def _read_settings(node: Node) -> Settings:
-    return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
+    try:
+        return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
+    except InvalidSetting as error:
+        raise Fault(line_of(node), str(error)) from None
 
 
 _CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "manual"}
