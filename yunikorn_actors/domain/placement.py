@@ -7,7 +7,7 @@ the application if it exists and will do.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.config import FilterConfig, RuleConfig
@@ -25,6 +25,8 @@ from yunikorn_actors.si.constants import APP_TAG_CREATE_FORCE
 RECOVERY_PATH = f"{ROOT}.{RECOVERY_QUEUE}"
 _FALLBACK = f"{ROOT}.default"
 _REGEX_CHARACTERS = frozenset("^$*+?()[]{}|")
+_NAMED_MAX = 10
+"""More permitted names than anyone reads in a message."""
 _TRUE = frozenset({"1", "t", "true"})
 
 
@@ -59,10 +61,8 @@ def place(state: PartitionState, spec: ApplicationSpec) -> str:
         return RECOVERY_PATH
     if _FALLBACK in state.queues and _will_do(state, spec, _FALLBACK):
         return _FALLBACK
-    raise PlacementFailed(
-        f"application rejected: no placement rule matched (asked for {spec.queue_name!r}: is it "
-        f"an active leaf that user {spec.user!r} may submit to?)"
-    )
+    why = "; ".join(dict.fromkeys(_obstacles(state, spec)))
+    raise PlacementFailed(f"application rejected: no placement rule matched: {why}")
 
 
 def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
@@ -78,6 +78,59 @@ def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
     )
 
 
+def _obstacles(state: PartitionState, spec: ApplicationSpec) -> Iterator[str]:
+    """Say what was the matter with each queue that was named, or that none was."""
+    assert state.config is not None
+    named = [_named_by(state, spec, rule) for rule in state.config.placement_rules]
+    if not any(path for path, _ in named):
+        yield f"no rule names a queue for it (asked for {spec.queue_name!r})"
+    for path, create in named:
+        if path:
+            yield _obstacle(state, spec, path, create=create)
+    if _FALLBACK in state.queues:
+        yield _obstacle(state, spec, _FALLBACK, create=False)
+
+
+def _named_by(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> tuple[str, bool]:
+    """Return the path that a rule names, or that of the parent that is missing for it.
+
+    Beside it stands whether that queue may be created.
+    """
+    path = _named_path(state, spec, rule)
+    if path or rule.parent is None or not _name_of(spec, rule):
+        return path, rule.create
+    return _named_by(state, spec, rule.parent)
+
+
+def _obstacle(state: PartitionState, spec: ApplicationSpec, path: str, *, create: bool) -> str:
+    """Say why a queue will not do."""
+    if path == RECOVERY_PATH:
+        return f"queue {path} takes recovered work only"
+    queue = nearest(state, path)
+    if queue.path != path and not create:
+        return f"there is no queue {path}"
+    if not queue.allows_submit(spec.user, spec.groups):
+        return f"user {spec.user!r} may not submit to queue {path}: {_permitted(queue)}"
+    if not queue.is_leaf:
+        return f"queue {path} is a parent, so name a leaf below it"
+    return f"queue {path} is draining"
+
+
+def _permitted(queue: Queue) -> str:
+    """Name whom the access lists of a queue and its ancestors let in; the rest only count."""
+    acls = [acl for level in queue.lineage for acl in (level.submit_acl, level.admin_acl)]
+    users = sorted(set().union(*(acl.users for acl in acls)))
+    groups = sorted(set().union(*(acl.groups for acl in acls)))
+    parts = [_few("users", users), _few("groups", groups)]
+    return f"permitted are {' and '.join(filter(None, parts)) or 'no users and no groups'}"
+
+
+def _few(kind: str, names: list[str]) -> str:
+    more = len(names) - _NAMED_MAX
+    listed = ", ".join(names[:_NAMED_MAX])
+    return f"{kind} {listed}{f' and {more} more' if more > 0 else ''}" if names else ""
+
+
 def nearest(state: PartitionState, path: str) -> Queue:
     """Return the deepest queue on the path that exists; the root always does."""
     while path not in state.queues:
@@ -86,22 +139,28 @@ def nearest(state: PartitionState, path: str) -> Queue:
 
 
 def _path_of(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
-    """Return the path that one rule names, or nothing."""
+    """Return the path that one rule names, if it is there or may be created; or nothing."""
+    path = _named_path(state, spec, rule)
+    return path if rule.create or path in state.queues else ""
+
+
+def _name_of(spec: ApplicationSpec, rule: RuleConfig) -> str:
     name = _NAMES[rule.name](spec, rule)
-    if not name or not _passes(spec, rule.filter):
+    return name if name and _passes(spec, rule.filter) else ""
+
+
+def _named_path(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
+    name = _name_of(spec, rule)
+    if not name:
         return ""
     if _is_qualified(name):
         _check_names(name, rule)
-        path = name.lower()
-    else:
-        if rule.name != "fixed":
-            name = name.replace(".", "_dot_")
-        _check_names(name, rule)
-        parent = _parent_of(state, spec, rule)
-        if not parent:
-            return ""
-        path = f"{parent}.{name}".lower()
-    return path if rule.create or path in state.queues else ""
+        return name.lower()
+    if rule.name != "fixed":
+        name = name.replace(".", "_dot_")
+    _check_names(name, rule)
+    parent = _parent_of(state, spec, rule)
+    return f"{parent}.{name}".lower() if parent else ""
 
 
 def _parent_of(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> str:
