@@ -41,6 +41,7 @@ STRINGS = {
     "APP_TAG_NAMESPACE_RESOURCE_QUOTA": "namespace.resourcequota",
     "APP_TAG_NAMESPACE_RESOURCE_GUARANTEED": "namespace.resourceguaranteed",
     "APP_TAG_NAMESPACE_RESOURCE_MAX_APPS": "namespace.resourcemaxapps",
+    "APP_TAG_COMPLETING_DISABLE": "application.completing.disable",
     "APP_TAG_NODE_SORT_POLICY": "node.sort.policy",
     "MEMORY": "memory",
     "CPU": "vcore",
