@@ -409,6 +409,19 @@ def test_each_repeat_has_one_promise(driver: Preempting) -> None:
     assert 1 == driver.written.state.reservation_count
 
 
+def test_a_node_that_only_waits_is_given_up_for_a_promise(driver: Preempting) -> None:
+    """There is one node for each repeat; the one that was promised first stays."""
+    written = driver.written
+    for node in ("n2", "n3"):
+        written.node(node, vcore=1)
+        written.recover(f"on-{node}", node, "giver", vcore=1)
+    driver.ask("twice", repeats=2)
+    assert driver.preempt("twice", "v3") is None
+    written.reserve("twice", "n2", TAKER)
+    assert driver.preempt("twice", "on-n3", node="n3") is None
+    assert ("n1", "n3") == written.application(TAKER).asks["twice"].reserved
+
+
 def test_promised_room_is_nobody_elses(driver: Preempting) -> None:
     driver.ask("o")
     assert driver.preempt("p", "v3") is None
@@ -512,6 +525,28 @@ def test_what_was_promised_counts_for_the_limit_of_the_group(
     assert expected is driver.preempt("q", "v2")
 
 
+def test_a_promise_of_a_type_that_is_not_wanted_does_not_count(driver: Preempting) -> None:
+    """More of it was promised than the user may have by now."""
+    written = driver.written
+    written.resize_node("n1", vcore=4, memory=2)
+    written.ask("m", TAKER, vcore=1, memory=2, allow_preempt_other=True)
+    written.ask("q", TAKER, vcore=1, memory=0, allow_preempt_other=True)
+    written.ask("r", TAKER, vcore=1, memory=1, allow_preempt_other=True)
+    assert driver.preempt("m", "v3") is None
+    limit = LimitConfig(users=("bob",), max_resources={"memory": 1})
+    written.reconfigure(POOR, guaranteed={"vcore": 4}, limits=(limit,))
+    assert driver.preempt("r", "v2") is Refusal.USER_LIMIT
+    assert driver.preempt("q", "v2") is None
+
+
+def test_others_go_from_the_end_of_the_delay(driver: Preempting) -> None:
+    asked_ns = driver.written.application(TAKER).asks["p"].created_ns
+    driver.later_ns = asked_ns + DELAY_NS - 1 - driver.written.now_ns
+    assert driver.preempt("p", "v3") is Refusal.PREEMPTION_REFUSED
+    driver.later_ns += 1
+    assert driver.preempt("p", "v3") is None
+
+
 # -- for an ask that requires its node
 
 
@@ -586,6 +621,7 @@ OF_A_QUOTA: list[tuple[str, Change]] = [
         lambda w: w.reconfigure(RICH, max={"vcore": 2}, guaranteed={"vcore": 3}),
     ),
     ("higher max", lambda w: w.reconfigure(RICH, max={"vcore": 3})),
+    ("one is on its way out", lambda w: w.ask_back(uuid_of(w, "v2"), "giver")),
 ]
 
 
@@ -595,11 +631,44 @@ def test_one_reason_not_to_enforce(above: Preempting, change: Change) -> None:
     assert above.enforce(RICH, "v3") is Refusal.PREEMPTION_REFUSED
 
 
+def test_a_quota_is_enforced_from_the_moment_when_it_is_due(above: Preempting) -> None:
+    above.later_ns = above.written.state.quotas[RICH] - 1 - above.written.now_ns
+    assert above.enforce(RICH, "v3") is Refusal.PREEMPTION_REFUSED
+    above.later_ns += 1
+    assert above.enforce(RICH, "v3") is None
+
+
+def test_nobody_goes_for_what_is_only_promised(above: Preempting) -> None:
+    above.written.ask("o", "giver", vcore=1)
+    above.written.reserve("o", "n1", "giver", promises=True)
+    assert above.enforce(RICH, "v3", "v2") is Refusal.PREEMPTION_REFUSED
+    assert above.enforce(RICH, "v3") is None
+
+
+@pytest.mark.parametrize(
+    ("going", "expected"),
+    [(("v3", "v2", "m1"), None), (("v3", "m2"), Refusal.PREEMPTION_REFUSED)],
+    ids=["as much of each", "too much of one"],
+)
+def test_each_type_counts_by_itself(
+    above: Preempting, going: tuple[str, ...], expected: Refusal | None
+) -> None:
+    """2 and 1 are to go; of what the queue has no maximum for, whatever goes with it."""
+    written = above.written
+    written.node("n2", memory=3, disk=3)
+    written.recover("m1", "n2", "giver", memory=1, disk=3)
+    written.recover("m2", "n2", "giver", memory=2)
+    written.reconfigure(RICH, max={"vcore": 1, "memory": 2})
+    assert expected is above.enforce(RICH, *going)
+
+
 def test_a_queue_that_nobody_knows(above: Preempting) -> None:
     assert above.enforce("root.gone", "v3") is Refusal.PREEMPTION_REFUSED
 
 
 def test_nobody_goes_for_the_quota_of_another_queue(above: Preempting) -> None:
+    """Its own guarantee would let it go."""
+    guarantee(above.written, POOR, 0)
     above.written.recover("w", "n1", TAKER, vcore=1)
     assert above.enforce(RICH, "w", giver=TAKER) is Refusal.PREEMPTION_REFUSED
 
@@ -609,19 +678,35 @@ def test_nobody_goes_for_a_quota_who_can_run_on_one_node_alone(above: Preempting
     assert above.enforce(RICH, "w") is Refusal.PREEMPTION_REFUSED
 
 
-def test_a_child_that_uses_its_guarantee_gives_nothing(driver: Preempting) -> None:
-    """Its parent is above its maximum by what the other child uses."""
+@pytest.fixture
+def shared(driver: Preempting) -> Preempting:
+    """`root.p` may use 2 and uses 5; its child `a` is guaranteed 2 and uses 3, `b` uses 2."""
     written = driver.written
     configure(written, "quotapreemptionenabled: true")
-    written.queue("root.p", leaf=False, max={"vcore": 3})
+    written.queue("root.p", leaf=False, max={"vcore": 2})
     written.queue("root.p.a", guaranteed={"vcore": 2})
     written.queue("root.p.b")
-    written.node("n2", vcore=4)
-    for app in ("a", "b"):
+    written.node("n2", vcore=5)
+    for app, count in (("a", 3), ("b", 2)):
         written.add(app, queue=f"root.p.{app}")
-        for number in range(2):
+        for number in range(count):
             written.ask(f"{app}{number}", app, vcore=1)
             written.allocate(f"{app}{number}", "n2", app)
     arm(written, "root.p")
-    assert driver.enforce("root.p", "a0", giver="a") is Refusal.PREEMPTION_REFUSED
-    assert driver.enforce("root.p", "b0", giver="b") is None
+    return driver
+
+
+@pytest.mark.parametrize(("going", "expected"), [(1, None), (2, Refusal.PREEMPTION_REFUSED)])
+def test_a_child_gives_what_it_uses_above_its_guarantee(
+    shared: Preempting, going: int, expected: Refusal | None
+) -> None:
+    """The maximum of its parent would let more of it go."""
+    victims = [f"a{number}" for number in range(going)]
+    assert expected is shared.enforce("root.p", *victims, giver="a")
+
+
+def test_a_child_that_uses_its_guarantee_gives_nothing(shared: Preempting) -> None:
+    """Its parent is above its maximum by what the other child uses."""
+    shared.written.release(uuid_of(shared.written, "a2", "a"), "a")
+    assert shared.enforce("root.p", "a0", giver="a") is Refusal.PREEMPTION_REFUSED
+    assert shared.enforce("root.p", "b0", giver="b") is None

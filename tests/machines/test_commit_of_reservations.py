@@ -135,6 +135,7 @@ CASES: dict[str, tuple[Refusal, Change]] = {
     "an older one waits": (Refusal.STATEAWARE_BUSY, _older_waits),
     "lower max": (Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 27})),
     "full cluster": (Refusal.QUEUE_LIMIT, lambda w: w.recover("r", "n3", "fills", vcore=3)),
+    "a type that no node has": (Refusal.QUEUE_LIMIT, lambda w: w.replace("a", vcore=8, gpu=1)),
     "lower limit of the user": (Refusal.USER_LIMIT, _limit_user),
     "removed node": (Refusal.NODE_GONE, lambda w: w.remove_node("n1")),
     "smaller node": (Refusal.NODE_FULL, lambda w: w.resize_node("n1", vcore=7)),
@@ -183,6 +184,19 @@ def test_no_node_is_kept_twice_for_one_ask(written: Written) -> None:
     assert checked(written, proposal(written, "twice", "n2")) is None
 
 
+def test_of_a_type_that_no_node_has_an_ask_may_want_nothing(written: Written) -> None:
+    written.replace("a", vcore=8, gpu=0)
+    assert checked(written, proposal(written)) is None
+
+
+def test_nodes_of_asks_that_can_run_nowhere_else_do_not_count(written: Written) -> None:
+    """As many are kept as may be kept for asks that only wait."""
+    for number in (2, 3):
+        written.ask(f"d{number}", vcore=8, required_node=f"n{number}")
+        written.reserve(f"d{number}", f"n{number}")
+    assert checked(written, proposal(written)) is None
+
+
 def test_another_node_is_of_no_use(written: Written) -> None:
     written.ask("d", vcore=8, required_node="n1")
     assert Refusal.NODE_FULL is checked(written, proposal(written, "d", "n2"))
@@ -224,10 +238,13 @@ def test_only_an_ask_of_age_has_a_node_kept(written: Written) -> None:
     assert check_reserve(written.state, proposal(written, "d"), written.now_ns, DELAY_NS) is None
 
 
-# -- a node that is given up
+# -- how many nodes are kept, and which of them a repeat gives up that is placed
 
 
 class Keeping(Driver):
+    def keep(self, node: str, key: str = "a") -> Refusal | None:
+        return self.commit(proposal(self.written, key, node))
+
     def give_up(self, node: str = "n1", key: str = "a", app: str = APP) -> Refusal | None:
         return self.commit(self.given_up(node, key, app))
 
@@ -236,6 +253,68 @@ class Keeping(Driver):
         return Unreserve(
             proposal_id=1, application_id=app, key=key, sequence=sequence, node_id=node
         )
+
+
+@pytest.mark.parametrize(
+    ("percent", "drained", "most"),
+    [("0", 0, 2), ("50", 0, 4), ("50", 1, 4), ("50", 2, 3), ("99", 3, 5), ("100", 3, 6)],
+)
+def test_a_share_of_the_nodes_that_take_work_is_kept(percent: str, drained: int, most: int) -> None:
+    """Rounded down, and two nodes at least; the last ones of nine take no work."""
+    written = Written()
+    written.reconfigure("root", properties={"reservation.max.nodes.percent": percent})
+    names = [f"n{number}" for number in range(9)]
+    for name in names:
+        written.node(name, vcore=1)
+    for name in names[9 - drained :]:
+        written.schedule(name, drained=True)
+    written.add(APP)
+    written.ask("a", vcore=1, repeats=9)
+    driver = Keeping(written, later_ns=DELAY_NS, settings=Settings(reservation_delay_ns=DELAY_NS))
+    found = [driver.keep(name) for name in names[: 9 - drained]]
+    assert [None] * most + [Refusal.RESERVATION_LIMIT] * (9 - drained - most) == found
+
+
+Kept = dict[str, bool]
+"""Names of nodes, and whether room there was promised."""
+
+OF_PLACING: dict[str, tuple[Kept, str, tuple[str, ...]]] = {
+    "the node itself": ({"n1": False, "n2": False}, "n2", ("n1",)),
+    "the first, if none of them is the node": ({"n1": False, "n2": False}, "n3", ("n2",)),
+    "one that only waits goes before a promise": ({"n1": True, "n2": False}, "n3", ("n1",)),
+    "a promise stays for the repeat that is left": ({"n1": True}, "n3", ("n1",)),
+    "the first promise, if none is left for it": ({"n1": True, "n2": True}, "n3", ("n2",)),
+}
+
+
+def _keep_for_two_repeats(written: Written, kept: Kept) -> Keeping:
+    """They have room on each node."""
+    written.ask("twice", vcore=2, repeats=2)
+    for node, promises in kept.items():
+        written.reserve("twice", node, promises=promises)
+    return Keeping(written, settings=Settings())
+
+
+@pytest.mark.parametrize(("kept", "node", "left"), OF_PLACING.values(), ids=OF_PLACING)
+def test_a_repeat_that_is_placed_gives_one_node_up(
+    written: Written, kept: Kept, node: str, left: tuple[str, ...]
+) -> None:
+    driver = _keep_for_two_repeats(written, kept)
+    assert driver.allocate("twice", node, APP) is None
+    assert left == written.application().asks["twice"].reserved
+
+
+@pytest.mark.parametrize(("most", "expected"), [(23, Refusal.QUEUE_LIMIT), (24, None)])
+def test_a_promise_to_another_repeat_counts_for_the_quota(
+    written: Written, most: int, expected: Refusal | None
+) -> None:
+    """Elsewhere 20 are used, and 2 are promised to the repeat that is left."""
+    driver = _keep_for_two_repeats(written, {"n1": True})
+    written.reconfigure(LEAF, max={"vcore": most})
+    assert expected is driver.allocate("twice", "n3", APP)
+
+
+# -- a node that is given up because it is of no use
 
 
 @pytest.fixture

@@ -220,6 +220,21 @@ def _strangers(written: Written) -> list[str]:
     return [_named(written, key, app) for key, app in names]
 
 
+# -- an ask of a gang that is placed like any other
+
+
+def test_a_member_is_placed_when_no_placeholder_of_its_group_stands(driver: Driver) -> None:
+    assert driver.allocate("member", "n2", APP) is Refusal.GANG_HELD
+    driver.written.release(_uuid(driver.written))
+    assert driver.allocate("member", "n2", APP) is None
+
+
+@pytest.mark.parametrize("task_group", ["", "other"])
+def test_who_is_no_member_waits_for_no_placeholder(driver: Driver, task_group: str) -> None:
+    driver.written.ask("stranger", vcore=2, task_group=task_group)
+    assert driver.allocate("stranger", "n2", APP) is None
+
+
 # -- a placeholder that is too small
 
 
@@ -424,3 +439,15 @@ def test_no_placeholder_of_a_held_gang_is_placed(driver: Driver) -> None:
     assert driver.allocate("g", "n2", GANG) is Refusal.GANG_HELD
     assert driver.commit(admission) is None
     assert driver.allocate("g", "n2", GANG) is None
+
+
+@pytest.mark.parametrize(("size", "expected"), [(1, None), (2, None), (3, Refusal.GANG_HELD)])
+def test_a_gang_that_was_placed_once_waits_for_no_admission(
+    driver: Driver, size: int, expected: Refusal | None
+) -> None:
+    """It was recovered, and a placeholder comes that it has not asked for at the start."""
+    written = driver.written
+    written.add(GANG, placeholder_ask={"vcore": size, "memory": 0})
+    written.recover("back", "n2", GANG, vcore=2, placeholder=True, task_group="g")
+    written.ask("more", GANG, vcore=1, placeholder=True, task_group="g")
+    assert expected is driver.allocate("more", "n2", GANG)

@@ -265,6 +265,41 @@ def test_an_application_twice_in_one_request() -> None:
     assert "new" in lab.state.applications
 
 
+FAIR = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: "
+    "[{name: default, properties: {application.sort.policy: fair}}]}]}]"
+)
+
+
+def test_a_placeholder_of_who_is_no_gang_is_rejected_in_a_fair_leaf() -> None:
+    """What stands already is taken, and so is all that is no placeholder."""
+    lab = Lab(config=FAIR)
+    lab.nodes(n1=9)
+    lab.submit(APP)
+    member = {"task_group_name": "g"}
+    lab.report(report("stands", "n1", placeholder=True, **member))
+    lab.ask("ph", placeholder=True, **member)
+    lab.ask("real")
+    lab.settle()
+    ((key, reason),) = lab.rm.told("rejected")
+    assert "ph" == key
+    assert "unsupported sort type" in reason
+    assert ["real", "stands"] == lab.running()
+
+
+def test_placeholders_of_a_gang_that_was_taken_are_taken_when_its_leaf_becomes_fair() -> None:
+    lab = Lab()
+    lab.nodes(n1=9)
+    lab.submit(APP, placeholder_ask=si.Resource.of({"vcore": 1}))
+    lab.submit("plain")
+    lab.ask("before", app="plain", placeholder=True, task_group_name="g")
+    lab.configure(FAIR)
+    lab.ask("ph", placeholder=True, task_group_name="g")
+    lab.settle()
+    assert [] == lab.rm.told("rejected")
+    assert ["before", "ph"] == lab.running()
+
+
 def _node(name: str, vcore: int, **fields: Any) -> si.NodeInfo:
     size = si.Resource.of({"vcore": vcore})
     return si.NodeInfo(

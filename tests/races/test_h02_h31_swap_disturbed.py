@@ -18,6 +18,7 @@ from ganging import (
     Manager,
     application,
     ask_members,
+    ask_placeholders,
     assert_swapping,
     both_ways,
     confirm,
@@ -181,6 +182,21 @@ def test_h15_the_member_grows_beyond_its_placeholder(topology: TopologyName, cro
     lab.settle()
     assert ["real"] == lab.running()
     assert (5, 5, 0) == (used(lab)["leaf"], used(lab)["real"], used(lab)["ph"])
+    assert lab.leftovers() == {}
+
+
+@topologies
+@both_ways
+def test_h15_the_member_becomes_a_placeholder(topology: TopologyName, crosses: bool) -> None:
+    """It takes nobody's place over any more, although it would fit there."""
+    lab = swapping_lab(crosses=crosses, topology=topology)
+    ask_placeholders(lab, "real")
+    lab.settle()
+    assert {} == application(lab).swaps
+    confirm(lab, "ph-1")
+    lab.settle()
+    assert (["real"], []) == (lab.running(), lab.waiting())
+    assert (1, 0, 1) == (used(lab)["leaf"], used(lab)["real"], used(lab)["ph"])
     assert lab.leftovers() == {}
 
 

@@ -143,9 +143,9 @@ def refuses_gangs(queue: Queue) -> bool:
     return queue.properties.application_sort_policy is ApplicationSortPolicy.FAIR
 
 
-def tightest_max(queue: Queue) -> Resource:
+def tightest_max(queue: Queue) -> Resource | None:
     """Return the smallest configured max of every type on the path; absent is unlimited."""
     tightest: Resource | None = None
     for level in queue.lineage[:-1]:
         tightest = component_wise_min(tightest, level.spec.max)
-    return tightest or {}
+    return tightest

@@ -33,9 +33,9 @@ def used_up(state: PartitionState, ask: Ask, node_id: str) -> str | None:
     """
     if node_id in ask.reserved:
         return node_id
-    ordinary = next(_ordinary(state, ask), None)
-    if ordinary is not None or len(ask.reserved) < ask.remaining:
-        return ordinary
+    waiting = next(ordinary(state, ask), None)
+    if waiting is not None or len(ask.reserved) < ask.remaining:
+        return waiting
     return ask.reserved[0]
 
 
@@ -50,10 +50,6 @@ def kept_for(state: PartitionState, ask: Ask, node_id: str) -> Reservation:
     return state.nodes[node_id].reservations[ask.spec.application_id, ask.spec.key]
 
 
-def last_choice(state: PartitionState, ask: Ask) -> str:
-    """A reservation that only waits is used up before an earmark."""
-    return next(_ordinary(state, ask), ask.reserved[0])
-
-
-def _ordinary(state: PartitionState, ask: Ask) -> Iterator[str]:
+def ordinary(state: PartitionState, ask: Ask) -> Iterator[str]:
+    """Yield the nodes that are kept for the ask and only wait: they go before its earmarks."""
     return (id_ for id_ in ask.reserved if kept_for(state, ask, id_).is_ordinary)

@@ -27,7 +27,7 @@ from yunikorn_actors.domain.reserving import (
     WAIT_NS,
     kept_count,
     kept_for,
-    last_choice,
+    ordinary,
     reservations_max,
     used_up,
 )
@@ -110,7 +110,8 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
             reason = "its room is promised to another ask"
             _drop(turn, waiting, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
-        given_up = last_choice(turn.state, ask)
+        # One of them only waits, or each repeat would have an earmark: then it gets no other.
+        given_up = next(ordinary(turn.state, ask))
         _drop(turn, app, ask, given_up, "room on another node is promised to it")
     reason = f"room that comes free on node {node.id} is promised to it"
     tell_state(turn, ask, WaitingState.RESERVED, reason)
