@@ -160,27 +160,27 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     view = model.apps.get(fact.serial)
     if view is None:
         return
-    places = model.places
-    places.let_go(view)
+    participants = model.participants
+    participants.let_go(view)
     if view.starting and fact.state is not ApplicationState.ACCEPTED:
-        places.counts_itself(view)
+        participants.counts_itself(view)
     if view.is_schedulable:
-        places.come_back(view)
+        participants.come_back(view)
     else:
         model.tree.leave(view)
     if fact.state in FINISHED:
         model.applications.forget(view)
     elif view.app.task_groups:
         model.gangs.follow(view)
-    places.wake_others(view)
+    participants.wake_others(view)
 
 
 def _on_application_removed(model: Model, fact: f.ApplicationRemoved) -> None:
     view = model.apps[fact.serial]
-    model.places.let_go(view)
+    model.participants.let_go(view)
     model.tree.leave(view)
     model.applications.forget(view)
-    model.places.wake_others(view)
+    model.participants.wake_others(view)
 
 
 # -- asks
@@ -223,7 +223,7 @@ def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:
         model.asks.unwatch(view)
         model.wakes.amounts_changed(app.leaf)
         if not app.piles:
-            model.places.wake_others(app)
+            model.participants.wake_others(app)
     if app.app.task_groups:
         model.gangs.follow(app)
         model.wakes.gang_may_fit()
@@ -290,7 +290,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     model.amounts.give_back(app, fact.resource, is_placeholder=fact.placeholder)
     model.amounts.room_came(node)
     model.wakes.amounts_changed(app.leaf)
-    model.places.wake_others(app)
+    model.participants.wake_others(app)
     if fact.placeholder:
         model.gangs.placeholder_went(app, fact.uuid)
     if model.reserved_nodes:
@@ -323,7 +323,7 @@ def _on_gang_lapsed(model: Model, fact: f.GangLapsed) -> None:
     """Others may use its room, and its place where a leaf starts one application at a time."""
     app = model.apps[fact.serial]
     model.gangs.follow(app)
-    model.places.wake_others(app)
+    model.participants.wake_others(app)
 
 
 def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
@@ -334,7 +334,7 @@ def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
     ask = app.asks[fact.key]
     model.asks.resync(ask)
     model.asks.forget_if_done(ask)
-    model.places.wake_others(app)
+    model.participants.wake_others(app)
     model.wakes.amounts_changed(app.leaf)
 
 
@@ -388,7 +388,7 @@ def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
     if not node.node.reservations:
         del model.reserved_nodes[fact.node_id]
     model.amounts.measure_earmarks(model.app_of(fact.application_id).leaf)
-    model.places.wake_others(model.app_of(fact.application_id))
+    model.participants.wake_others(model.app_of(fact.application_id))
     model.wakes.resolved()
     ask = model.ask_of(fact.application_id, fact.key)
     if ask is not None:

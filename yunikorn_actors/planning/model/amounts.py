@@ -11,7 +11,7 @@ from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
-from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, Gate, QueueView
@@ -25,7 +25,7 @@ class Amounts:
         nodes: NodeIndex,
         shapes: Shapes,
         tree: Tree,
-        places: Places,
+        participants: Participants,
         flights: Flights,
         reserved_nodes: Mapping[str, None],
         wakes: Wakes,
@@ -34,7 +34,7 @@ class Amounts:
         self._nodes = nodes
         self._shapes = shapes
         self._tree = tree
-        self._places = places
+        self._participants = participants
         self._flights = flights
         self._reserved_nodes = reserved_nodes
         self._wakes = wakes
@@ -64,7 +64,7 @@ class Amounts:
         self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
-            self._places.wake(gate)
+            self._participants.wake(gate)
 
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
@@ -88,7 +88,7 @@ class Amounts:
             former = level.limit
             level.read_limit()
             if level.limit != former:
-                self._places.wake(level)
+                self._participants.wake(level)
 
     def _earmarks_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
         for (ask, node_id), repeats in self._flights.serving.items():

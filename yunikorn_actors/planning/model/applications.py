@@ -4,7 +4,7 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.limits import LimitViews
-from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.wakes import Wakes
@@ -12,12 +12,12 @@ from yunikorn_actors.planning.wakes import Wakes
 
 class Applications:
     def __init__(
-        self, tree: Tree, limits: LimitViews, gangs: Gangs, places: Places, wakes: Wakes
+        self, tree: Tree, limits: LimitViews, gangs: Gangs, participants: Participants, wakes: Wakes
     ) -> None:
         self._tree = tree
         self._limits = limits
         self._gangs = gangs
-        self._places = places
+        self._participants = participants
         self._wakes = wakes
         self.views: dict[int, AppView] = {}
         """By serial."""
@@ -33,15 +33,15 @@ class Applications:
         """Find the limits that count for an application; it may move to other lanes."""
         app = view.app
         self._tree.leave(view)
-        self._places.let_go(view)
+        self._participants.let_go(view)
         former = view.limits
         found = limits_of(app.queue, app.spec.user, app.group)
         view.limits = tuple(self._limits.join(limit) for limit in found)
         view.owner = (app.spec.user, app.group) if view.limits else None
         for limit in former:
             self._limits.part(limit)
-            self._places.wake(limit)
-        self._places.come_back(view)
+            self._participants.wake(limit)
+        self._participants.come_back(view)
         self._wakes.gang_may_fit()
 
     def rekey(self, view: AppView) -> None:
@@ -50,8 +50,8 @@ class Applications:
         if view.awaiting_gang is not None:
             self._gangs.follow(view)
         if view.blocked_by is not None:
-            self._places.come_back(view)
-        self._places.wake_others(view)
+            self._participants.come_back(view)
+        self._participants.wake_others(view)
 
     def forget(self, view: AppView) -> None:
         self._gangs.end_turn(view)

@@ -10,7 +10,7 @@ from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.planning.model.asks import Asks
 from yunikorn_actors.planning.model.order import rekey
-from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
@@ -21,12 +21,12 @@ AwaitingGang = tuple[tuple[int, int, int], AppView]
 
 class Gangs:
     def __init__(
-        self, shapes: Shapes, tree: Tree, asks: Asks, places: Places, wakes: Wakes
+        self, shapes: Shapes, tree: Tree, asks: Asks, participants: Participants, wakes: Wakes
     ) -> None:
         self._shapes = shapes
         self._tree = tree
         self._asks = asks
-        self._places = places
+        self._participants = participants
         self._wakes = wakes
         self.awaiting: list[AwaitingGang] = []
         """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
@@ -42,7 +42,7 @@ class Gangs:
             self._wakes.amounts_changed(app.leaf)
             if app.bars[0] and not did_await:
                 # It no longer wants to start, so others may.
-                self._places.wake_others(app)
+                self._participants.wake_others(app)
         if app.turn is not None:
             self.end_turn(app)
             if app.awaiting_gang is not None:

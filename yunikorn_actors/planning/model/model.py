@@ -13,7 +13,7 @@ from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex
-from yunikorn_actors.planning.model.places import Places
+from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
@@ -32,20 +32,22 @@ class Model:
         self.tree = Tree(self.shapes, wakes)
         self._limits = LimitViews(state)
         reserved = self.reserved_nodes
-        self.places = Places(self.tree, reserved, wakes)
+        self.participants = Participants(self.tree, reserved, wakes)
         self.amounts = Amounts(
             state,
             self.nodes,
             self.shapes,
             self.tree,
-            self.places,
+            self.participants,
             self.flights,
             reserved,
             wakes,
         )
         self.asks = Asks(self.shapes, self.tree, reserved, wakes)
-        self.gangs = Gangs(self.shapes, self.tree, self.asks, self.places, wakes)
-        self.applications = Applications(self.tree, self._limits, self.gangs, self.places, wakes)
+        self.gangs = Gangs(self.shapes, self.tree, self.asks, self.participants, wakes)
+        self.applications = Applications(
+            self.tree, self._limits, self.gangs, self.participants, wakes
+        )
         self.apps = self.applications.views
 
     def app_of(self, application_id: str) -> AppView:

@@ -26,7 +26,7 @@ class Backoff:
     name = "the back-off"
 
     def __init__(self, model: Model) -> None:
-        self._places = model.places
+        self._participants = model.participants
         self._tree = model.tree
         self._wakes = model.wakes
         self._now_ns = 0
@@ -49,7 +49,7 @@ class Backoff:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
             if app.blocked_by is self:
-                self._places.come_back(app)
+                self._participants.come_back(app)
             self._wakes.pass_changed(app)
         self.due_ns = min(self.resting.values(), default=NEVER_NS)
 
@@ -71,7 +71,7 @@ class Backoff:
         """Nothing more is tried now; victims are sought for the asks that were, before any rest."""
         for app in self._wakes.passes if room > 0 else ():
             if app.blocked_by is self and app not in self.resting:
-                self._places.come_back(app)
+                self._participants.come_back(app)
                 self._file(app)
         return []
 
@@ -118,4 +118,4 @@ class Backoff:
 
     def _hold(self, app: AppView) -> None:
         if app.blocked_by is None:
-            self._places.hold(app, self)
+            self._participants.hold(app, self)

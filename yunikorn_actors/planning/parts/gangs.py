@@ -77,7 +77,7 @@ class Admitter:
         for app in offered:
             model.gangs.give_turn(app)
         # One of them may have a place to start only since the last plan.
-        model.places.top_up()
+        model.participants.top_up()
         if all(app.entry is None for app in offered):
             self.offer_lapsed()
 

@@ -32,5 +32,5 @@ class Measurer:
         model.tree.measure(model.state.capacity)
         queues = model.tree.queues.values()
         for queue in queues:
-            model.places.wake_blocked(queue)
+            model.participants.wake_blocked(queue)
         model.wakes.measured(leaf for leaf in queues if leaf.lanes and leaf.is_entitled)

@@ -93,7 +93,7 @@ class Placer:
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
         proposals: list[Proposal] = []
-        self._model.places.top_up()
+        self._model.participants.top_up()
         while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
             pass
         return proposals
@@ -105,14 +105,14 @@ class Placer:
         model = self._model
         root = model.tree.root
         if root is None or not root.children:
-            return model.places.top_up()
+            return model.participants.top_up()
         leaf = root
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
         if not self._try(leaf, leaf.first(), proposals):
             # The application may have been woken for a place: it leaves the place to the next.
-            model.places.top_up()
+            model.participants.top_up()
         return True
 
     def _try(self, leaf: QueueView, ask: AskView, proposals: list[Proposal]) -> bool:
@@ -142,7 +142,7 @@ class Placer:
         gate = app.blocked_at()
         if gate is not None:
             if app.blocked_by is None:
-                self._model.places.hold(app, gate)
+                self._model.participants.hold(app, gate)
             self._findings.note_blocked(app, gate)
         return gate is not None
 
@@ -202,7 +202,7 @@ class Placer:
         if record.reserved:
             model.flights.serve(ask, node)
             model.amounts.measure_earmarks(app.leaf)
-        model.places.start(app)
+        model.participants.start(app)
         for limit in app.limits:
             limit.take(app, resource)
         model.nodes.take(node, resource)
@@ -263,8 +263,8 @@ class Placer:
             model.amounts.measure_earmarks(app.leaf)
         for limit in flight.limits:
             limit.resolve(app, flight.resource)
-            model.places.wake(limit)
-        model.places.started(app)
+            model.participants.wake(limit)
+        model.participants.started(app)
 
     def _let_go(self, flight: InFlight) -> None:
         self._resolve(flight)

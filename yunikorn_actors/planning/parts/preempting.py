@@ -81,7 +81,7 @@ class Preemptor:
             flight.ask.keeping -= 1
             model.asks.keep_required(flight.ask)
         if flight.place is not None:
-            model.places.resolve(flight.place)
+            model.participants.resolve(flight.place)
         if flight.node is not None and model.nodes.knows(flight.node):
             flight.node.keeping -= 1
             model.amounts.refresh_node(flight.node)
@@ -193,7 +193,7 @@ class Preemptor:
         refs = tuple(map(VictimRef.to, victims))
         proposal_id = self._desk.next_id(self)
         resource = {} if ask is None else ask.resource
-        place = None if ask is None else self._model.places.take(ask.app)
+        place = None if ask is None else self._model.participants.take(ask.app)
         self.in_flight[proposal_id] = Flight(beneficiary, refs, ask, node, resource, place)
         if ask is not None:
             ask.keeping += 1
@@ -334,7 +334,7 @@ class Preemptor:
             return True
         gate = app.blocked_at()
         if gate is not None:
-            model.places.hold(app, gate)
+            model.participants.hold(app, gate)
             return True
         limit = refusing_limit(app.limits, lane.shape.wanted)
         if limit is not None:

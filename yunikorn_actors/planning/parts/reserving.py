@@ -162,7 +162,7 @@ class Reserver:
         ask, node, model = flight.ask, flight.node, self._model
         ask.keeping -= 1
         if flight.place is not None:
-            model.places.resolve(flight.place)
+            model.participants.resolve(flight.place)
         model.asks.keep_required(ask)
         model.wakes.resolved()
         # The node may have left, and another one come under its name.
@@ -252,7 +252,7 @@ class Reserver:
     def _reserve(self, ask: AskView, node: NodeView) -> Reserve:
         model = self._model
         proposal_id = self._desk.next_id(self)
-        self.in_flight[proposal_id] = Keeping(ask, node, model.places.take(ask.app))
+        self.in_flight[proposal_id] = Keeping(ask, node, model.participants.take(ask.app))
         ask.keeping += 1
         node.keeping += 1
         model.amounts.refresh_node(node)

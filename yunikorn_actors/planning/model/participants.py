@@ -1,7 +1,8 @@
-"""Places among the running applications: who has one, who waits for one.
+"""Who takes part in a plan: the applications that have a place, and those that may take one.
 
-A queue, or a limit of a user or group, may bound how many applications run. A decision in flight
-takes a place for an application that does not run yet.
+A queue, or a limit of a user or group, may bound how many applications run; those for which there
+is no place are blocked until there may be one. A decision in flight takes a place for an
+application that does not run yet.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.planning.wakes import Wakes
 
 
-class Places:
+class Participants:
     def __init__(self, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes) -> None:
         self._tree = tree
         self._reserved_nodes = reserved_nodes
