@@ -17,6 +17,7 @@ from yunikorn_actors.errors import (
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
+from yunikorn_actors.runtime.hooks import CallbackRaised
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.si import ResourceManagerCallback
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AsyncSchedulerCore",
+    "CallbackRaised",
     "CallbackStuck",
     "ConfigError",
     "CoreError",

@@ -7,6 +7,7 @@ simulator, are behind it; each defines how a message is posted and how an answer
 
 import threading
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
@@ -98,6 +99,8 @@ class Gateway(ABC):
         The order is that in which RmProxy gets them. If the same resource manager is lost, leaves
         or registers again before the answer, the entry goes: the answer then changes nothing here.
         """
+        self._raised_in: Counter[str] = Counter()
+        """How often the callbacks of each resource manager have raised."""
         self._registrations = count(1)
         self._calls = count(1)
         self._streams = count(1)
@@ -278,6 +281,7 @@ class Gateway(ABC):
             "waiting": waiting,
             "rm_diagnostics": diagnostics,
             "unhandled_requests": unhandled,
+            "callback_errors": dict(sorted(self._raised_in.copy().items())),
         }
 
     def _context_dump(self) -> dict[str, Any]:

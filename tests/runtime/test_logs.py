@@ -40,8 +40,15 @@ def run(program: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_nothing_is_printed_by_default() -> None:
-    assert ("", "") == run(NOISY)
+def test_failures_alone_are_printed_by_default() -> None:
+    """What nobody would see otherwise: what a callback raised, and that the core is over."""
+    stdout, stderr = run(NOISY)
+    told = sorted(line for line in stderr.splitlines() if line.startswith("yunikorn_actors"))
+    assert "" == stdout
+    assert 2 == len(told)
+    assert "yunikorn_actors: callback rm:rm-1#1 raised on CallUpdateNode" == told[0]
+    assert told[1].startswith("yunikorn_actors: context failed on ")
+    assert 1 == stderr.count("\nValueError: its own fault\n")
 
 
 def test_lines_appear_for_who_asks() -> None:

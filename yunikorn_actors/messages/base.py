@@ -55,7 +55,12 @@ def callback_address(rm_id: str, registration: int) -> str:
 
 
 def is_callback_of(address: str, rm_id: str) -> bool:
-    return address.rpartition("#")[0] == _CALLBACK + rm_id
+    return is_callback(address) and manager_of(address) == rm_id
+
+
+def manager_of(address: str) -> str:
+    """Name the resource manager of a callback."""
+    return address.removeprefix(_CALLBACK).rpartition("#")[0]
 
 
 def stream_address(number: int) -> str:

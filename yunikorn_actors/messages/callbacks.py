@@ -1,11 +1,13 @@
 """How a delivered call reaches a callback: one row for each method.
 
-The answer to a question goes back to RmProxy as a message. An exception in a predicate is a no,
-because the resource manager has not agreed.
+The answer to a question goes back to RmProxy as a message, and so does what stands for an answer if
+the callback raises. An exception in a predicate is a no, because the resource manager has not
+agreed.
 """
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
@@ -23,51 +25,52 @@ _fault_of_response = compiled(PreemptionPredicatesResponse, {})
 
 def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedulingState) -> None:
     """Make each call by itself: an exception of one must not prevent the others."""
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
     for request in call.requests:
         try:
             rm.update_container_scheduling_state(request)
-        except Exception as error:  # noqa: BLE001 - the edge: told when all are made
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - the edge: told when all are made
             errors.append(error)
     if errors:
-        raise ExceptionGroup("update_container_scheduling_state raised", errors)
+        raise BaseExceptionGroup("update_container_scheduling_state raised", errors)
 
 
 def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
-    try:
-        reason = rm.predicates(call.args) or ""
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 - the edge: what cannot be told is a no
-        reason = f"the predicate raised {error!r}"
-    return PredicatesAnswered(call_id=call.call_id, reason=str(reason))
+    return PredicatesAnswered(call_id=call.call_id, reason=str(rm.predicates(call.args) or ""))
+
+
+def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
+    return PredicatesAnswered(call_id=call.call_id, reason=f"the predicate raised {error!r}")
 
 
 def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
-    try:
-        response = rm.preemption_predicates(call.args)
-    except KeyboardInterrupt:
-        raise
-    except BaseException:  # noqa: BLE001 - the edge: what cannot be told is a no
-        response = None
+    response = rm.preemption_predicates(call.args)
     if response is None or _fault_of_response(response) is not None:
         response = PreemptionPredicatesResponse(success=False)
+    return PreemptionPredicatesAnswered(call_id=call.call_id, response=response)
+
+
+def _no_to_preemption(call: c.CallPreemptionPredicates, _: BaseException) -> Message:
+    response = PreemptionPredicatesResponse(success=False)
     return PreemptionPredicatesAnswered(call_id=call.call_id, response=response)
 
 
 def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message:
     """Replace the characters of a text that a trace cannot hold."""
     text, error = "", ""
-    try:
-        said: object = rm.get_state_dump()
-    except Exception as raised:  # noqa: BLE001 - the edge: the caller of the dump is told
-        error = f"get_state_dump raised {raised!r}"
+    said: object = rm.get_state_dump()
+    if isinstance(said, str):
+        text = said.encode(errors="replace").decode()
     else:
-        if isinstance(said, str):
-            text = said.encode(errors="replace").decode()
-        else:
-            error = f"get_state_dump returned {type(said).__name__}, not text"
+        error = f"get_state_dump returned {type(said).__name__}, not text"
     return RmDumpAnswered(reply_to=call.reply_to, text=text, error=error)
+
+
+def _no_state(call: c.CallGetStateDump, error: BaseException) -> Message:
+    told = f"get_state_dump raised {error!r}"
+    return RmDumpAnswered(reply_to=call.reply_to, text="", error=told)
 
 
 def _answer_mark(_: ResourceManagerCallback, call: c.CallMark) -> Message:
@@ -87,7 +90,33 @@ _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] =
 }
 
 
-def call_back(callback: ResourceManagerCallback, call: Message) -> Message | None:
-    """Make the call; return the answer for RmProxy if the call is a question."""
-    answer = _METHODS[type(call)](callback, call)
-    return answer if isinstance(answer, Message) else None
+_INSTEAD: dict[type, Callable[[Any, BaseException], Message]] = {
+    c.CallPredicates: _no_to_predicates,
+    c.CallPreemptionPredicates: _no_to_preemption,
+    c.CallGetStateDump: _no_state,
+}
+"""The answers to questions on which the callback raised."""
+
+
+class Outcome(NamedTuple):
+    answer: Message | None
+    """For RmProxy, if the call is a question."""
+    error: BaseException | None
+    """What the callback raised."""
+
+
+def call_back(callback: ResourceManagerCallback, call: Message) -> Outcome:
+    """Make the call; only an interrupt of the whole program is raised."""
+    try:
+        answer = _METHODS[type(call)](callback, call)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the edge: the drivers tell it
+        instead = _INSTEAD.get(type(call))
+        return Outcome(None if instead is None else instead(call, error), error)
+    return Outcome(answer if isinstance(answer, Message) else None, None)
+
+
+def method_of(call: type[Message]) -> str:
+    """Name the method of the callback that is called by such a message."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", call.__name__.removeprefix("Call")).lower()

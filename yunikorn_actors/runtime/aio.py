@@ -19,12 +19,14 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import Inbox, Responses
 from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
 _Result = TypeVar("_Result")
+_Told = TypeVar("_Told")
 
 
 class AsyncSchedulerCore:
@@ -42,10 +44,14 @@ class AsyncSchedulerCore:
         trace: str | Path | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
+        on_failure: OnFailure | None = None,
+        on_callback_error: OnCallbackError | None = None,
     ) -> None:
+        """As `SchedulerCore`; the hooks are called on the event loop."""
         self._core = _Core(
             self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
-            config=config, clock=clock,
+            config=config, clock=clock, on_failure=self._on_loop(on_failure),
+            on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip
         self._calls = OrderedCalls()
         self._inboxes: dict[str, Inbox] = {}
@@ -60,6 +66,7 @@ class AsyncSchedulerCore:
 
     async def start(self) -> Self:
         """Start the core; the wait for its configuration is over at once, but it is a wait."""
+        self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._core.start)
         return self
 
@@ -141,6 +148,11 @@ class AsyncSchedulerCore:
     ) -> _Result:
         self._core._check_running()
         return await asyncio.wrap_future(self._calls.submit(caller, lambda: function(*arguments)))
+
+    def _on_loop(self, hook: Callable[[_Told], object] | None) -> Callable[[_Told], object] | None:
+        if hook is None:
+            return None
+        return lambda told: self._loop.call_soon_threadsafe(hook, told)
 
     # -- on the threads of the calls
 

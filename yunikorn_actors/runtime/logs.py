@@ -1,4 +1,4 @@
-"""Logging: silent unless the embedder asks, and never a secret.
+"""Logging: silent unless the embedder asks, but for failures (`hooks`), and never a secret.
 
 The library logs under its own name through loguru, disabled at import. A program that uses loguru
 turns it on with `loguru.logger.enable("yunikorn_actors")` and gets the lines in its own sinks;
@@ -75,8 +75,9 @@ class Lines:
     def warning(self, text: str, *args: object) -> None:
         self._write("WARNING", text, args)
 
-    def error(self, text: str, *args: object, exception: BaseException | bool = False) -> None:
-        self._write("ERROR", text, args, exception)
+    def error(self, text: str, *args: object, exception: BaseException | bool = False) -> bool:
+        """Say whether the logs are on, and so whether any sink has got the line."""
+        return self._write("ERROR", text, args, exception)
 
     def _write(
         self,
@@ -84,9 +85,14 @@ class Lines:
         text: str,
         args: tuple[object, ...],
         exception: BaseException | bool = False,
-    ) -> None:
-        if self._number(level) >= self._least:
-            self._logger.opt(depth=2, exception=exception or None).log(level, text, *args)
+    ) -> bool:
+        if self._number(level) < self._least:
+            return False
+        # Loguru does not tell whether a name is enabled; but it patches only what it hands on.
+        handed_on: list[object] = []
+        line = self._logger.patch(handed_on.append)
+        line.opt(depth=2, exception=exception or None).log(level, text, *args)
+        return bool(handed_on)
 
     @staticmethod
     def _number(level: str) -> int:

@@ -8,6 +8,7 @@ and for anything worse every actor of the process, those of the embedder include
 import queue
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import pykka
@@ -17,7 +18,6 @@ from yunikorn_actors.machines.machine import Effect, Machine, Replaceable, Send,
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
@@ -53,19 +53,24 @@ class System(Protocol):
 
 
 class CallbackHolder:
-    """A resource manager's callback: what it raises is its own affair, and is logged for it."""
+    """A resource manager's callback: what it raises is its own affair, and is told for it."""
 
-    def __init__(self, address: str, callback: si.ResourceManagerCallback) -> None:
-        self._address = address
+    def __init__(
+        self,
+        callback: si.ResourceManagerCallback,
+        tell: Callable[[Message, BaseException], None],
+    ) -> None:
         self._callback = callback
+        self._tell = tell
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
         try:
-            answer = call_back(self._callback, message)
-        except BaseException:  # noqa: BLE001 - sys.exit() too is one resource manager's own fault
-            kind = type(message).__name__
-            logger.error("callback {} raised on {}", self._address, kind, exception=True)
-            return []
+            answer, error = call_back(self._callback, message)
+        except KeyboardInterrupt as raised:
+            # Nobody interrupts a thread; so this one was raised by the callback itself.
+            answer, error = None, raised
+        if error is not None:
+            self._tell(message, error)
         return [] if answer is None else [Send(to=RM_PROXY, message=answer)]
 
 

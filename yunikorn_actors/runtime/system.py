@@ -15,6 +15,7 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -47,11 +48,21 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
-from yunikorn_actors.messages.base import GATEWAY, TIMER, Cause, Delivery, Envelope, Message
+from yunikorn_actors.messages.base import (
+    GATEWAY,
+    TIMER,
+    Cause,
+    Delivery,
+    Envelope,
+    Message,
+    manager_of,
+)
+from yunikorn_actors.messages.callbacks import method_of
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
+from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies
@@ -88,8 +99,14 @@ class SchedulerCore(Gateway):
         trace: str | Path | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
+        on_failure: OnFailure | None = None,
+        on_callback_error: OnCallbackError | None = None,
     ) -> None:
-        """Make a core; `config`, a file or its text, is the administrator's configuration."""
+        """Make a core; `config`, a file or its text, is the administrator's configuration.
+
+        The hooks are called on threads of the core. Without them failures are logged, or printed
+        on standard error where no log takes them.
+        """
         self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
@@ -104,6 +121,7 @@ class SchedulerCore(Gateway):
         )
         self._trace = None if trace is None else Path(trace)
         self._config = None if config is None else read_config(config)
+        self._hooks = Hooks(on_failure, on_callback_error)
         self._shells = Shells()
         self._replies = Replies()
         self._health = HealthWatch(self._look)
@@ -308,7 +326,14 @@ class SchedulerCore(Gateway):
         # Under the lock: a thread that was started after a stop had looked would never be joined.
         with self._lock:
             self._check_running()
-            self._shells.start(self, address, CallbackHolder(address, callback))
+            holder = CallbackHolder(callback, partial(self._callback_raised, address))
+            self._shells.start(self, address, holder)
+
+    def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
+        rm_id = manager_of(address)
+        self._raised_in[rm_id] += 1
+        raised = CallbackRaised(rm_id, method_of(type(call)), error)
+        self._hooks.callback_raised(address, type(call).__name__, raised)
 
     def _close_callback(self, address: str) -> None:
         self._shells.retire(address)
@@ -438,11 +463,15 @@ class SchedulerCore(Gateway):
         # The failure is there before a caller is let go: callers look for the reason. No machine
         # handles anything by then, so none acts on a truth that may be broken.
         with self._lock:
-            if self.failure is None:
+            is_first = self.failure is None
+            if is_first:
                 self.failure = failure
         self._shells.silence()
         self._let_callers_go()
-        logger.error("{}", failure, exception=error or False)
+        if is_first:
+            self._hooks.failed(failure, error)
+        else:
+            logger.error("{}", failure, exception=error or False)
 
     def stopped_from_outside(self, shell: Shell) -> None:
         """A call that stops all actors of the process stops this core as well."""

@@ -44,6 +44,7 @@ from yunikorn_actors.messages.base import (
     Message,
     is_callback,
     is_reply,
+    manager_of,
     reply_address,
 )
 from yunikorn_actors.messages.callbacks import call_back
@@ -219,13 +220,16 @@ class Simulator(Gateway):
             return [report_of(machine, address, error)]
 
     def _call_back(self, address: str, call: Message) -> None:
-        try:
-            answer = call_back(self._callbacks[address], call)
-        except Exception as error:  # noqa: BLE001 - the resource manager's own fault, kept for it
-            self.callback_errors.append(error)
-            return
+        answer, error = call_back(self._callbacks[address], call)
+        if error is not None:
+            self._raised_in[manager_of(address)] += 1
         if answer is not None:
             self._send(address, RM_PROXY, answer)
+        elif isinstance(error, Exception):
+            # The resource manager's own fault, and kept for it.
+            self.callback_errors.append(error)
+        elif error is not None:
+            raise error
 
     def _carry_out(self, address: str, effect: Effect) -> None:
         match effect:

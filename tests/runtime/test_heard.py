@@ -1,0 +1,196 @@
+"""What goes wrong is heard: by a hook of the program, else on standard error, and in the dump."""
+
+import asyncio
+import threading
+from io import StringIO
+from typing import get_args
+
+import pytest
+from looping import break_down, gated, node_request, on_a_loop, outcome, until
+from looping import register as register_on_loop
+from probes import PATIENCE_S, Break, Notebook, add_nodes, probed_core, register, wait_until
+from support import RM, Recorder
+
+from yunikorn_actors import (
+    AsyncSchedulerCore,
+    CallbackRaised,
+    CoreFailed,
+    SchedulerCore,
+    si,
+)
+from yunikorn_actors.messages import rm_calls as c
+from yunikorn_actors.messages.callbacks import call_back, method_of
+
+
+class Raising(Recorder):
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._error = error
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        super().update_node(response)
+        raise self._error
+
+
+ERRORS = [ValueError("its own fault"), SystemExit(3), KeyboardInterrupt("made up")]
+
+
+# -- callbacks
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+def test_what_a_callback_raises_is_printed_and_counted(
+    error: BaseException, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with SchedulerCore() as core:
+        register(core, Raising(error))
+        assert {} == core.state_dump()["callback_errors"]
+        add_nodes(core, "n1")
+        wait_until(lambda: core.state_dump()["callback_errors"] == {RM: 1})
+        add_nodes(core, "n2")
+        wait_until(lambda: core.state_dump()["callback_errors"] == {RM: 2})
+    printed = capsys.readouterr().err
+    line = "yunikorn_actors: callback rm:rm-1#1 raised on CallUpdateNode\nTraceback"
+    assert (2, 2) == (printed.count(line), printed.count(f"\n{type(error).__name__}"))
+
+
+def test_it_is_not_printed_where_the_log_has_it(
+    log: StringIO, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    with SchedulerCore() as core:
+        register(core, Raising(ERRORS[0]))
+        add_nodes(core, "n1")
+        wait_until(lambda: "its own fault" in log.getvalue())
+    assert "yunikorn_actors: callback" not in capsys.readouterr().err
+
+
+def test_a_program_may_hear_of_it_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[CallbackRaised] = []
+    with SchedulerCore(on_callback_error=told.append) as core:
+        register(core, Raising(ERRORS[1]))
+        add_nodes(core, "n1")
+        wait_until(lambda: told)
+    assert [(RM, "update_node", ERRORS[1])] == told
+    assert "" == capsys.readouterr().err
+
+
+def test_a_hook_that_raises_hides_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    def hook(told: CallbackRaised) -> None:
+        raise SystemExit(told.method)
+
+    with SchedulerCore(on_callback_error=hook) as core:
+        register(core, rm := Raising(ERRORS[0]))
+        add_nodes(core, "n1")
+        add_nodes(core, "n2")
+        wait_until(lambda: len(rm.told("node")) == 2)
+        wait_until(core.is_settled)
+    printed = capsys.readouterr().err
+    assert (2, 2) == (printed.count("its own fault"), printed.count("SystemExit: update_node"))
+    assert "yunikorn_actors: on_callback_error raised, and was told CallbackRaised" in printed
+
+
+class Speechless(si.ResourceManagerCallback):
+    """Every question raises what `sys.exit` does."""
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:  # noqa: ARG002
+        raise SystemExit
+
+    def preemption_predicates(
+        self,
+        args: si.PreemptionPredicatesArgs,  # noqa: ARG002
+    ) -> si.PreemptionPredicatesResponse | None:
+        raise SystemExit
+
+    def get_state_dump(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    ("call", "method"),
+    [
+        (c.CallPredicates(call_id=1, args=si.PredicatesArgs()), "predicates"),
+        (
+            c.CallPreemptionPredicates(call_id=1, args=si.PreemptionPredicatesArgs()),
+            "preemption_predicates",
+        ),
+        (c.CallGetStateDump(reply_to="reply:1"), "get_state_dump"),
+    ],
+)
+def test_a_question_on_which_a_callback_raises_is_answered_and_told(
+    call: c.Message, method: str
+) -> None:
+    answer, error = call_back(Speechless(), call)
+    assert answer is not None
+    assert SystemExit is type(error)
+    assert method == method_of(type(call))
+
+
+def test_every_call_is_of_a_method_that_exists() -> None:
+    methods = {name for name in vars(si.ResourceManagerCallback) if not name.startswith("_")}
+    assert methods == {method_of(it) for it in get_args(c.RmCall) if it is not c.CallMark}
+
+
+# -- failures of the core
+
+
+def test_a_failure_is_one_line_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    core = probed_core(Notebook()).start()
+    core._post("a", Break(error=ValueError("two and two\nmake five")), "the blow")
+    core._post("b", Break(error=ValueError("later")), "the blow")
+    wait_until(core.is_settled)
+    core.stop(PATIENCE_S)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("yunikorn_actors: ")
+    assert "failed on Break (the blow): ValueError(" in line
+    assert line.endswith("; the core takes nothing more: start another one")
+
+
+def test_a_program_hears_of_a_failure_without_a_call(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[CoreFailed] = []
+    heard = threading.Event()
+
+    def hook(failure: CoreFailed) -> None:
+        told.append(failure)
+        core.stop()
+        heard.set()
+
+    core = probed_core(Notebook(), on_failure=hook).start()
+    core._post("a", Break(error=ValueError()), "the blow")
+    assert heard.wait(PATIENCE_S)
+    core.stop(PATIENCE_S)
+    assert core.failure is not None
+    assert [core.failure.args] == [failure.args for failure in told]
+    assert "" == capsys.readouterr().err
+
+
+@on_a_loop
+async def test_on_a_loop_the_hook_is_called_on_it() -> None:
+    told: asyncio.Queue[tuple[str, CoreFailed]] = asyncio.Queue()
+    core = AsyncSchedulerCore(
+        on_failure=lambda failure: told.put_nowait((threading.current_thread().name, failure))
+    )
+    await core.start()
+    break_down(core)
+    thread, failure = await told.get()
+    assert (threading.current_thread().name, type(failure)) == (thread, CoreFailed)
+    await core.stop()
+
+
+@on_a_loop
+async def test_whatever_waits_ends_with_the_reason() -> None:
+    core = await AsyncSchedulerCore(on_failure=lambda _: None).start()
+    handle = await register_on_loop(core)
+    stream = await core.event_stream()
+    gate = gated(core)
+    break_down(core)
+    questions = (core.state_dump(), core.explain("app", "a"), register_on_loop(core, "rm-2"))
+    waiting = [
+        asyncio.create_task(outcome(it))
+        for it in (anext(handle.nodes()), anext(handle.allocations()), anext(stream), *questions)
+    ]
+    await until(lambda: len(core._core._replies._slots) == len(questions))
+    gate.let_go()
+    assert [CoreFailed] * len(waiting) == await asyncio.gather(*waiting)
+    assert CoreFailed is await outcome(core.update_node(node_request("n1")))
+    await core.stop()
