@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from io import StringIO
 from typing import get_args
 
@@ -194,3 +195,89 @@ async def test_whatever_waits_ends_with_the_reason() -> None:
     assert [CoreFailed] * len(waiting) == await asyncio.gather(*waiting)
     assert CoreFailed is await outcome(core.update_node(node_request("n1")))
     await core.stop()
+
+
+# -- what has no answer
+
+
+def _without_an_action(core: SchedulerCore) -> None:
+    core.update_node(si.NodeRequest(rm_id=RM, nodes=(si.NodeInfo(node_id="n9"),)))
+
+
+def _without_an_action_on_a_node_that_is_there(core: SchedulerCore) -> None:
+    add_nodes(core, "n9")
+    _without_an_action(core)
+
+
+def _elsewhere(core: SchedulerCore) -> None:
+    node = si.NodeInfo(
+        node_id="n9", action=si.ActionFromRM.UPDATE, attributes={si.NODE_PARTITION: "gpu"}
+    )
+    core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+
+
+def _unknown_node(core: SchedulerCore) -> None:
+    node = si.NodeInfo(node_id="n9", action=si.ActionFromRM.DRAIN_NODE)
+    core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
+
+
+def _unknown_application(core: SchedulerCore, partition: str = "") -> None:
+    gone = si.RemoveApplicationRequest(application_id="ghost", partition_name=partition)
+    core.update_application(si.ApplicationRequest(rm_id=RM, remove=(gone,)))
+
+
+@pytest.mark.parametrize(
+    ("act", "line"),
+    [
+        (
+            _without_an_action,
+            (
+                "WARNING yunikorn_actors.runtime.system action UNKNOWN_ACTION_FROM_RM on node n9 of "
+                "[rm-1]default refused: unknown node; set NodeInfo.action"
+            ),
+        ),
+        (
+            _without_an_action_on_a_node_that_is_there,
+            (
+                "WARNING yunikorn_actors.runtime.system action UNKNOWN_ACTION_FROM_RM on node n9 of "
+                "[rm-1]default refused: unknown action; set NodeInfo.action"
+            ),
+        ),
+        (
+            _elsewhere,
+            (
+                "WARNING yunikorn_actors.runtime.system action UPDATE on node n9 of [rm-1]gpu refused: "
+                "unknown partition [rm-1]gpu"
+            ),
+        ),
+        (
+            _unknown_node,
+            (
+                "WARNING yunikorn_actors.runtime.system action DRAIN_NODE on node n9 of "
+                "[rm-1]default refused: unknown node"
+            ),
+        ),
+        (
+            _unknown_application,
+            (
+                "INFO yunikorn_actors.runtime.system application ghost of [rm-1]default cannot be "
+                "removed: it is unknown or has ended already"
+            ),
+        ),
+        (
+            lambda core: _unknown_application(core, "gpu"),
+            (
+                "INFO yunikorn_actors.runtime.system application ghost of [rm-1]gpu cannot be removed: "
+                "it is unknown or has ended already"
+            ),
+        ),
+    ],
+)
+def test_what_is_not_answered_leaves_a_line(
+    act: Callable[[SchedulerCore], None], line: str, log: StringIO
+) -> None:
+    with SchedulerCore() as core:
+        register(core, Recorder())
+        act(core)
+        wait_until(core.is_settled)
+    assert f" {line}\n" in log.getvalue()

@@ -63,6 +63,7 @@ class Log(Struct, frozen=True, kw_only=True):
     """One line for the log; without a log it is dropped."""
 
     text: str
+    is_warning: bool = False
 
 
 class StopCore(Struct, frozen=True, kw_only=True):

@@ -408,7 +408,7 @@ class SchedulerCore(Gateway):
                 self._shells.retire(effect.address)
                 self._timers.cancel_all(effect.address)
             case Log():
-                logger.info("{}", effect.text)
+                (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
 
     def _send(self, shell: Shell, to: str, message: Message) -> None:
         """Messages to an address without a machine are dropped."""

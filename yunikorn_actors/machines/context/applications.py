@@ -19,6 +19,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.scheduling import RunLimitObservation
 
 
@@ -58,6 +59,7 @@ def remove_application(turn: Turn, application_id: str) -> None:
     """Remove everything at once, asks first, so that nothing of it is scheduled again."""
     app = turn.state.applications.get(application_id)
     if app is None:
+        turn.want(vain_removal(turn.partition.name, application_id))
         return
     for ask in tuple(app.asks.values()):
         if ask.is_open:
@@ -67,6 +69,12 @@ def remove_application(turn: Turn, application_id: str) -> None:
         announce_end(turn, allocation, f"Application {app.id} Removed")
     cancel_timers(turn, app)
     _forget(turn, app)
+
+
+def vain_removal(partition: str, application_id: str) -> Log:
+    """No warning: it is usual that an application has ended before it is removed."""
+    text = f"application {application_id} of {partition} cannot be removed"
+    return Log(text=f"{text}: it is unknown or has ended already")
 
 
 def _forget(turn: Turn, app: Application) -> None:

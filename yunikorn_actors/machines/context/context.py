@@ -14,6 +14,7 @@ from yunikorn_actors.machines.context.applications import (
     add_application,
     remove_application,
     report_run_limits,
+    vain_removal,
 )
 from yunikorn_actors.machines.context.asks import report_waiting, take_item
 from yunikorn_actors.machines.context.commit import commit
@@ -226,7 +227,10 @@ class Context:
             else:
                 add_application(work.turn(partition), new.spec)
         for old in message.removed:
-            if (partition := self.partitions.get(old.partition)) is not None:
+            partition = self.partitions.get(old.partition)
+            if partition is None:
+                work.wanted.append(vain_removal(old.partition, old.application_id))
+            else:
                 remove_application(work.turn(partition), old.application_id)
         return self._partitions.finish(work)
 

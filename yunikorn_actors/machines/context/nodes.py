@@ -22,6 +22,7 @@ from yunikorn_actors.machines.context.reservations import (
     drop_overpromised,
 )
 from yunikorn_actors.machines.context.turn import Turn, Work
+from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import NODE_PARTITION, NODE_READY_ATTRIBUTE, ActionFromRM
 
@@ -185,17 +186,28 @@ def _readiness(attributes: dict[str, str], *, otherwise: bool) -> bool:
 
 def refuse_stray(work: Work, item: NodeItem) -> None:
     """There is no partition to record it in."""
-    work.stray.append(_refusal(item, work.now_ns, f"unknown partition {item.partition}"))
+    refusal = _refusal(item, work.now_ns, f"unknown partition {item.partition}")
+    work.stray.append(refusal)
+    work.wanted.append(_line(item, refusal))
 
 
 def _refuse(turn: Turn, item: NodeItem, reason: str) -> None:
-    turn.record(_refusal(item, turn.now_ns, reason))
+    refusal = _refusal(item, turn.now_ns, reason)
+    turn.record(refusal)
+    turn.want(_line(item, refusal))
 
 
 def _refusal(item: NodeItem, at_ns: int, reason: str) -> f.NodeActionRefused:
     return f.NodeActionRefused(
         node_id=item.node_id, action=int(item.action), reason=reason, at_ns=at_ns
     )
+
+
+def _line(item: NodeItem, refusal: f.NodeActionRefused) -> Log:
+    """Tell the log as well: the resource manager gets no answer."""
+    text = f"action {item.action.name} on node {item.node_id} of {item.partition} refused"
+    remedy = "" if item.action else "; set NodeInfo.action"
+    return Log(text=f"{text}: {refusal.reason}{remedy}", is_warning=True)
 
 
 _ACTIONS: dict[ActionFromRM, Callable[[Turn, NodeItem, Node], None]] = {
