@@ -85,6 +85,9 @@ def _queues(model: Model) -> Iterator[str]:
 def _gates(model: Model) -> Iterator[str]:
     """What is kept so that no try has to work it out must be what the rules say."""
     for path, view in model.tree.queues.items():
+        if view.is_quota:
+            redeemed = _redeemed(model, view)
+            yield from _differ(f"redeemed in queue {path}", view.redeemed, redeemed)
         sizes = view.queue.quota(view.redeemed) if view.is_quota else model.state.capacity
         if view.limit != sizes and not model.wakes.measures.is_stale:
             yield f"queue {path} allows {describe(view.limit)}, should {describe(sizes)}"
@@ -94,6 +97,17 @@ def _gates(model: Model) -> Iterator[str]:
                 sizes, used = limit.limit.max_resources, limit.used()
                 if limit.room_for(shape.wanted) is not has_room(sizes, used, shape.wanted):
                     yield f"{limit.name} has room for {shape.wanted}, or the reverse"
+
+
+def _redeemed(model: Model, queue: QueueView) -> Resource:
+    """Add up the promises below the queue that decisions in flight use."""
+    total: Resource = {}
+    served = dict.fromkeys((ask.app, ask.ask.spec.key) for ask, _ in model.flights.serving)
+    for app, key in served:
+        if queue in app.leaf.lineage:
+            for earmark in model.amounts.earmarks_in_use(app, key):
+                charge(total, earmark)
+    return total
 
 
 def _waiting(app: AppView) -> int:

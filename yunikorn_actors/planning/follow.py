@@ -376,7 +376,7 @@ def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
 
 def _on_reservation_made(model: Model, fact: f.ReservationMade) -> None:
     model.reserved_nodes[fact.node_id] = None
-    model.amounts.measure_earmarks(model.app_of(fact.application_id).leaf)
+    model.amounts.measure_earmarks(model.app_of(fact.application_id), fact.key)
     ask = model.ask_of(fact.application_id, fact.key)
     if ask is not None:
         model.shapes.follow_reserved(ask)
@@ -387,7 +387,7 @@ def _on_reservation_dropped(model: Model, fact: f.ReservationDropped) -> None:
     node = model.nodes.views[fact.node_id]
     if not node.node.reservations:
         del model.reserved_nodes[fact.node_id]
-    model.amounts.measure_earmarks(model.app_of(fact.application_id).leaf)
+    model.amounts.measure_earmarks(model.app_of(fact.application_id), fact.key)
     model.participants.wake_others(model.app_of(fact.application_id))
     model.wakes.resolved()
     ask = model.ask_of(fact.application_id, fact.key)

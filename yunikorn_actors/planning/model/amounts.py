@@ -5,6 +5,7 @@ here at all: that is what makes committing cheap.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.reserving import own_earmark
@@ -14,7 +15,7 @@ from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
-from yunikorn_actors.planning.model.views import AppView, Gate, QueueView
+from yunikorn_actors.planning.model.views import AppView, Gate
 from yunikorn_actors.planning.wakes import Wakes
 
 
@@ -38,6 +39,8 @@ class Amounts:
         self._flights = flights
         self._reserved_nodes = reserved_nodes
         self._wakes = wakes
+        self._redeemed: dict[tuple[AppView, str], tuple[Resource, ...]] = {}
+        """Promises that decisions in flight use, by the application and the key of their ask."""
         self.node_changes = 0
         """How often a node changed its size, or the asks that it is open for."""
 
@@ -74,27 +77,33 @@ class Amounts:
         write(app.used, amount)
         self._tree.enter(app)
 
-    def measure_earmarks(self, leaf: QueueView) -> None:
+    def measure_earmarks(self, app: AppView, key: str) -> None:
         """Room promised to an ask reduces what the quotas leave to others, until it is used.
 
-        A decision in flight that uses a promise counts as used already.
+        A decision in flight that uses a promise counts as used already. Only the promises to this
+        ask have changed: to add up those to all others each time would be quadratic.
         """
-        used = list(self._earmarks_in_use())
-        for level in leaf.lineage[:-1]:
-            level.redeemed = {}
-            for user, earmark in used:
-                if level in user.lineage:
-                    charge(level.redeemed, earmark)
+        before = self._redeemed.pop((app, key), ())
+        now = tuple(self.earmarks_in_use(app, key))
+        if now:
+            self._redeemed[app, key] = now
+        for level in app.leaf.lineage[:-1]:
+            for earmark in before:
+                discharge(level.redeemed, earmark)
+            for earmark in now:
+                charge(level.redeemed, earmark)
             former = level.limit
             level.read_limit()
             if level.limit != former:
                 self._participants.wake(level)
 
-    def _earmarks_in_use(self) -> Iterator[tuple[QueueView, Resource]]:
+    def earmarks_in_use(self, app: AppView, key: str) -> Iterator[Resource]:
+        """Yield what was promised to the ask and is used by decisions in flight."""
         for (ask, node_id), repeats in self._flights.serving.items():
-            earmark = own_earmark(self._state, ask.ask, node_id)
-            if earmark is not None:
-                yield from ((ask.app.leaf, earmark) for _ in range(repeats))
+            if ask.app is app and ask.ask.spec.key == key:
+                earmark = own_earmark(self._state, ask.ask, node_id)
+                if earmark is not None:
+                    yield from repeat(earmark, repeats)
 
     # -- nodes
 

@@ -201,7 +201,7 @@ class Placer:
         ask.inflight += 1
         if record.reserved:
             model.flights.serve(ask, node)
-            model.amounts.measure_earmarks(app.leaf)
+            model.amounts.measure_earmarks(app, ask.ask.spec.key)
         model.participants.start(app)
         for limit in app.limits:
             limit.take(app, resource)
@@ -260,7 +260,7 @@ class Placer:
             app.placing -= 1
         flights = model.flights
         if flights.serving and flights.served(flight):
-            model.amounts.measure_earmarks(app.leaf)
+            model.amounts.measure_earmarks(app, ask.ask.spec.key)
         for limit in flight.limits:
             limit.resolve(app, flight.resource)
             model.participants.wake(limit)
