@@ -8,7 +8,7 @@ simulator, are behind it; each defines how a message is posted and how an answer
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
-from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config
+from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config, warnings_in
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import (
     CoreFailed,
@@ -123,8 +123,12 @@ class Gateway(ABC):
         """Wait until the backlog has room; a caller inside a callback never waits."""
 
     @abstractmethod
-    def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
-        """Apply the settings that concern the driver: log level, health checks; log the faults."""
+    def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
+        """Apply the settings that concern the driver: log level, health checks."""
+
+    @abstractmethod
+    def _warn(self, complaints: Iterable[str]) -> None:
+        """Log what was taken and has no effect, or can hardly be meant."""
 
     @abstractmethod
     def _check_former(self, rm_id: str) -> None:
@@ -187,7 +191,8 @@ class Gateway(ABC):
                 self._leave(request.rm_id)
                 backlog = Backlog(extra.unhandled_max)
                 self._registered[request.rm_id] = _Registration(address, tells_state, backlog)
-                self._set_up(request.rm_id, extra, ExtraConfig.faults_of(request.extra_config))
+                self._set_up(request.rm_id, extra)
+                self._warn(_complaints(request))
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
@@ -210,7 +215,7 @@ class Gateway(ABC):
         """
         si.check_form(request, si.UpdateConfigurationRequest)
         if not request.rm_id:
-            self._administer(parse_config(request.config))
+            self._administer(request.config)
             return
         self._registration(request.rm_id, si.UpdateConfigurationRequest.__name__)
         config = _brought(request.config)
@@ -228,7 +233,8 @@ class Gateway(ABC):
             if registration is not None:
                 count = registration.backlog.bound(extra.unhandled_max)
                 self._mark(request.rm_id, registration.callback, count)
-                self._set_up(request.rm_id, extra, ExtraConfig.faults_of(request.extra_config))
+                self._set_up(request.rm_id, extra)
+                self._warn(_complaints(request))
 
     # -- the life of a resource manager
 
@@ -247,7 +253,7 @@ class Gateway(ABC):
             self._overtake(rm_id)
             self._leave(rm_id)
             self._resolvers.leave(rm_id)
-            self._set_up(rm_id, ExtraConfig(), ())
+            self._set_up(rm_id, ExtraConfig())
 
     def _overtake(self, rm_id: str, last: str = "") -> None:
         """Ignore the answers to its registrations up to `last`, or to all of them."""
@@ -401,13 +407,15 @@ class Gateway(ABC):
             if registration is not None and registration.callback == message.callback:
                 registration.backlog.handled(message.count)
 
-    def _administer(self, config: SchedulerConfig) -> None:
+    def _administer(self, text: str) -> None:
+        config = parse_config(text)
         self._await_acceptance(
             CONTEXT,
             lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
             "configuration",
         )
         self._resolvers.bring_admin(config)
+        self._warn(f"configuration of the administrator: {it}" for it in warnings_in(text))
 
     def _check(self, request: _Request, kind: type[_Request]) -> None:
         si.check_form(request, kind)
@@ -482,6 +490,16 @@ def _capabilities(callback: si.ResourceManagerCallback) -> Capabilities:
 
 def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
     return getattr(type(callback), method) is not getattr(si.ResourceManagerCallback, method)
+
+
+def _complaints(
+    request: si.RegisterResourceManagerRequest | si.UpdateConfigurationRequest,
+) -> Iterator[str]:
+    """Name what was taken and counts as if it were not there, or can hardly be meant."""
+    for fault in ExtraConfig.faults_of(request.extra_config):
+        yield f"extra configuration of {request.rm_id}: {fault}"
+    for warning in warnings_in(request.config):
+        yield f"configuration of {request.rm_id}: {warning}"
 
 
 def _brought(text: str) -> SchedulerConfig | None:

@@ -71,7 +71,10 @@ below the queue of [user, creates queues]
     root.web (leaf)
       property preemption.delay: 10s
 """
-TWICE = "partitions: [{name: default, queues: [{name: a}, {name: b, queues: [{name: a}]}]}]"
+TWICE = (
+    "partitions: [{name: default, queues: "
+    "[{name: a, submitacl: '*'}, {name: b, queues: [{name: a}]}]}]"
+)
 WARNING = "partition default: queue name 'a' stands for root.a, root.b.a"
 
 
@@ -245,3 +248,78 @@ def test_a_terminal_without_the_characters_gets_them_spelt_out(
 def test_an_amount_is_written_as_it_would_be_read(kind: str, amount: int, written: str) -> None:
     assert written == quantity(kind, amount)
     assert amount == parse_quantity(kind, written)
+
+
+# -- what can hardly be meant
+
+DOUBTFUL = """\
+partitions:
+- name: default
+  queues:
+  - name: a
+    properties:
+      aplication.sort.polcy: fair
+      application.sort.policy: best
+    childtemplate:
+      properties:
+        preemption.delay: soon
+"""
+DOUBTS = [
+    (
+        "3: {}partition default: nobody may submit an application: no queue has a submitacl or "
+        "adminacl (set submitacl, on root for all queues)"
+    ),
+    (
+        "6: {}root.a: unknown property 'aplication.sort.polcy' has no effect "
+        "(did you mean 'application.sort.policy'?)"
+    ),
+    (
+        "7: {}root.a: property application.sort.policy: 'best' is no value for it and counts as "
+        "not set (use fifo, fair or stateaware)"
+    ),
+    (
+        "10: {}root.a: property preemption.delay: 'soon' is no value for it and counts as not set "
+        "(use a duration above 0 such as 30s or 1h30m)"
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "kind"), [([], 0, "warning: "), (["--strict"], 1, "")]
+)
+def test_what_can_hardly_be_meant_is_told(
+    file: Path, options: list[str], status: int, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file.write_text(DOUBTFUL)
+
+    assert status == main(["config", "check", str(file), *options])
+
+    said = capsys.readouterr()
+    assert [f"{file}:{doubt.format(kind)}" for doubt in DOUBTS] == said.err.splitlines()
+    assert "root.a (leaf)" in said.out
+
+
+def test_every_fault_of_a_file_is_named_in_one_go(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelt key hides no quantity, and no fault of one queue those of another."""
+    file.write_text(
+        "partitions:\n- queus: []\n  nodesortpolicy: {type: best}\n  queues:\n"
+        "  - {name: a, resources: {max: {vcore: much}}}\n"
+        "  - {name: b, submitacl: a b c, limits: [{users: [bob], maxresources: {memory: x}}]}\n"
+    )
+
+    assert 1 == main(["config", "check", str(file)])
+
+    lines = capsys.readouterr().err.splitlines()
+    assert ["2", "6", "6", "5", "3"] == [
+        line.removeprefix(f"{file}:").split(":")[0] for line in lines
+    ]
+    told = [
+        "unknown key 'queus'",
+        "multiple spaces",
+        "'x' of resource",
+        "'much' of",
+        "policy: best",
+    ]
+    assert [True] * 5 == [words in line for words, line in zip(told, lines, strict=True)]

@@ -321,7 +321,7 @@ def missing(names: Iterable[str], page: str) -> list[str]:
     ("page", "names"),
     [
         ("settings.md", Settings.__struct_fields__),
-        ("settings.md", properties._READERS),
+        ("settings.md", properties.READERS),
         ("settings.md", NODE_ORDERS),
         ("errors.md", [name for name in errors.__all__ if name != "CoreError"]),
         ("scenario-format.md", step_readers._STEPS),

@@ -146,6 +146,15 @@ def test_the_first_check_that_fails_is_the_reason(position: int) -> None:
     assert CHECKS[position][3] in first_fault(ALL_CHECKS.format(**values))[2]
 
 
+def test_all_checks_are_made() -> None:
+    """In their order, so that the reason is the first, and the rest can be mended with it."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(ALL_CHECKS.format(**{name: faulty for name, faulty, _, _ in CHECKS}))
+    told = [fault.what for fault in caught.value.faults]
+    places = [next(i for i, what in enumerate(told) if words in what) for *_, words in CHECKS]
+    assert sorted(places) == places
+
+
 def test_a_check_tells_all_that_it_finds() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_config(tree("{name: a.b}", "{name: b, submitacl: a b c}", "{name: B}"))

@@ -88,6 +88,22 @@ def test_lines_below_the_level_are_dropped(everything: StringIO) -> None:
     assert 2 == everything.getvalue().count("core started"), "a core that is over wishes nothing"
 
 
+MISSPELT = """
+partitions:
+- name: default
+  queues: [{name: root, submitacl: "*", properties: {aplication.sort.polcy: fair}}]
+"""
+
+
+def test_what_can_hardly_be_meant_in_a_configuration_is_logged(everything: StringIO) -> None:
+    with SchedulerCore(config=MISSPELT) as core:
+        words = "line 4: root: unknown property 'aplication.sort.polcy' has no effect"
+        assert f"configuration of the administrator: {words}" in everything.getvalue()
+        request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=MISSPELT)
+        core.register_resource_manager(request, Recorder())
+        assert f"configuration of rm-1: {words}" in everything.getvalue()
+
+
 def test_a_watch_that_is_stopped_before_it_waits_ends() -> None:
     watch = HealthWatch(lambda: pytest.fail("nobody is to look"))
     with watch._condition:

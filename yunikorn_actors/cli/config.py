@@ -1,9 +1,9 @@
 """Check a configuration file, and show what the core would make of it.
 
-Faults go to standard error, one on a line, in the form that editors know from compilers; the tree
-of queues goes to standard output. With `--json` there is one document on standard output instead.
-The tree shows what counts, not what was written: with defaults, with access lists in words, and
-with those properties, own or inherited, that change something.
+Faults and warnings go to standard error, one on a line, in the form that editors know from
+compilers; the tree of queues goes to standard output. With `--json` there is one document on
+standard output instead. The tree shows what counts, not what was written: with defaults, with
+access lists in words, and with those properties, own or inherited, that change something.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from yunikorn_actors.domain.config import (
     effective_properties,
     name_warnings,
     parse_config,
+    warnings_in,
 )
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
 from yunikorn_actors.domain.config.fault import Fault
@@ -48,8 +49,11 @@ class Unreadable(Exception):  # noqa: N818 - it names what is the matter
 class Verdict(Struct, frozen=True, kw_only=True):
     file: str
     faults: tuple[Fault, ...] = ()
+    """With what can hardly be meant among them in strict mode."""
+    doubts: tuple[Fault, ...] = ()
+    """What can hardly be meant, where that is allowed."""
     warnings: tuple[str, ...] = ()
-    """Legal but confusing entries; only strict mode looks for them, and there they are faults."""
+    """Legal but confusing names; only strict mode looks for them, and there they are faults."""
     config: SchedulerConfig | None = None
 
 
@@ -110,18 +114,26 @@ def _judge(name: str, text: str, *, strict: bool) -> Verdict:
         config = parse_config(text)
     except ConfigError as error:
         return Verdict(file=name, faults=error.faults)
-    warnings = name_warnings(config) if strict else ()
-    return Verdict(file=name, warnings=warnings, config=config)
+    doubts = warnings_in(text)
+    if not strict:
+        return Verdict(file=name, doubts=doubts, config=config)
+    return Verdict(file=name, faults=doubts, warnings=name_warnings(config), config=config)
 
 
 def _print(verdict: Verdict) -> None:
     for fault in verdict.faults:
-        what = f"{fault.path}: {fault.what} ({fault.remedy})"
-        print(printable(f"{verdict.file}:{fault.line}: {what}"), file=sys.stderr)
+        _print_fault(verdict.file, fault, "")
+    for doubt in verdict.doubts:
+        _print_fault(verdict.file, doubt, "warning: ")
     for warning in verdict.warnings:
         print(printable(f"{verdict.file}: {warning} (rename all but one)"), file=sys.stderr)
     for line in () if verdict.config is None else tree(verdict.config):
         print(printable(line))
+
+
+def _print_fault(file: str, fault: Fault, kind: str) -> None:
+    what = f"{kind}{fault.path}: {fault.what} ({fault.remedy})"
+    print(printable(f"{file}:{fault.line}: {what}"), file=sys.stderr)
 
 
 # --- the tree -------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 from pathlib import Path
 
-from yunikorn_actors.domain.config import SchedulerConfig, parse_config
+from yunikorn_actors.domain.config import parse_config
 
 
-def read_config(config: str | Path) -> SchedulerConfig:
-    """Tell a text from the name of a file by a colon, which every text has that says anything."""
-    if isinstance(config, str) and (":" in config or not config.strip()):
-        return parse_config(config)
-    return parse_config(Path(config).read_text(encoding="utf-8"))
+def read_config(config: str | Path) -> str:
+    """Return the text, which has no fault.
+
+    A text differs from the name of a file by a colon, which every text has that says anything.
+    """
+    is_text = isinstance(config, str) and (":" in config or not config.strip())
+    text = str(config) if is_text else Path(config).read_text(encoding="utf-8")
+    parse_config(text)
+    return text

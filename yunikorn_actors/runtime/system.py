@@ -14,7 +14,7 @@ import time
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -26,7 +26,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
-from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
 from yunikorn_actors.domain.resource import INT64_MAX
@@ -163,7 +163,7 @@ class SchedulerCore(Gateway):
         logger.info("core started, topology {}", self._topology.name)
         return self
 
-    def _bring(self, config: SchedulerConfig) -> None:
+    def _bring(self, config: str) -> None:
         try:
             self._administer(config)
         except BaseException:
@@ -338,8 +338,8 @@ class SchedulerCore(Gateway):
     def _close_callback(self, address: str) -> None:
         self._shells.retire(address)
 
-    def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
-        """The finest level and the shortest interval count; what is no wish is named."""
+    def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
+        """The finest level and the shortest interval count."""
         with self._lock:
             self._extras[rm_id] = extra
             levels = [it.log_level for it in self._extras.values() if it.log_level is not None]
@@ -347,8 +347,10 @@ class SchedulerCore(Gateway):
         logger.wish(self._topology.instance, min(levels, key=LEVELS.index, default=None))
         every_ns = min((interval for interval in intervals if interval > 0), default=None)
         self._health.every(None if every_ns is None else every_ns / self.clock.scale / 1e9)
-        for fault in faults:
-            logger.warning("extra configuration of {}: {}", rm_id, fault)
+
+    def _warn(self, complaints: Iterable[str]) -> None:
+        for complaint in complaints:
+            logger.warning("{}", complaint)
 
     def _look(self) -> Health:
         return health_of(self._context_dump())

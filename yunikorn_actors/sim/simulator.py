@@ -7,7 +7,7 @@ one calls the core, that is a message like any other.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Any, Protocol
 
@@ -203,8 +203,11 @@ class Simulator(Gateway):
         else:
             self._replies[address] = envelope.message
 
-    def _set_up(self, rm_id: str, extra: ExtraConfig, faults: tuple[str, ...]) -> None:
+    def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """Ignore the wishes: there is no log here, and checkers run after every message."""
+
+    def _warn(self, complaints: Iterable[str]) -> None:
+        """Say nothing: there is no log here."""
 
     def _effects(self, address: str, machine: Machine, envelope: Envelope) -> list[Effect]:
         """Run the handler; if it fails, the only effect is to be replaced."""

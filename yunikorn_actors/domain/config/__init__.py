@@ -8,12 +8,13 @@ nothing, the values of `model`. A text that fails anywhere is refused as a whole
 import hashlib
 import re
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Final
 
 from yunikorn_actors.domain.config.acl import Acl, AclError
 from yunikorn_actors.domain.config.build import partition_config
 from yunikorn_actors.domain.config.extra import ExtraConfig
-from yunikorn_actors.domain.config.fault import ConfigError, Fault
+from yunikorn_actors.domain.config.fault import FAULTS_MAX, ConfigError, Fault, refuse_any
 from yunikorn_actors.domain.config.model import (
     FilterConfig,
     LimitConfig,
@@ -34,7 +35,8 @@ from yunikorn_actors.domain.config.properties import (
     parse_duration,
 )
 from yunikorn_actors.domain.config.schema import read_document
-from yunikorn_actors.domain.config.validate import validated
+from yunikorn_actors.domain.config.validate import validated, value_faults
+from yunikorn_actors.domain.config.warnings import warnings_of
 
 __all__ = [
     "Acl",
@@ -61,6 +63,7 @@ __all__ = [
     "name_warnings",
     "parse_config",
     "parse_duration",
+    "warnings_in",
 ]
 
 DEFAULT_TEXT: Final = """\
@@ -79,20 +82,34 @@ partitions:
 _CHECKSUM: Final = re.compile("checksum: [0-9A-Fa-f]{64}")
 
 
-@lru_cache(maxsize=4)
 def parse_config(text: str) -> SchedulerConfig:
-    """Read and check a configuration; a blank text stands for the built-in default.
+    """Read and check a configuration; a blank text stands for the built-in default."""
+    return _read(text)[0]
 
-    The last few are kept: the same text comes with every registration anew, and the default with
-    every core.
+
+def warnings_in(text: str) -> tuple[Fault, ...]:
+    """Read a configuration as `parse_config` does; tell what is legal and can hardly be meant."""
+    return _read(text)[1]
+
+
+@lru_cache(maxsize=4)
+def _read(text: str) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
+    """Keep the last few: one text comes with every registration anew, the default with every core.
+
+    The warnings belong to the text; the configuration that travels is without them.
     """
     if not text.strip():
-        return parse_config(DEFAULT_TEXT)
-    partitions = validated(read_document(text))
-    return SchedulerConfig(
+        return _read(DEFAULT_TEXT)
+    written, faults = read_document(text)
+    if faults:
+        refuse_any(chain(faults, value_faults(written)))
+    partitions = validated(written)
+    config = SchedulerConfig(
         partitions=tuple(partition_config(partition) for partition in partitions),
         checksum=checksum_of(text),
     )
+    warned = chain.from_iterable(warnings_of(partition) for partition in partitions)
+    return config, tuple(islice(warned, FAULTS_MAX))
 
 
 def checksum_of(text: str) -> str:

@@ -1,10 +1,11 @@
 """Written resources, still text by type, read into quantities when their turn has come.
 
-Faulty quantities are found in the order of the checks, not while the document is read. So a check
-that needs a resource before its own check calls `amount_faults` first.
+Faulty quantities are found in the order of the checks, not while the document is read. To a check
+that compares resources, a type whose quantity is faulty is not there.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from yunikorn_actors.domain.config.fault import Fault
 from yunikorn_actors.domain.config.written import Entry
@@ -28,5 +29,9 @@ def amount_faults(path: str, amounts: Iterable[Entry[str]] | None) -> list[Fault
 
 
 def resource_of(amounts: Iterable[Entry[str]] | None) -> Resource | None:
-    """Read amounts without faults; None when there are none."""
-    return {item.key: parse_quantity(item.key, item.value) for item in amounts or ()} or None
+    """Read the amounts that have no fault; None when there are none."""
+    read: Resource = {}
+    for item in amounts or ():
+        with suppress(QuantityError):
+            read[item.key] = parse_quantity(item.key, item.value)
+    return read or None

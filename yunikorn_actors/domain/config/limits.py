@@ -69,8 +69,13 @@ def _name_faults(site: Site, kind: _Kind, limit: WrittenLimit, seen: set[str]) -
         yield site.fault(limit.line_of("groups"), what, remedy)
 
 
+def quota_faults(site: Site, limit: WrittenLimit) -> list[Fault]:
+    """Find the resources of a limit that are no quantities."""
+    return amount_faults(site.path, limit.maxresources)
+
+
 def _quota_faults(site: Site, limit: WrittenLimit) -> Iterator[Fault]:
-    unreadable = amount_faults(site.path, limit.maxresources)
+    unreadable = quota_faults(site, limit)
     yield from unreadable
     wanted = None if unreadable else resource_of(limit.maxresources)
     if wanted is not None and not strictly_greater_than_zero(wanted):

@@ -1,15 +1,16 @@
 """Queue properties: free text in the configuration, typed and defaulted values for the scheduler.
 
 A property never makes a configuration invalid: an unknown one is carried along, and a bad value
-counts as if it were not there. A configured queue has its own properties on top of what its parent
-hands down; most are handed down as they are, but what sets a queue apart from its siblings (its
-priority, its fences) is handed down as neutral, so that it does not count once more at each level.
+counts as if it were not there; `warnings` tells of both. A configured queue has its own properties
+on top of what its parent hands down; most are handed down as they are, but what sets a queue apart
+from its siblings (its priority, its fences) is handed down as neutral, so that it does not count
+once more at each level.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, convert
 
@@ -67,7 +68,7 @@ class QueueProperties(Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "QueueProperties":
         """Read effective properties."""
-        read = ((field, parse(properties.get(key, ""))) for key, (field, parse) in _READERS.items())
+        read = ((by.field, by.parse(properties.get(key, ""))) for key, by in READERS.items())
         return convert({field: value for field, value in read if value is not None}, cls)
 
 
@@ -158,6 +159,11 @@ def positive_duration(text: str) -> int | None:
     return delay if delay and delay > 0 else None
 
 
+def _duration_or_never(text: str) -> int | None:
+    delay = parse_duration(text)
+    return delay if delay is not None and delay >= 0 else None
+
+
 PRIORITY_POLICY: Final = "priority.policy"
 PRIORITY_OFFSET: Final = "priority.offset"
 PREEMPTION_POLICY: Final = "preemption.policy"
@@ -169,18 +175,56 @@ _NEUTRAL: Final = {
     PREEMPTION_POLICY: PreemptionPolicy.DEFAULT.value,
 }
 
-# Property to field and parser. The sort policy of applications alone minds the case.
-_READERS: Final[dict[str, tuple[str, Parser]]] = {
-    "application.sort.policy": ("application_sort_policy", _one_of(ApplicationSortPolicy)),
-    "application.sort.priority": ("application_sort_priority", _switch("enabled", "disabled")),
-    PRIORITY_POLICY: ("priority_fence", _switch("fence", "default")),
-    PRIORITY_OFFSET: ("priority_offset", whole(-INT32_MAX - 1, INT32_MAX)),
-    PREEMPTION_POLICY: ("preemption_policy", _ignoring_case(_one_of(PreemptionPolicy))),
-    "preemption.delay": ("preemption_delay_ns", positive_duration),
-    "application.unschedasks.backoff": ("backoff_count", whole(0, UINT64_MAX)),
-    "application.unschedasks.backoff.delay": ("backoff_delay_ns", positive_duration),
-    "quota.preemption.delay": ("quota_preemption_delay_ns", positive_duration),
-    "queue.sort.policy": ("queue_sort_policy", _ignoring_case(_one_of(QueueSortPolicy))),
-    "gang.admission": ("gang_admission", _ignoring_case(_one_of(GangAdmission))),
-    "reservation.max.nodes.percent": ("reservation_max_nodes_percent", whole(0, PERCENT_MAX)),
+
+class Reader(NamedTuple):
+    """How the text of a property becomes the value of a field."""
+
+    field: str
+    parse: Parser
+    allowed: str
+    """In words, for who wrote something else."""
+    words: tuple[str, ...] = ()
+    """All that is allowed, where that is a choice of words."""
+
+
+def _choice(field: str, parse: Parser, *words: str) -> Reader:
+    return Reader(field, parse, f"{', '.join(words[:-1])} or {words[-1]}", words)
+
+
+_DURATION_WORDS: Final = "a duration above 0 such as 30s or 1h30m"
+
+# The sort policy of applications alone minds the case.
+READERS: Final[dict[str, Reader]] = {
+    "application.sort.policy": _choice(
+        "application_sort_policy", _one_of(ApplicationSortPolicy), *ApplicationSortPolicy
+    ),
+    "application.sort.priority": _choice(
+        "application_sort_priority", _switch("enabled", "disabled"), "enabled", "disabled"
+    ),
+    PRIORITY_POLICY: _choice("priority_fence", _switch("fence", "default"), "default", "fence"),
+    PRIORITY_OFFSET: Reader(
+        "priority_offset", whole(-INT32_MAX - 1, INT32_MAX), "a whole number of 32 bits"
+    ),
+    PREEMPTION_POLICY: _choice(
+        "preemption_policy", _ignoring_case(_one_of(PreemptionPolicy)), *PreemptionPolicy
+    ),
+    "preemption.delay": Reader("preemption_delay_ns", positive_duration, _DURATION_WORDS),
+    "application.unschedasks.backoff": Reader(
+        "backoff_count", whole(0, UINT64_MAX), "a whole number; 0 is never"
+    ),
+    "application.unschedasks.backoff.delay": Reader(
+        "backoff_delay_ns", positive_duration, _DURATION_WORDS
+    ),
+    "quota.preemption.delay": Reader(
+        "quota_preemption_delay_ns", _duration_or_never, "a duration such as 30s; 0 is never"
+    ),
+    "queue.sort.policy": _choice(
+        "queue_sort_policy", _ignoring_case(_one_of(QueueSortPolicy)), *QueueSortPolicy
+    ),
+    "gang.admission": _choice(
+        "gang_admission", _ignoring_case(_one_of(GangAdmission)), *GangAdmission
+    ),
+    "reservation.max.nodes.percent": Reader(
+        "reservation_max_nodes_percent", whole(0, PERCENT_MAX), f"0 to {PERCENT_MAX}"
+    ),
 }

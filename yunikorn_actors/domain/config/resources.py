@@ -22,8 +22,12 @@ from yunikorn_actors.domain.resource import (
 
 def resource_faults(partition: PartitionSite) -> list[Fault]:
     """Check the resources of all queues of a partition."""
-    unreadable = [fault for site in partition.root.walk() for fault in _unreadable(site)]
-    return unreadable or _tree_faults(partition.root, None)[0]
+    return [*quantity_faults(partition), *_tree_faults(partition.root, None)[0]]
+
+
+def quantity_faults(partition: PartitionSite) -> list[Fault]:
+    """Find the resources of queues that are no quantities."""
+    return [fault for site in partition.root.walk() for fault in _unreadable(site)]
 
 
 def _unreadable(site: Site) -> list[Fault]:

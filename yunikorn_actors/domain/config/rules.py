@@ -50,8 +50,12 @@ def rule_faults(partition: PartitionSite) -> list[Fault]:
         _At(path=f"{partition.path}: placementrules[{index}]", rule=rule)
         for index, rule in enumerate(partition.written.placementrules)
     ]
-    alone = [fault for at in places for step in _chain(at) for fault in _own_faults(step)]
-    return alone or [fault for at in places for fault in _path_faults(at, partition.root)]
+    return [fault for at in places for fault in _faults_of(at, partition.root)]
+
+
+def _faults_of(at: _At, root: Site) -> list[Fault]:
+    alone = [fault for step in _chain(at) for fault in _own_faults(step)]
+    return alone or list(_path_faults(at, root))
 
 
 def is_qualified(value: str) -> bool:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from yunikorn_actors.domain.config.document import BOOL_TAG, NULL_TAG, compose, line_of
-from yunikorn_actors.domain.config.fault import Fault, refuse_any
+from yunikorn_actors.domain.config.fault import Fault
 from yunikorn_actors.domain.config.written import (
     Entry,
     Word,
@@ -62,15 +62,13 @@ class Place(Struct, frozen=True, kw_only=True):
 Reader: TypeAlias = Callable[[Node, Place], T]
 
 
-def read_document(text: str) -> WrittenConfig:
-    """Read a text whose keys and types are all as they should be, or refuse it."""
+def read_document(text: str) -> tuple[WrittenConfig, list[Fault]]:
+    """Read a text, as far as its keys and types are as they should be, and say which are not."""
     node = compose(text)
     if node is None or node.tag == NULL_TAG:
-        return WrittenConfig()
+        return WrittenConfig(), []
     place = Place(path="", faults=[])
-    config = _record(WrittenConfig, CONFIG, node, place)
-    refuse_any(place.faults)
-    return config
+    return _record(WrittenConfig, CONFIG, node, place), place.faults
 
 
 # --- single values --------------------------------------------------------------------------------
@@ -151,10 +149,13 @@ def _members(node: Node, place: Place) -> dict[str, tuple[Node, Node]]:
 
 def _entries(read: Reader[T]) -> Reader[tuple[Entry[T], ...]]:
     def read_entries(node: Node, place: Place) -> tuple[Entry[T], ...]:
-        return tuple(
-            Entry(key=name, value=read(value, place.key(name)), line=line_of(key))
-            for name, (key, value) in _members(node, place).items()
-        )
+        entries = []
+        for name, (key, value) in _members(node, place).items():
+            known = len(place.faults)
+            entry = Entry(key=name, value=read(value, place.key(name)), line=line_of(key))
+            if len(place.faults) == known:  # nothing more is to be said of a value of a wrong type
+                entries.append(entry)
+        return tuple(entries)
 
     return read_entries
 

@@ -1,7 +1,8 @@
 """What must hold of a configuration, in the order in which it is checked.
 
-`CHECKS` is that order. A check that finds something ends the work: the later ones rely on it, and
-their findings would only repeat its own. Each returns all that it finds.
+`CHECKS` is that order, and the first fault is the reason. All of them are made, and each tells all
+that it finds, so that a text is mended in one go. While keys or types of a text are wrong, only
+single values are checked: what is missing may be what was misspelt.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,10 +14,11 @@ from yunikorn_actors.domain.config.hierarchy import hierarchy_faults
 from yunikorn_actors.domain.config.limits import (
     application_hierarchy_faults,
     list_faults,
+    quota_faults,
     resource_hierarchy_faults,
 )
 from yunikorn_actors.domain.config.names import QUEUE_CHARACTERS, RECOVERY_QUEUE, is_queue_name
-from yunikorn_actors.domain.config.resources import resource_faults
+from yunikorn_actors.domain.config.resources import quantity_faults, resource_faults
 from yunikorn_actors.domain.config.rules import rule_faults
 from yunikorn_actors.domain.config.site import PartitionSite, Site, meaning, site_of
 from yunikorn_actors.domain.config.written import WrittenConfig
@@ -29,14 +31,30 @@ UNSERVED_RESOLVERS: Final = ("ldap", "test")
 def validated(config: WrittenConfig) -> tuple[PartitionSite, ...]:
     """Return the partitions of a configuration in which everything holds, or refuse it."""
     partitions = tuple(site_of(partition) for partition in config.partitions)
+    refuse_any(_faults(partitions))
+    return partitions
+
+
+def value_faults(config: WrittenConfig) -> Iterator[Fault]:
+    """Yield the faults of single values; they show even where keys are misspelt or missing."""
+    for partition in map(site_of, config.partitions):
+        for site in partition.root.walk():
+            yield from _acls_faults(site)
+            for limit in site.written.limits:
+                yield from quota_faults(site, limit)
+        yield from quantity_faults(partition)
+        yield from _node_sort_faults(partition)
+        yield from _resolver_faults(partition)
+
+
+def _faults(partitions: tuple[PartitionSite, ...]) -> Iterator[Fault]:
     taken: set[str] = set()
     for partition in partitions:
-        refuse_any(_name_faults(partition, taken))
+        yield from _name_faults(partition, taken)
         taken.add(partition.name.lower())
         for check in CHECKS:
-            refuse_any(check(partition))
-    refuse_any(hierarchy_faults(partitions))
-    return partitions
+            yield from check(partition)
+    yield from hierarchy_faults(partitions)
 
 
 def _name_faults(partition: PartitionSite, taken: set[str]) -> Iterator[Fault]:
@@ -72,10 +90,14 @@ def _limits_faults(partition: PartitionSite) -> Iterator[Fault]:
 
 def _queue_faults(partition: PartitionSite) -> Iterator[Fault]:
     for site in partition.root.walk():
-        yield from _acl_faults(site, "adminacl", site.written.adminacl)
-        yield from _acl_faults(site, "submitacl", site.written.submitacl)
+        yield from _acls_faults(site)
         yield from list_faults(site)
         yield from _child_name_faults(site)
+
+
+def _acls_faults(site: Site) -> Iterator[Fault]:
+    yield from _acl_faults(site, "adminacl", site.written.adminacl)
+    yield from _acl_faults(site, "submitacl", site.written.submitacl)
 
 
 def _acl_faults(site: Site, key: str, text: str) -> Iterator[Fault]:
