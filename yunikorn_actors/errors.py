@@ -41,6 +41,10 @@ class NoReply(CoreError, TimeoutError):  # noqa: N818
     """The core did not answer in time."""
 
 
+class ResponsesLost(CoreError, RuntimeError):  # noqa: N818
+    """Responses of a kind that nobody took were dropped; an iterator of that kind says how many."""
+
+
 class WouldBlock(CoreError, RuntimeError):  # noqa: N818
     """A call that waits for the core was made from inside the core."""
 
@@ -62,6 +66,7 @@ __all__ = [
     "InvalidSetting",
     "NoReply",
     "Refused",
+    "ResponsesLost",
     "UnknownAsk",
     "UnknownResourceManager",
     "WouldBlock",

@@ -7,14 +7,14 @@ it. A call that blocked the loop would stop the test there.
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 from yunikorn_actors import AsyncSchedulerCore, si
 from yunikorn_actors.machines.machine import Effect, Machine
 from yunikorn_actors.messages.base import CONTEXT, Message
 from yunikorn_actors.messages.queries import Accepted
-from yunikorn_actors.runtime.responses import Responses
+from yunikorn_actors.runtime.responses import KINDS, Kind, Responses
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]"
 TICKS = 100
@@ -36,10 +36,13 @@ def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., N
 
 
 async def register(
-    core: AsyncSchedulerCore, rm_id: str = "rm-1", config: str = CONFIG
+    core: AsyncSchedulerCore,
+    rm_id: str = "rm-1",
+    config: str = CONFIG,
+    wants: Collection[Kind] = KINDS,
 ) -> Responses:
     request = si.RegisterResourceManagerRequest(rm_id=rm_id, policy_group=rm_id, config=config)
-    return await core.register_resource_manager(request)
+    return await core.register_resource_manager(request, wants=wants)
 
 
 def node_request(name: str, rm_id: str = "rm-1") -> si.NodeRequest:

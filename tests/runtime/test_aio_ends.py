@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from looping import (
     CONFIG,
     PATIENCE_S,
     accepted_nodes,
+    app_request,
+    ask_request,
     break_down,
     gated,
     node_request,
@@ -24,7 +27,15 @@ from looping import (
     until,
 )
 
-from yunikorn_actors import AsyncSchedulerCore, CoreFailed, CoreStopped, Refused, si
+from yunikorn_actors import (
+    AsyncSchedulerCore,
+    CoreFailed,
+    CoreStopped,
+    InvalidRequest,
+    Refused,
+    ResponsesLost,
+    si,
+)
 from yunikorn_actors.runtime.responses import ROOM, Responses
 
 # -- slow consumers
@@ -97,6 +108,94 @@ async def test_a_stop_lets_a_delivery_go_that_waits() -> None:
     # A delivery that is left waiting would be waited for until the test has run out of patience.
     await core.stop(timeout=2 * PATIENCE_S)
     assert ROOM == len(await take_all(handle.nodes()))
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr("yunikorn_actors.runtime.responses.ROOM", 10)
+    monkeypatch.setattr("yunikorn_actors.runtime.responses.PATIENCE_S", 0.05)
+    return 10
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch, short: int) -> int:
+    monkeypatch.setattr("yunikorn_actors.runtime.responses.PATIENCE_S", PATIENCE_S)
+    return short
+
+
+@on_a_loop
+async def test_who_takes_one_kind_alone_goes_on_hearing_it(
+    short: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are bounded by themselves; whoever comes to a gap is told how much it was."""
+    async with AsyncSchedulerCore() as core:
+        handle = await register(core)
+        await core.update_application(app_request("app"))
+        for number in range(2 * short):
+            await core.update_node(node_request(f"n{number}"))
+        await core.update_allocation(ask_request("a"))
+        assert ["a"] == [item.allocation_key for item in (await anext(handle.allocations())).new]
+        nodes = handle.nodes()
+        heard = [accepted_nodes(await anext(nodes)) for _ in range(short)]
+        assert [[f"n{number}"] for number in range(short)] == heard
+        with pytest.raises(ResponsesLost, match=rf"^{short} node responses for rm-1 were dropped"):
+            await anext(nodes)
+        await core.update_node(node_request("late"))
+        assert ["late"] == accepted_nodes(await anext(nodes))
+    told = capsys.readouterr().err
+    assert 1 == told.count("yunikorn_actors: node responses for rm-1 are dropped")
+
+
+@on_a_loop
+async def test_a_gap_has_its_place_among_all(short: int) -> None:
+    async with AsyncSchedulerCore() as core:
+        handle = await register(core, wants=("allocation", "application", "node"))
+        await core.update_application(app_request("app"))
+        for number in range(short + 1):
+            await core.update_node(node_request(f"n{number}"))
+        await core.update_allocation(ask_request("a"))
+        await anext(handle.allocations())
+        everything = handle.responses()
+        kinds = [(await anext(everything)).kind for _ in range(short + 1)]
+        assert {"node": short, "application": 1} == Counter(kinds)
+        with pytest.raises(ResponsesLost, match=r"^1 node"):
+            await anext(everything)
+
+
+@on_a_loop
+async def test_a_slow_taker_of_every_kind_loses_nothing(patient: int) -> None:
+    """It is not given up as long as it takes something now and then."""
+    short = patient
+    async with AsyncSchedulerCore() as core:
+        handle = await register(core)
+        idle = asyncio.create_task(anext(handle.allocations()))
+        for number in range(3 * short):
+            await core.update_node(node_request(f"n{number}"))
+        heard: list[str] = []
+        async for answer in handle.nodes():
+            heard += accepted_nodes(answer)
+            if len(heard) == 3 * short:
+                break
+            await asyncio.sleep(0.002)
+        assert [f"n{number}" for number in range(3 * short)] == heard
+        idle.cancel()
+
+
+@on_a_loop
+async def test_a_kind_that_is_not_wanted_is_not_kept(short: int) -> None:
+    async with AsyncSchedulerCore() as core:
+        handle = await register(core, wants=["allocation"])
+        await core.update_application(app_request("app"))
+        for number in range(2 * short):
+            await core.update_node(node_request(f"n{number}"))
+        await core.update_allocation(ask_request("a"))
+        assert "allocation" == (await anext(handle.responses())).kind
+        inbox = core._inboxes["rm-1"]
+        assert (0, False) == (sum(map(len, inbox._kept.values())), inbox._has_waited)
+        with pytest.raises(InvalidRequest, match=r"does not want 'node', so it is not kept; name"):
+            handle.nodes()
+        with pytest.raises(InvalidRequest, match=r"wants: 'nodes' is none of allocation, app"):
+            await register(core, wants=["nodes"])  # type: ignore[list-item]
 
 
 # -- several

@@ -7,7 +7,7 @@ hold back a caller who is too far ahead of it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -21,7 +21,7 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
-from yunikorn_actors.runtime.responses import Inbox, Responses
+from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
@@ -93,11 +93,14 @@ class AsyncSchedulerCore:
     # -- the scheduler interface
 
     async def register_resource_manager(
-        self, request: si.RegisterResourceManagerRequest
+        self, request: si.RegisterResourceManagerRequest, *, wants: Collection[Kind] = KINDS
     ) -> Responses:
-        """Register, or register anew: then the iterators of the former registration end."""
+        """Register, or register anew: then the iterators of the former registration end.
+
+        Responses of a kind that is not wanted are not kept.
+        """
         caller = _caller_of(request)
-        inbox = Inbox(caller or "", asyncio.get_running_loop())
+        inbox = Inbox(caller or "", asyncio.get_running_loop(), wants)
         responses = Responses(inbox)
         await self._call(caller, self._register, request, inbox)
         return responses

@@ -2,25 +2,32 @@
 
 Answers are taken through asynchronous iterators, in the order in which the core gave them, and each
 is given out once. What has not been taken yet is kept in the inbox and not in an iterator, so one
-that is abandoned or cancelled loses nothing and leaves nothing behind. When too much is waiting,
-the delivery thread of that resource manager waits as well: nothing is lost, and nobody else is held
-up. What then piles up behind it is the core's to bound.
+that is abandoned or cancelled loses nothing and leaves nothing behind. When too much of one kind is
+waiting, the delivery thread of that resource manager waits as well: nothing is lost, and nobody
+else is held up. What then piles up behind it is the core's to bound.
+
+One kind that nobody takes must not silence the others. So the delivery thread does not wait for
+ever while the program waits for another kind: it drops what has no room, and leaves a gap that an
+iterator of that kind comes to.
 """
 
 import asyncio
 import threading
+import time
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from operator import attrgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed, anew
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.errors import CoreFailed, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.runtime.logs import alarm, logger
 
 ROOM: Final = 1_000
-"""Responses that may wait to be taken, for each registration."""
+"""Responses of each kind that may wait to be taken, for each registration."""
+PATIENCE_S: Final = 5.0
+"""A kind that is full may hold up the others that long, if nothing of it is taken."""
 
 _Given = TypeVar("_Given")
 
@@ -40,9 +47,9 @@ class Responses:
     """What one registration is told.
 
     Answers wait for whoever asks for their kind, from the registration on: a program takes every
-    kind, by an iterator for each or by `responses`. Events are a feed, and are heard from the
-    moment on at which they are asked for. With the last reference to the handle and its iterators
-    the program has stopped listening, and nothing waits any more.
+    kind that it wants, by an iterator for each or by `responses`. Events are a feed, and are heard
+    from the moment on at which they are asked for. With the last reference to the handle and its
+    iterators the program has stopped listening, and nothing waits any more.
     """
 
     def __init__(self, inbox: "Inbox") -> None:
@@ -50,22 +57,31 @@ class Responses:
         weakref.finalize(self, inbox.abandon).atexit = False
 
     def allocations(self) -> AsyncIterator[si.AllocationResponse]:
-        return _Stream(self, self._inbox, ("allocation",), _value)
+        return self._stream("allocation")
 
     def applications(self) -> AsyncIterator[si.ApplicationResponse]:
-        return _Stream(self, self._inbox, ("application",), _value)
+        return self._stream("application")
 
     def nodes(self) -> AsyncIterator[si.NodeResponse]:
-        return _Stream(self, self._inbox, ("node",), _value)
+        return self._stream("node")
 
     def events(self) -> AsyncIterator[tuple[si.EventRecord, ...]]:
+        stream = self._stream("events")
         self._inbox.hears_events = True
-        return _Stream(self, self._inbox, ("events",), _value)
+        return stream
 
     def responses(self) -> AsyncIterator[Response]:
-        """Everything in the order in which the core said it."""
+        """Everything that is wanted, in the order in which the core said it."""
         self._inbox.hears_events = True
-        return _Stream(self, self._inbox, KINDS, _itself)
+        return _Stream(self, self._inbox, self._inbox.wants, _itself)
+
+    def _stream(self, kind: Kind) -> "_Stream[Any]":
+        if kind not in self._inbox.wants:
+            raise InvalidRequest(
+                f"wants: the registration does not want {kind!r}, so it is not kept; name it in "
+                "register_resource_manager(wants=...)"
+            )
+        return _Stream(self, self._inbox, (kind,), _value)
 
 
 _value: Callable[[Response], Any] = attrgetter("value")
@@ -94,19 +110,40 @@ class _Stream(AsyncIterator[_Given], Generic[_Given]):
         return self._given(await self._inbox.take(self._kinds))
 
 
+class _Gap:
+    """Stands where responses were dropped."""
+
+    def __init__(self) -> None:
+        self.count = 1
+
+
 class Inbox(si.ResourceManagerCallback):
     """The way from a delivery thread to the loop: filled on the one, emptied on the other."""
 
-    def __init__(self, rm_id: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, rm_id: str, loop: asyncio.AbstractEventLoop, wants: Collection[Kind] = KINDS
+    ) -> None:
+        strange = sorted(set(wants) - set(KINDS))
+        if strange:
+            raise InvalidRequest(f"wants: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
+        self.wants = tuple(kind for kind in KINDS if kind in wants)
         self.hears_events = False
         self._rm_id = rm_id
         self._loop = loop
-        self._room = threading.Semaphore(ROOM)
         self._is_deaf = False
         """Once set, nothing more is handed over, and the delivery thread does not wait."""
         self._has_waited = False
+        self._given_up: set[Kind] = set()
+        """Kinds of which something was dropped; each is told once."""
+        self._changed = threading.Condition()
+        """Guards these three, by which the delivery thread finds whether it may go on."""
+        self._untaken = dict.fromkeys(KINDS, 0)
+        self._full_s = dict.fromkeys(KINDS, 0.0)
+        """When each kind became full last."""
+        self._waited_for: list[tuple[Kind, ...]] = []
+        """What the iterators wait for that have found nothing."""
         # From here on everything belongs to the loop.
-        self._kept: dict[Kind, deque[tuple[int, Said]]] = {kind: deque() for kind in KINDS}
+        self._kept: dict[Kind, deque[tuple[int, Said | _Gap]]] = {kind: deque() for kind in KINDS}
         """What has not been taken yet, each with its place in the order of all."""
         self._arrived = 0
         self._news = asyncio.Event()
@@ -130,39 +167,68 @@ class Inbox(si.ResourceManagerCallback):
             self._hand_over("events", events)
 
     def _hand_over(self, kind: Kind, value: Said) -> None:
-        if self._is_deaf:
+        if self._is_deaf or kind not in self.wants:
             return
-        if not self._room.acquire(blocking=False):
-            self._wait_for_room()
-        # Asked again: whoever waited for room may have been let go by the end.
-        if not self._is_deaf:
+        if self._await_room(kind):
             self._on_loop(self._arrive, kind, value)
+        elif not self._is_deaf:
+            self._give_up(kind)
+            self._on_loop(self._miss, kind)
 
-    def _wait_for_room(self) -> None:
+    def _await_room(self, kind: Kind) -> bool:
+        """Wait until there is room, the end, or no longer any use in waiting."""
+        with self._changed:
+            while self._untaken[kind] >= ROOM:
+                seconds = self._patience(kind)
+                if self._is_deaf or (seconds is not None and seconds <= 0):
+                    return False
+                self._tell_of_waiting(kind)
+                self._changed.wait(seconds)
+            self._untaken[kind] += 1
+            if self._untaken[kind] == ROOM:
+                self._full_s[kind] = time.monotonic()
+        return True
+
+    def _patience(self, kind: Kind) -> float | None:
+        """Seconds that this kind may hold up the others; None while nobody waits for these."""
+        if all(kind in kinds for kinds in self._waited_for):
+            return None
+        return self._full_s[kind] + PATIENCE_S - time.monotonic()
+
+    def _tell_of_waiting(self, kind: Kind) -> None:
         if not self._has_waited:
             self._has_waited = True
             logger.warning(
-                "{} responses wait to be taken, so no more are delivered to {}: iterate over every "
-                "kind of them, or over responses()",
+                "{} {} responses wait to be taken, so no more are delivered to {}: iterate over "
+                "every kind of them, or over responses()",
                 ROOM,
+                kind,
                 self._rm_id,
             )
-        self._room.acquire()
+
+    def _give_up(self, kind: Kind) -> None:
+        if kind not in self._given_up:
+            self._given_up.add(kind)
+            alarm(
+                f"{kind} responses for {self._rm_id} are dropped, because {ROOM} of them were not "
+                "taken: iterate over them, or leave them out of "
+                "register_resource_manager(wants=...)"
+            )
 
     # -- on any thread
 
     def end(self, failure: CoreFailed | None = None) -> None:
         """Nothing more comes; what has been handed over can still be taken."""
-        self._is_deaf = True
-        # One permit is enough: only the one delivery thread ever waits for room.
-        self._room.release()
+        with self._changed:
+            self._is_deaf = True
+            self._changed.notify_all()
         self._on_loop(self._finish, failure)
 
     def abandon(self) -> None:
         """There is no listener any more.
 
-        A collection of garbage calls this wherever it happens to run, inside the semaphore too: so
-        that one is left to the loop.
+        A collection of garbage calls this wherever it happens to run, inside the condition too: so
+        whoever waits for that is woken by the loop.
         """
         self._is_deaf = True
         self._on_loop(self._forget)
@@ -186,7 +252,14 @@ class Inbox(si.ResourceManagerCallback):
                 raise anew(self._failure)
             if self._has_ended:
                 raise StopAsyncIteration
-            await self._news.wait()
+            with self._changed:
+                self._waited_for.append(kinds)
+                self._changed.notify_all()
+            try:
+                await self._news.wait()
+            finally:
+                with self._changed:
+                    self._waited_for.remove(kinds)
         return response
 
     def _oldest(self, kinds: tuple[Kind, ...]) -> Response | None:
@@ -195,12 +268,30 @@ class Inbox(si.ResourceManagerCallback):
             return None
         _, kind = min(heads)
         _, value = self._kept[kind].popleft()
-        self._room.release()
+        if isinstance(value, _Gap):
+            raise ResponsesLost(
+                f"{value.count} {kind} responses for {self._rm_id} were dropped here, because "
+                f"{ROOM} before them were not taken while the program waited for other kinds; "
+                "iterate over every kind that is wanted, and see state_dump() for what there is"
+            )
+        with self._changed:
+            self._untaken[kind] -= 1
+            self._changed.notify_all()
         return Response(kind, value)
 
     def _arrive(self, kind: Kind, value: Said) -> None:
         self._arrived += 1
         self._kept[kind].append((self._arrived, value))
+        self._wake()
+
+    def _miss(self, kind: Kind) -> None:
+        kept = self._kept[kind]
+        last = kept[-1][1] if kept else None
+        if isinstance(last, _Gap):
+            last.count += 1
+            return
+        self._arrived += 1
+        kept.append((self._arrived, _Gap()))
         self._wake()
 
     def _finish(self, failure: CoreFailed | None) -> None:
@@ -209,7 +300,8 @@ class Inbox(si.ResourceManagerCallback):
             self._wake()
 
     def _forget(self) -> None:
-        self._room.release()
+        with self._changed:
+            self._changed.notify_all()
         for kept in self._kept.values():
             kept.clear()
 
