@@ -18,6 +18,7 @@ from yunikorn_actors.errors import (
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
+from yunikorn_actors.runtime.answering import AsyncResourceManagerCallback
 from yunikorn_actors.runtime.hooks import CallbackRaised
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
@@ -26,6 +27,7 @@ from yunikorn_actors.si import ResourceManagerCallback
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncResourceManagerCallback",
     "AsyncSchedulerCore",
     "CallbackRaised",
     "CallbackStuck",

@@ -168,7 +168,7 @@ class Gateway(ABC):
                 request=request,
                 config=config,
                 callback=address,
-                capabilities=_capabilities(callback),
+                capabilities=self._capabilities(callback),
                 extra=extra,
                 reply_to=reply_to,
             )
@@ -183,7 +183,7 @@ class Gateway(ABC):
                 self._coming.pop(address, None)
             self._close_callback(address)
             raise
-        tells_state = _overrides(callback, "get_state_dump")
+        tells_state = self._overrides(callback, "get_state_dump")
         with self._order:
             if address in self._coming:
                 self._overtake(request.rm_id, address)
@@ -447,6 +447,16 @@ class Gateway(ABC):
             request=replace(request, new=tuple(new)), unresolved=tuple(unresolved)
         )
 
+    def _capabilities(self, callback: si.ResourceManagerCallback) -> Capabilities:
+        return Capabilities(
+            hears_states=self._overrides(callback, "update_container_scheduling_state"),
+            has_predicates=self._overrides(callback, "predicates"),
+            has_preemption_predicates=self._overrides(callback, "preemption_predicates"),
+        )
+
+    def _overrides(self, callback: si.ResourceManagerCallback, method: str) -> bool:
+        return getattr(type(callback), method) is not getattr(si.ResourceManagerCallback, method)
+
     def _name(self, call: str) -> str:
         return f"{call}-{next(self._calls)}"
 
@@ -478,18 +488,6 @@ def _check_accepted(answer: Message, call: str) -> None:
         raise Refused(answer.reason)
     if not isinstance(answer, Accepted):
         raise NoReply(f"the core answered {type(answer).__name__} to {call}")
-
-
-def _capabilities(callback: si.ResourceManagerCallback) -> Capabilities:
-    return Capabilities(
-        hears_states=_overrides(callback, "update_container_scheduling_state"),
-        has_predicates=_overrides(callback, "predicates"),
-        has_preemption_predicates=_overrides(callback, "preemption_predicates"),
-    )
-
-
-def _overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
-    return getattr(type(callback), method) is not getattr(si.ResourceManagerCallback, method)
 
 
 def _complaints(

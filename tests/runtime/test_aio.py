@@ -36,7 +36,7 @@ from yunikorn_actors import (
     si,
 )
 from yunikorn_actors.gateway import Gateway
-from yunikorn_actors.runtime.clock import RealClock
+from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.responses import Response, Responses
 
 # -- the same calls
@@ -51,9 +51,31 @@ def test_it_is_made_with_the_arguments_of_the_other() -> None:
 )
 def test_it_has_each_call_of_the_other(name: str) -> None:
     call, awaited = getattr(SchedulerCore, name), getattr(AsyncSchedulerCore, name)
-    wanted = [item for item in inspect.signature(call).parameters if item != "callback"]
+    wanted = list(inspect.signature(call).parameters)
     assert wanted == [it for it in inspect.signature(awaited).parameters if it != "wants"]
     assert inspect.iscoroutinefunction(awaited)
+
+
+def test_it_has_whatever_else_the_other_has() -> None:
+    """But for what the actors of a core want of it."""
+    told_by_actors = {"carry_out", "decline", "fail", "forked", "stopped_from_outside", "survive"}
+    public = {name for name in vars(SchedulerCore) if not name.startswith("_")} - told_by_actors
+    assert public | {"clock", "failure"} <= set(dir(AsyncSchedulerCore))
+
+
+@on_a_loop
+async def test_how_far_it_is() -> None:
+    clock = StandingClock(1)
+    async with AsyncSchedulerCore(clock=clock) as core:
+        await register(core)
+        await until(core.is_settled)
+        assert core.handled
+        assert clock is core.clock
+        due_ns = core.next_due_ns
+        assert due_ns is not None
+        clock.move_to(due_ns)
+        core.clock_was_moved()
+        await until(lambda: core.next_due_ns != due_ns)
 
 
 # -- a story

@@ -18,6 +18,7 @@ from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.runtime.answering import AnyCallback
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
@@ -30,7 +31,7 @@ _Told = TypeVar("_Told")
 
 
 class AsyncSchedulerCore:
-    """The calls of `SchedulerCore`, each to be awaited; a handle takes the place of the callback.
+    """The calls of `SchedulerCore`, each to be awaited; a handle gives out what the core says.
 
     A call that is cancelled before its turn is not made; one that is under way goes on unheard.
     """
@@ -61,6 +62,28 @@ class AsyncSchedulerCore:
     @property
     def failure(self) -> CoreFailed | None:
         return self._core.failure
+
+    @property
+    def clock(self) -> Clock:
+        return self._core.clock
+
+    @property
+    def handled(self) -> int:
+        """How many messages have been handled since the start."""
+        return self._core.handled
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        return self._core.next_due_ns
+
+    def is_settled(self) -> bool:
+        """Every message that was sent has been handled, and no timer is due."""
+        return self._core.is_settled()
+
+    def clock_was_moved(self) -> None:
+        """Tell the timers that a standing clock shows another time."""
+        self._core.clock_was_moved()
 
     # -- life
 
@@ -93,14 +116,19 @@ class AsyncSchedulerCore:
     # -- the scheduler interface
 
     async def register_resource_manager(
-        self, request: si.RegisterResourceManagerRequest, *, wants: Collection[Kind] = KINDS
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: AnyCallback | None = None,
+        *,
+        wants: Collection[Kind] = KINDS,
     ) -> Responses:
         """Register, or register anew: then the iterators of the former registration end.
 
-        Responses of a kind that is not wanted are not kept.
+        The callback answers questions and hears of container states, on this loop. Responses of a
+        kind that is not wanted are not kept.
         """
         caller = _caller_of(request)
-        inbox = Inbox(caller or "", asyncio.get_running_loop(), wants)
+        inbox = Inbox(caller or "", asyncio.get_running_loop(), wants, callback)
         responses = Responses(inbox)
         await self._call(caller, self._register, request, inbox)
         return responses
@@ -193,6 +221,12 @@ class _Core(SchedulerCore):
         """Tell first: a delivery thread that waits for room has to be let go to be stopped."""
         self._tell()
         super().stop(timeout)
+
+    def _overrides(self, callback: si.ResourceManagerCallback, method: str) -> bool:
+        """An inbox has every method, and hands on what its program overrides."""
+        if isinstance(callback, Inbox):
+            return callback.answers(method)
+        return super()._overrides(callback, method)
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
         # Afterwards: the iterators raise the failure that is kept by then.

@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.runtime.answering import Answerer, AnyCallback, check_callback
 from yunikorn_actors.runtime.logs import alarm, logger
 
 ROOM: Final = 1_000
@@ -121,8 +122,16 @@ class Inbox(si.ResourceManagerCallback):
     """The way from a delivery thread to the loop: filled on the one, emptied on the other."""
 
     def __init__(
-        self, rm_id: str, loop: asyncio.AbstractEventLoop, wants: Collection[Kind] = KINDS
+        self,
+        rm_id: str,
+        loop: asyncio.AbstractEventLoop,
+        wants: Collection[Kind] = KINDS,
+        callback: AnyCallback | None = None,
     ) -> None:
+        if callback is not None:
+            check_callback(callback)
+        self._answerer = Answerer(callback, loop)
+        self.answers = self._answerer.answers
         strange = sorted(set(wants) - set(KINDS))
         if strange:
             raise InvalidRequest(f"wants: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
@@ -165,6 +174,28 @@ class Inbox(si.ResourceManagerCallback):
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
         if self.hears_events:
             self._hand_over("events", events)
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        over = "the registration is over"
+        said: str | None = self._answerer.ask("predicates", args, otherwise=over)
+        return said
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        said: si.PreemptionPredicatesResponse | None = self._answerer.ask(
+            "preemption_predicates", args, otherwise=None
+        )
+        return said
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self._answerer.ask("update_container_scheduling_state", request, otherwise=None)
+
+    def get_state_dump(self) -> str:
+        said: str = self._answerer.ask("get_state_dump", otherwise="{}")
+        return said
 
     def _hand_over(self, kind: Kind, value: Said) -> None:
         if self._is_deaf or kind not in self.wants:
@@ -219,6 +250,7 @@ class Inbox(si.ResourceManagerCallback):
 
     def end(self, failure: CoreFailed | None = None) -> None:
         """Nothing more comes; what has been handed over can still be taken."""
+        self._answerer.end()
         with self._changed:
             self._is_deaf = True
             self._changed.notify_all()
