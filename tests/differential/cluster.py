@@ -86,6 +86,8 @@ class Placed:
     since: int
     created: int
     """When it was asked for."""
+    came: int
+    """Revision of the fact that made it."""
     leaving: str = ""
     """Why it was asked back."""
 
@@ -99,6 +101,8 @@ class Kept:
     claims: bool
     speaks: bool
     """Others go for it, so what they leave is spoken for."""
+    came: int
+    """Revision of the fact that made it."""
 
 
 @dataclass(eq=False)
@@ -162,6 +166,7 @@ class Cluster:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.now = 0
+        self.revision = 0
         self.queues: dict[str, Queue] = {}
         self.nodes: dict[str, Node] = {}
         self.apps: dict[str, App] = {}
@@ -337,7 +342,7 @@ class Cluster:
     def _take(self, fact: Any, ask: Ask, spec: AskSpec, size: Resource) -> None:
         app = ask.app
         self.placed[fact.uuid] = Placed(
-            app, spec, fact.uuid, fact.node_id, size, fact.at_ns, ask.created
+            app, spec, fact.uuid, fact.node_id, size, fact.at_ns, ask.created, self.revision
         )
         app.counts = True
         app.reals += not spec.placeholder
@@ -393,7 +398,8 @@ class Cluster:
 
     def _kept(self, fact: f.ReservationMade) -> None:
         ask, claims = self.asks[fact.application_id, fact.key], fact.by_preemption
-        kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, speaks=claims)
+        size, came = fact.resource, self.revision
+        kept = Kept(ask, fact.node_id, size, fact.required, claims, speaks=claims, came=came)
         self.kept.append(kept)
 
     def _keepers(self, whom: Any, node: str) -> list[Kept]:

@@ -51,13 +51,18 @@ class Judge(Model):
         self.undecided: Counter[str] = Counter()
         self.is_stale = False
         """The decision at hand was made before something else happened."""
-        self.revision = 0
         self.as_of: int | None = None
         """What the plan at hand knew."""
+        self.seen = 0
+        """The same; in `fused`, what stood when it was made."""
+        self.rested = 0
+        """The revision at the last rest."""
         self.is_fused = False
         """Each plan is made on the truth, and carried out at once."""
         self.let_go: dict[str, int] = {}
         """Nodes that were still kept when this was planned, and the revision that ended it."""
+        self.lost: dict[Ask, int] = {}
+        """The same of asks for which one was kept."""
         self.moved: dict[Queue, int] = {}
         """Leaves in order of states where an application started or ran since this was planned."""
         self.entering: App | None = None
@@ -85,8 +90,9 @@ class Judge(Model):
             self.entering = None
         self.as_of = as_of
         self.ending.clear()
-        seen = as_of if as_of is not None else self.revision if self.is_fused else 0
+        self.seen = seen = as_of if as_of is not None else self.revision if self.is_fused else 0
         self.let_go = {node: at for node, at in self.let_go.items() if at > seen}
+        self.lost = {ask: at for ask, at in self.lost.items() if at > seen}
         self.moved = {leaf: at for leaf, at in self.moved.items() if at > seen}
 
     def follow(self, fact: f.Fact) -> None:
@@ -130,16 +136,20 @@ class Judge(Model):
         for mate in self.waiting():
             left = entering is mate.app and mate.spec.placeholder and self.is_placeable(mate)
             self.should("gang", not left, f"{what} {_name(ask)} amid the gang of {_name(mate)}")
-        mine = bool(self.keeps_of(ask))
+        mine = self._was_kept_for(ask)
         for other in self.waiting():
             if other is ask or other.app.state not in LIVING:
                 continue
-            reserved = bool(self.keeps_of(other))
+            reserved = self._was_kept_for(other)
             first = self.before(other, ask) if reserved is mine else reserved
             if first and not (mine and reserved):
                 name = f"{what} {_name(ask)}, but {_name(other)} comes first"
                 unsure = self._is_new(other) or other.app.leaf in self.moved
                 self.should("order", not self.has_turn(other), name, unsure=unsure)
+
+    def _was_kept_for(self, ask: Ask) -> bool:
+        """Whether it had a reservation when this was planned: one on its way is none yet."""
+        return any(kept.came <= self.seen or self.is_fused for kept in self.keeps_of(ask))
 
     def _placing(self, fact: f.AllocationCommitted) -> None:
         if not fact.proposal_id:
@@ -246,10 +256,15 @@ class Judge(Model):
                 first = other.app.state in LIVING and self.before(other, ask)
                 first = first and self.wants_node_kept(other) and not self.fitting(other)
                 open_to = {name for _, name in self.could_keep(other)}
-                unsure = other.app.leaf in self.moved or open_to <= self.let_go.keys()
+                unsure = other.app.leaf in self.moved or other in self.lost
+                unsure = unsure or open_to <= self.let_go.keys()
                 self.should(
                     "order", not first, f"{name}, but {_name(other)} comes first", unsure=unsure
                 )
+
+    def _let_go(self, fact: f.ReservationDropped) -> None:
+        self.let_go[fact.node_id] = self.revision
+        self.lost.update((kept.ask, self.revision) for kept in self._keepers(fact, fact.node_id))
 
     def _kept_max(self) -> int:
         nodes = [n for n in self.nodes.values() if n.takes_work]
@@ -313,7 +328,9 @@ class Judge(Model):
             self.must("preempt", self.waited_for_preemption(ask), f"{whom}, too early")
             self.must("victim", self.keeps_guarantee(ask, victims), f"{whom}: below a guarantee")
             for other in self.waiting():
-                first = other.app.leaf is ask.app.leaf and self.before(other, ask)
+                # What can run on one node alone preempts by a rule of its own, in no order with this.
+                first = other.app.leaf is ask.app.leaf and not other.spec.required_node
+                first = first and self.before(other, ask)
                 first = first and self.waited_for_preemption(other) and other.vain_at is None
                 text = f"{whom}, but {_name(other)} comes first"
                 self.should("preempt", not (first and self.could_preempt(other)), text)
@@ -331,8 +348,13 @@ class Judge(Model):
             self._is_next_victim(ask, victim, victims, whom)
 
     def _is_next_victim(self, ask: Ask, victim: Placed, victims: list[Placed], whom: str) -> None:
-        """Of two that are alike the more willing goes, then the newer one."""
+        """Of two that are alike the more willing goes, then the newer one.
+
+        What the same plan has placed does not run yet when it chooses victims.
+        """
         for other in self.placed.values():
+            if other.came > self.seen:
+                continue
             alike = other.node == victim.node and other.size == victim.size and other not in victims
             alike = alike and other.app.leaf is victim.app.leaf and self.may_go(ask, other)
             if alike and (
@@ -452,6 +474,7 @@ class Judge(Model):
             self.must(
                 "reservation", kept.ask.left > 0, f"{kept.node} is kept for {_name(kept.ask)}"
             )
+        self.rested = self.revision
 
     def _must_wait(self, ask: Ask) -> None:
         name = _name(ask)
@@ -480,14 +503,15 @@ class Judge(Model):
             if kept and not tried and ask.spec.allow_preempt_other and not self.gate(ask):
                 node = self.nodes[ask.spec.required_node]
                 others = [k for k in self.kept if k.node == node.id and k.ask is not ask]
-                could = not others and self.victims_on(ask, node) is not None
+                could = not others and self.victims_on(ask, node, self.revision) is not None
                 self.should("waits", not could, f"{_name(ask)} waits and others may go for it")
             return
         could, waited = self.could_preempt(ask), self.waited_for_preemption(ask)
-        if not could:
-            ask.could_since = None
+        if not (could and self.could_preempt(ask, self.rested)):
+            # What was placed since the last rest may not have run yet when it was tried.
             due = ask.created + self.preemption_delay(ask)
             ask.vain_at = self.now if waited else due
+            ask.could_since = self.now if could else None
         elif ask.could_since is None:
             ask.could_since = self.now
         if could and waited and ask.could_since is not None:
@@ -572,7 +596,7 @@ CHECKS: dict[type, Callable[[Judge, Any], None]] = {
     f.AskParked: Judge._swapping,
     f.PlaceholderCancelled: Judge._cancelled,
     f.ReservationMade: Judge._kept_for,
-    f.ReservationDropped: lambda it, fact: it.let_go.update({fact.node_id: it.revision}),
+    f.ReservationDropped: Judge._let_go,
     f.ReleaseRequested: Judge._releasing,
     f.PreemptionDecided: Judge._preempts,
     f.ApplicationStateChanged: Judge._moving,

@@ -238,20 +238,19 @@ class Model(Cluster):
         if app.lapsed is not None and any(self._goes_before(o, app) for o in self.waiting()):
             return False
         for gate in self.gates(app):
-            taken = sum(other.admitted or self._stays(other) for other in gate.apps)
-            if self._is_coming(gate.apps) and 0 < gate.most_apps <= taken:
+            takes = self._runs if gate.queue else _counts
+            stay = [takes(other) or self._keeps(other) for other in gate.apps]
+            coming = [it.admitted and not stays for it, stays in zip(gate.apps, stay, strict=True)]
+            if any(coming) and 0 < gate.most_apps <= sum(stay) + sum(coming):
                 return False
         aware = app.leaf.says.application_sort_policy == "stateaware"
-        if aware and self._is_coming(self.below(app.leaf)):
+        if aware and any(map(self._is_coming, self.below(app.leaf))):
             return False
         return self.has_room_for_all(app, claims=True)
 
-    def _is_coming(self, apps: list[App]) -> bool:
-        """Whether the gang of one of them is admitted and has no place yet."""
-        return any(other.admitted and not self._stays(other) for other in apps)
-
-    def _stays(self, app: App) -> bool:
-        return self._runs(app) or app.counts or self._keeps(app)
+    def _is_coming(self, app: App) -> bool:
+        """Whether its gang is admitted and it has no place in its leaf, or none any more."""
+        return app.admitted and not (self._runs(app) or self._keeps(app))
 
     def _goes_before(self, other: Ask, app: App) -> bool:
         """Whether another gang that fits is held, behind which one that lapsed waits."""
@@ -392,12 +391,13 @@ class Model(Cluster):
         swap = self.swaps.get(placed.uuid)
         return swap is not None and not swap.crosses
 
-    def victims_on(self, ask: Ask, node: Node) -> list[Placed] | None:
+    def victims_on(self, ask: Ask, node: Node, until: float) -> list[Placed] | None:
         """Collect victims on one node, newest first; None where this simple way leads to none."""
         chosen: list[Placed] = []
-        here = [p for p in self.placed.values() if p.node == node.id and self.may_go(ask, p)]
+        here = [p for p in self.placed.values() if p.node == node.id and p.came <= until]
+        here = [p for p in here if self.may_go(ask, p)]
         for victim in sorted(here, key=willing):
-            if chosen and self.makes_room(ask, node, chosen):
+            if self.makes_room(ask, node, chosen):
                 break
             if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, victim]):
                 chosen.append(victim)
@@ -420,8 +420,11 @@ class Model(Cluster):
     def waited_for_preemption(self, ask: Ask) -> bool:
         return self.now >= ask.created + self.preemption_delay(ask)
 
-    def could_preempt(self, ask: Ask) -> bool:
-        """Whether somebody can surely go for an ask: one node, its willing work, newest first."""
+    def could_preempt(self, ask: Ask, until: float = math.inf) -> bool:
+        """Whether somebody can surely go for an ask: one node, its willing work, newest first.
+
+        Of those that were placed until some revision.
+        """
         if not self.may_preempt(ask) or self.fitting(ask) or not self.surely_runs(ask.app):
             return False
         if ask.spec.required_node:
@@ -432,7 +435,8 @@ class Model(Cluster):
         else:
             return False
         return any(
-            fits_in(ask.size, n.capacity) and self.victims_on(ask, n) is not None for n in nodes
+            fits_in(ask.size, n.capacity) and self.victims_on(ask, n, until) is not None
+            for n in nodes
         )
 
 

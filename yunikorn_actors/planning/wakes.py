@@ -141,10 +141,13 @@ class Wakes:
     def amounts_changed(self, leaf: QueueView) -> None:
         self.measures.leaves[leaf] = None
 
-    def starts_changed(self, *, some_are_reserved: bool) -> None:
-        """Another application may start, or one with a reservation may not any more."""
+    def starts_changed(self, *, for_nodes: bool) -> None:
+        """Another application may start, or one with a reservation may not any more.
+
+        That matters for nodes if one is reserved, or asks wait for one and may reserve it now.
+        """
         self.gangs.room_has_changed = True
-        if some_are_reserved:
+        if for_nodes:
             self.reserving.is_stale = True
 
     # -- asks and gangs

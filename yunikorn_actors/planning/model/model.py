@@ -32,7 +32,7 @@ class Model:
         self.tree = Tree(self.shapes, wakes)
         self._limits = LimitViews(state)
         reserved = self.reserved_nodes
-        self.participants = Participants(self.tree, reserved, wakes)
+        self.participants = Participants(self.tree, self.shapes, reserved, wakes)
         self.amounts = Amounts(
             state,
             self.nodes,

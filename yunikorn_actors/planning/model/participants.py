@@ -10,14 +10,18 @@ from collections.abc import Mapping
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.planning.model.blocked import BlockedApps
 from yunikorn_actors.planning.model.flights import Place
+from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
 from yunikorn_actors.planning.wakes import Wakes
 
 
 class Participants:
-    def __init__(self, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes) -> None:
+    def __init__(
+        self, tree: Tree, shapes: Shapes, reserved_nodes: Mapping[str, None], wakes: Wakes
+    ) -> None:
         self._tree = tree
+        self._shapes = shapes
         self._reserved_nodes = reserved_nodes
         self._wakes = wakes
         self._blocked = tree.blocked.by
@@ -99,7 +103,9 @@ class Participants:
 
     def wake_others(self, app: AppView) -> None:
         """What this application wants or holds has changed: others may start now."""
-        self._wakes.starts_changed(some_are_reserved=bool(self._reserved_nodes))
+        is_bounded = bool(app.leaf.application_limits or app.limits)
+        some_wait = is_bounded and bool(self._shapes.waiting)
+        self._wakes.starts_changed(for_nodes=some_wait or bool(self._reserved_nodes))
         for level in app.leaf.application_limits:
             self.wake_blocked(level)
         for limit in app.limits:
