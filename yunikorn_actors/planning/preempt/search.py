@@ -15,7 +15,7 @@ from yunikorn_actors.domain.allocation import Allocation, AskSpec
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, fits_in
+from yunikorn_actors.domain.resource import Resource, charge, fits_in
 from yunikorn_actors.planning.model.shape import Shape, Use
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.preempt.claimant import (
@@ -90,7 +90,8 @@ class Search:
                 self._claimant.give_back(victim)
             return None
         node, scene = self._state.nodes[node_id], self._scene
-        going = tuple(victim.allocation for victim in (*victims, *more))
+        chosen = self._spare(node, [*victims, *more]) if more else victims
+        going = tuple(victim.allocation for victim in chosen)
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
@@ -214,7 +215,7 @@ class Search:
                 more.append(victim)
                 lacks = tuple(self._claimant.lacks_quota())
                 if not lacks:
-                    return self._spare(more)
+                    return more
         for victim in more:
             self._claimant.give_back(victim)
         return None
@@ -228,16 +229,29 @@ class Search:
         taken = self._scene.taken
         return (victim for victim in self._ordered if victim.allocation.uuid not in taken)
 
-    def _spare(self, more: list[Victim]) -> list[Victim]:
-        """Leave out victims that turned out to be unnecessary, the last in order first."""
-        kept = list(more)
-        for victim in reversed(more):
-            self._claimant.give_back(victim)
-            if any(self._claimant.lacks_quota()):
-                self._claimant.take(victim)
+    def _spare(self, node: Node, chosen: list[Victim]) -> list[Victim]:
+        """Leave out victims that turned out to be unnecessary, the last in order first.
+
+        Those of the node as well: what goes for a quota may make room on the node, too.
+        """
+        claimant, kept = self._claimant, list(chosen)
+        for victim in reversed(chosen):
+            claimant.give_back(victim)
+            rest = [other for other in kept if other is not victim]
+            lacks = any(claimant.lacks_quota()) or any(claimant.lacks_guarantee())
+            if lacks or not self._has_room(node, rest):
+                claimant.take(victim)
             else:
-                kept.remove(victim)
+                kept = rest
         return kept
+
+    def _has_room(self, node: Node, victims: list[Victim]) -> bool:
+        """Whether the ask fits on the node when these are gone."""
+        room = dict(self._scene.room_on(node) or {})
+        for victim in victims:
+            if victim.allocation.node_id == node.id:
+                charge(room, victim.resource)
+        return fits_in(self._claimant.wanted, room)
 
 
 def is_barred(shape: Shape, node_id: str) -> bool:
