@@ -99,10 +99,10 @@ class Kept:
     size: Resource
     required: bool
     claims: bool
-    speaks: bool
-    """Others go for it, so what they leave is spoken for."""
     came: int
     """Revision of the fact that made it."""
+    victims: list[str] = field(default_factory=list)
+    """Those that go, or went, for it."""
 
 
 @dataclass(eq=False)
@@ -398,8 +398,7 @@ class Cluster:
 
     def _kept(self, fact: f.ReservationMade) -> None:
         ask, claims = self.asks[fact.application_id, fact.key], fact.by_preemption
-        size, came = fact.resource, self.revision
-        kept = Kept(ask, fact.node_id, size, fact.required, claims, speaks=claims, came=came)
+        kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, self.revision)
         self.kept.append(kept)
 
     def _keepers(self, whom: Any, node: str) -> list[Kept]:
@@ -416,7 +415,7 @@ class Cluster:
 
     def _marked(self, fact: f.VictimMarked) -> None:
         for kept in self._keepers(fact.beneficiary, fact.node_id):
-            kept.speaks = True
+            kept.victims.append(fact.uuid)
 
     def _resized(self, fact: f.AllocationResized) -> None:
         self.placed[fact.uuid].size = fact.resource

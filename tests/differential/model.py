@@ -375,7 +375,7 @@ class Model(Cluster):
         for kept in self.kept:
             mine = kept.ask is ask and not kept.claims  # what is promised to it is for a repeat
             spoken = kept.node == node.id and not mine
-            free = sub(free, kept.size if spoken and kept.speaks else {})
+            free = sub(free, kept.size if spoken and self._speaks(kept) else {})
         if not fits_in(ask.size, free):
             return False
         if ask.spec.required_node:
@@ -385,6 +385,13 @@ class Model(Cluster):
             if not self.leaves_room(most, self.spoken_for(queue, victims), ask.size):
                 return False
         return True
+
+    def _speaks(self, kept: Kept) -> bool:
+        """Whether what comes free is spoken for: of a node required, while others still go for it.
+
+        Once they have gone, who comes first there takes the room.
+        """
+        return kept.claims or any(uuid in self.placed for uuid in kept.victims)
 
     def _hands_over(self, placed: Placed) -> bool:
         """Whether a real ask takes the place over, so that it does not come free."""

@@ -48,9 +48,6 @@ class Follower:
         is_plan = isinstance(message, ProposeAllocations | ReportWaiting)
         as_of = message.as_of if isinstance(message, ProposeAllocations) else None
         news = _appended(simulator, Cause(delivery.mailbox, delivery.step))
-        if as_of is not None and _is_refused(message, news):
-            # Until the planner hears of it, it counts the refused decision as made.
-            self._news = judge.revision + 2
         judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
         for appended in news:
             judge.revision = appended.first_revision - 1
@@ -58,6 +55,10 @@ class Follower:
                 judge.follow(fact)
             if not is_plan:
                 self._news = max(self._news, appended.first_revision + len(appended.facts) - 1)
+        if as_of is not None and _is_refused(message, news):
+            # The planner hears of it after what was done of the plan, and until then it counts
+            # the refused decision as made; so only a plan that knows of more is sure to know it.
+            self._news = judge.revision + 1
 
 
 def _is_refused(plan: ProposeAllocations, news: list[FactsAppended]) -> bool:
