@@ -78,6 +78,11 @@ class LimitView:
         usage = owners.get(self.limit.owner, {}).get(self.limit.path)
         return {} if usage is None else usage.reserving
 
+    @property
+    def settled(self) -> tuple[int, ...]:
+        """Applications that may be held back although they have a place."""
+        return tuple(self.reserving)
+
     def may_start(self, app: Starting) -> bool:
         return not self.limit.max_applications or self._places().may_start(
             app.app.serial, self.starting

@@ -334,6 +334,16 @@ class QueueView:
         return self.queue.reserving
 
     @property
+    def settled(self) -> tuple[int, ...]:
+        """Applications that may be held back although they have a place.
+
+        By a reservation, as others may have taken it by force; and in a stateaware leaf by what
+        they hold, as another one may start before them.
+        """
+        queue = self.queue
+        return (*queue.reserving, *(queue.allocating if self.is_stateaware else ()))
+
+    @property
     def name(self) -> str:
         return f"queue {self.queue.path}"
 
