@@ -64,7 +64,7 @@ class Judge(Model):
         self.lost: dict[Ask, int] = {}
         """The same of asks for which one was kept."""
         self.moved: dict[Queue, int] = {}
-        """Leaves in order of states where an application started or ran since this was planned."""
+        """Leaves in order of states where one started, ran or took its place since this was planned."""
         self.entering: App | None = None
         """Its gang was admitted with the last decision: its placeholders are tried at once."""
         self.untold: Counter[tuple[str, ...]] = Counter()
@@ -170,6 +170,9 @@ class Judge(Model):
         first = other_order or not self.is_better(choices[0], node)
         self.should("node", first, text, unsure=choices[0].id in self.let_go)
         self._turn(ask, "placed")
+        aware = ask.app.leaf.says.application_sort_policy == "stateaware"
+        if aware and ask.app.state == "Accepted" and not self.of(ask.app):
+            self.moved[ask.app.leaf] = self.revision
 
     def _admitted(self, fact: f.GangAdmitted) -> None:
         app = self.apps[fact.application_id]
@@ -360,9 +363,9 @@ class Judge(Model):
             if alike and (
                 not ask.spec.required_node or other.spec.priority <= victim.spec.priority
             ):
-                better = willing(other) < willing(victim)
+                better = willing(other, ask) < willing(victim, ask)
                 if ask.spec.required_node and other.spec.priority < victim.spec.priority:
-                    better = willing(other)[:2] <= willing(victim)[:2]
+                    better = willing(other, ask)[:2] <= willing(victim, ask)[:2]
                 self.should("victim", not better, f"{whom}, but {other.spec.key} goes before")
 
     def _enforces(self, path: str, victims: list[Placed], whom: str) -> None:

@@ -344,19 +344,22 @@ class Model(Cluster):
         gone = total(v.size for v in victims if queue in v.app.leaf.up)
         return sub(sub(self.used(queue), self.leaving(queue)), gone)
 
-    def spoken_for(self, queue: Queue, victims: Victims) -> Resource:
+    def spoken_for(self, queue: Queue, victims: Victims = ()) -> Resource:
         """As `stays`, and what is promised counts as used."""
         return add(self.stays(queue, victims), self.claimed(self.below(queue)))
 
     def keeps_guarantee(self, ask: Ask, victims: Victims) -> bool:
-        """Whether every queue that gives is above its guarantee before and not below it after."""
+        """Whether every queue that gives is above its guarantee before and not below it after.
+
+        What is promised to it counts as used.
+        """
         for victim in victims:
             meet = self.meeting(ask.app.leaf, victim.app.leaf)
             for queue in victim.app.leaf.up:
                 if queue is meet:
                     break
                 gone = total(v.size for v in victims if queue in v.app.leaf.up)
-                before = self.stays(queue)
+                before = self.spoken_for(queue)
                 due = {k: n for k, n in (queue.spec.guaranteed or {}).items() if gone.get(k)}
                 wanted = [kind for kind in due if ask.size.get(kind)] or list(due)
                 if due and not any(before.get(kind, 0) > due[kind] for kind in wanted):
@@ -403,7 +406,7 @@ class Model(Cluster):
         chosen: list[Placed] = []
         here = [p for p in self.placed.values() if p.node == node.id and p.came <= until]
         here = [p for p in here if self.may_go(ask, p)]
-        for victim in sorted(here, key=willing):
+        for victim in sorted(here, key=lambda placed: willing(placed, ask)):
             if self.makes_room(ask, node, chosen):
                 break
             if ask.spec.required_node or self.keeps_guarantee(ask, [*chosen, victim]):
@@ -470,5 +473,7 @@ def _shown(priority: int, leaf: Queue, top: Queue | None) -> int:
     return priority
 
 
-def willing(placed: Placed) -> tuple[Any, ...]:
-    return (not placed.spec.allow_preempt_self, placed.spec.originator, -placed.created)
+def willing(placed: Placed, ask: Ask) -> tuple[Any, ...]:
+    """Rank victims: what opted out goes last, but before originators on a node that is required."""
+    marks = (not placed.spec.allow_preempt_self, placed.spec.originator)
+    return (*(marks[::-1] if ask.spec.required_node else marks), -placed.created)
