@@ -20,8 +20,8 @@ from support import settled
 from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
-USUAL = 40
-SAME = 1
+USUAL = 100
+SAME = 5
 """A seed with which everything that is expected below happens."""
 LONGEST = 60
 SEEDS = st.integers(0, 2**32 - 1)
