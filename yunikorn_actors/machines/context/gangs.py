@@ -93,7 +93,7 @@ def admit(turn: Turn, proposal: AdmitGang) -> Refusal | None:
 def lapse(turn: Turn, app: Application) -> None:
     """The gang cannot use its room: others may have it, and the gang waits behind them.
 
-    What of it is on its way is refused from now on, as of any gang that is held.
+    What of it is on its way is refused from now on, as for any gang that awaits admission.
     """
     turn.record(
         f.GangLapsed(

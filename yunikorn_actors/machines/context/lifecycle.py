@@ -248,7 +248,7 @@ def stop_placeholder_timer(turn: Turn, app: Application) -> None:
 
 
 def watch_commitment(turn: Turn, app: Application) -> None:
-    """An admitted gang keeps its room for so long without a placeholder; then it is held again.
+    """An admitted gang keeps its room for so long without a placeholder; then it awaits admission.
 
     The time runs from its admission, or from the end of its last placeholder.
     """
