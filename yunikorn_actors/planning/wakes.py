@@ -48,6 +48,8 @@ class Preempting(Struct, eq=False):
     """Entitled leaves with new asks, and when the oldest of these asks was made."""
     nodes: dict[str, None] = {}
     """Nodes kept for asks that can run nowhere else, that have changed."""
+    full: dict[str, None] = {}
+    """Such nodes whose asks had no room in a queue or limit, or no place, when last tried."""
     lanes: dict[Lane, None] = {}
     """Lanes of entitled leaves that waited for something else than room until now."""
 
@@ -96,6 +98,7 @@ class Wakes:
         preempting = self.preempting
         preempting.was_measured = True
         preempting.leaves.update(dict.fromkeys(entitled))
+        self._try_full_again()
 
     def node_changed(self) -> None:
         """Its size, its schedule state or its reservations: another one may be the best."""
@@ -135,6 +138,7 @@ class Wakes:
     def headroom_rose(self, *, some_wait_for_node: bool) -> None:
         """A gang may fit; and an ask that waits for a node may reserve one."""
         self.gangs.room_has_changed = True
+        self._try_full_again()
         if some_wait_for_node:
             self.reserving.is_stale = True
 
@@ -147,8 +151,17 @@ class Wakes:
         That matters for nodes if one is reserved, or asks wait for one and may reserve it now.
         """
         self.gangs.room_has_changed = True
+        self._try_full_again()
         if for_nodes:
             self.reserving.is_stale = True
+
+    def _try_full_again(self) -> None:
+        """Asks that can run on one node alone may have room in their queues and limits now."""
+        preempting = self.preempting
+        if preempting.full:
+            preempting.nodes.update(preempting.full)
+            preempting.full.clear()
+            preempting.is_stale = True
 
     # -- asks and gangs
 

@@ -224,10 +224,12 @@ class Preemptor:
                     yield from self._make_room(ask, node, now_ns)
 
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
-        wanted, leaf = ask.shape.wanted, ask.app.leaf
-        if not ask.open or node.fits(wanted) or not self._may_run(ask):
+        if not ask.open or node.fits(ask.shape.wanted) or not ask.ask.spec.allow_preempt_other:
             return
-        if leaf.refusing_quota(wanted) is not None or is_barred(ask.shape, node.id):
+        if _is_refused(ask):
+            self._marks.full[node.id] = None
+            return
+        if is_barred(ask.shape, node.id):
             return
         victims = victims_on(self._model.state, node.node, ask.ask.spec, node.free)
         if victims is None:
@@ -238,16 +240,7 @@ class Preemptor:
         elif not victims:
             return
         rule = PreemptionRule.REQUIRED_NODE
-        yield self._propose(rule, leaf.queue.path, victims or (), ask, node)
-
-    def _may_run(self, ask: AskView) -> bool:
-        """It may preempt, and only missing room holds it back."""
-        app = ask.app
-        return (
-            ask.ask.spec.allow_preempt_other
-            and refusing_limit(app.limits, ask.shape.wanted) is None
-            and app.blocked_at() is None
-        )
+        yield self._propose(rule, ask.app.leaf.queue.path, victims or (), ask, node)
 
     # -- quotas
 
@@ -377,6 +370,16 @@ class Preemptor:
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
         return max(0, ask.open - earmarks_of(self._model.state, ask.ask) - ask.keeping)
+
+
+def _is_refused(ask: AskView) -> bool:
+    """A queue, a limit or a want of places refuses it: room on its node would not help it."""
+    app, wanted = ask.app, ask.shape.wanted
+    return (
+        app.leaf.refusing_quota(wanted) is not None
+        or refusing_limit(app.limits, wanted) is not None
+        or app.blocked_at() is not None
+    )
 
 
 def _may_preempt(lane: Lane) -> bool:
