@@ -60,7 +60,7 @@ class Admitter:
 
         In a plan room only shrinks, so a gang that does not fit now will not fit at its turn.
         A gang with a lapsed commitment comes last; it gets a turn in the order only if no other
-        gang fits.
+        gang fits: one that is blocked now may be woken for a place later in this plan.
         """
         # Facts have come since the last plan, so commitments are added up anew.
         self._commitments = None
@@ -73,12 +73,15 @@ class Admitter:
         model = self._model
         awaiting = [app for _, app in model.gangs.awaiting]
         self._lapsed = [app for app in awaiting if app.app.lapsed_ns]
+        for app in self._lapsed:
+            # With a turn from an earlier plan it would take a place that another gang waits for.
+            model.gangs.end_turn(app)
         offered = [app for app in awaiting if not app.app.lapsed_ns and self._fits(app)]
         for app in offered:
             model.gangs.give_turn(app)
         # One of them may have a place to start only since the last plan.
         model.participants.top_up()
-        if all(app.entry is None for app in offered):
+        if not offered:
             self.offer_lapsed()
 
     def offer_lapsed(self) -> bool:
