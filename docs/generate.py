@@ -85,6 +85,12 @@ MESSAGE_MODULES = (
     ("queries.py", "Questions from outside"),
     ("events.py", "Within EventPublisher"),
 )
+FACT_MODULES = (
+    ("cluster", "the cluster"),
+    ("applications", "applications"),
+    ("work", "work"),
+    ("gangs", "gangs"),
+)
 
 
 class Field(NamedTuple):
@@ -182,10 +188,10 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def _fields_table(fields: tuple[Field, ...]) -> str:
     if not fields:
         return "No fields.\n"
-    return table(
-        ("field", "type", "default", "about"),
-        ((f"`{f.name}`", f"`{f.type}`", f.default and f"`{f.default}`", f.about) for f in fields),
-    )
+    rows = [(f"`{f.name}`", f"`{f.type}`", f.default and f"`{f.default}`", f.about) for f in fields]
+    titles = ("field", "type", "default", "about")
+    said = [at for at in range(len(titles)) if any(row[at] for row in rows)]
+    return table((titles[at] for at in said), ([row[at] for at in said] for row in rows))
 
 
 def _section(described: Described, extra: str) -> str:
@@ -238,13 +244,13 @@ def facts() -> str:
         NOTE,
         ABOUT_FACTS,
     ]
-    kinds = ("cluster", "applications", "work", "gangs")
-    sources = [PACKAGE / "domain" / "facts" / f"{kind}.py" for kind in kinds]
-    for described in (found for source in sources for found in classes_of(source)):
-        if "Base" in described.bases:
-            where = [f"`{module}`" for module, names in made.items() if described.name in names]
-            assert where, f"{described.name} is recorded nowhere"
-            parts.append(_section(described, f"Recorded by Context in {', '.join(where)}."))
+    for kind, title in FACT_MODULES:
+        parts.append(f"## About {title}\n")
+        for described in classes_of(PACKAGE / "domain" / "facts" / f"{kind}.py"):
+            if "Base" in described.bases:
+                where = [f"`{module}`" for module, names in made.items() if described.name in names]
+                assert where, f"{described.name} is recorded nowhere"
+                parts.append(_section(described, f"Recorded by Context in {', '.join(where)}."))
     parts.append("## Refusals\n")
     reasons = "".join(f"- `{reason}`\n" for reason in Refusal)
     parts.append(

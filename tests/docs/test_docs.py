@@ -53,7 +53,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def test_there_are_pages_of_every_kind() -> None:
-    expected = {"", "tutorial", "how-to", "reference", "explanation", "adr"}
+    expected = {"", "docs", "tutorial", "how-to", "reference", "explanation", "adr"}
     kinds = {page.parent.name if page.parent != REPOSITORY else "" for page in PAGES}
     assert expected == kinds
 
@@ -385,3 +385,29 @@ def test_pages_speak_of_the_product_alone(page: Path) -> None:
 )
 def test_words_of_another_world_are_noticed(text: str) -> None:
     assert 1 == len(strangers(text))
+
+
+# -- the index lists every page
+
+
+def unlisted(index: str) -> list[str]:
+    """Find pages that neither the index lists nor a list that it names; the site would lose them."""
+    docs = REPOSITORY / "docs"
+    listed = set(re.findall(r"\]\(([\w./-]+\.md)\)", index))
+    for name in [name for name in listed if name.endswith("README.md")]:
+        text = (docs / name).read_text("utf-8")
+        listed |= {
+            f"{name.removesuffix('README.md')}{it}"
+            for it in re.findall(r"\]\(([\w.-]+\.md)\)", text)
+        }
+    pages = [page.relative_to(docs).as_posix() for page in PAGES if page.is_relative_to(docs)]
+    return [page for page in pages if page not in {*listed, "index.md"}]
+
+
+def test_the_index_lists_every_page() -> None:
+    assert [] == unlisted((REPOSITORY / "docs/index.md").read_text("utf-8"))
+
+
+def test_a_page_that_is_not_listed_is_noticed() -> None:
+    text = (REPOSITORY / "docs/index.md").read_text("utf-8")
+    assert ["reference/cli.md"] == unlisted(text.replace("(reference/cli.md)", "(x.md)"))
