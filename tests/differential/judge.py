@@ -513,7 +513,11 @@ class Judge(Model):
         if not (could and self.could_preempt(ask, self.rested)):
             # What was placed since the last rest may not have run yet when it was tried.
             due = ask.created + self.preemption_delay(ask)
-            ask.vain_at = self.now if waited else due
+            if waited:
+                ask.vain_at = self.now
+            elif ask.vain_at is None or ask.vain_at > self.now:
+                # An attempt that was made stays made, even if a longer delay came after it.
+                ask.vain_at = due
             ask.could_since = self.now if could else None
         elif ask.could_since is None:
             ask.could_since = self.now
