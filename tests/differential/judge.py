@@ -342,11 +342,16 @@ class Judge(Model):
         text = f"{whom}, but could be placed"
         self.should("preempt", not placeable, text, unsure=self._is_new(ask))
         self.should("preempt", self.makes_room(ask, node, victims), f"{whom} in vain")
+        ahead: list[Ask] = []
+        if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
+            ahead = [it for it in self.waiting() if self.before(it, ask) and self.only_waits(it)]
         for victim in victims:
             rest = [p for p in victims if p is not victim]
             needless = self.makes_room(ask, node, rest)
             text = f"{whom}: {victim.spec.key} need not"
-            unsure = node.id in self.let_go  # others may take what opens there
+            # Others may take what opens there, or have room there and only wait for a quota.
+            unsure = node.id in self.let_go
+            unsure = unsure or (needless and not self.makes_room(ask, node, rest, ahead))
             self.should("preempt", not needless, text, unsure=unsure)
             self._is_next_victim(ask, victim, victims, whom)
 
@@ -485,8 +490,8 @@ class Judge(Model):
         self.should("waits", not self.must_admit(ask), f"the gang of {name} waits and has room")
         usable = self.usable(ask)
         if usable and self.may_swap(ask):
-            here = [p for p in usable if ask.spec.required_node in ("", p.node)]
-            swap = any(fits_in(ask.size, p.size) for p in here)
+            there = [p for p in usable if ask.spec.required_node in ("", p.node)]
+            swap = any(fits_in(ask.size, p.size) for p in there)
             self.should("waits", not swap, f"{name} waits and could be swapped")
             none = not any(fits_in(ask.size, p.size) for p in usable)
             self.should("waits", not none, f"{name} fits into no placeholder, and these stay")

@@ -6,7 +6,7 @@ its first choice, who may go for it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from yunikorn_actors.domain.resource import (
@@ -369,8 +369,11 @@ class Model(Cluster):
                     return False
         return True
 
-    def makes_room(self, ask: Ask, node: Node, victims: Victims) -> bool:
-        """Whether the ask fits when these and all that was asked back are gone."""
+    def makes_room(self, ask: Ask, node: Node, victims: Victims, ahead: Sequence[Ask] = ()) -> bool:
+        """Whether the ask fits when these and all that was asked back are gone.
+
+        Those ahead of it take their room first, and take it here.
+        """
         leaving = [p for p in self.placed.values() if p.leaving and not self._hands_over(p)]
         free = self.free(node)
         for placed in {p.uuid: p for p in (*victims, *leaving)}.values():
@@ -379,15 +382,22 @@ class Model(Cluster):
             mine = kept.ask is ask and not kept.claims  # what is promised to it is for a repeat
             spoken = kept.node == node.id and not mine
             free = sub(free, kept.size if spoken and self._speaks(kept) else {})
-        if not fits_in(ask.size, free):
+        if not fits_in(ask.size, sub(free, _wanted(ahead))):
             return False
         if ask.spec.required_node:
             return True
         for queue in ask.app.leaf.up:
             most = self.capacity() if queue.parent is None else queue.spec.max
-            if not self.leaves_room(most, self.spoken_for(queue, victims), ask.size):
+            coming = _wanted(other for other in ahead if queue in other.app.leaf.up)
+            used = add(self.spoken_for(queue, victims), coming)
+            if not self.leaves_room(most, used, ask.size):
                 return False
         return True
+
+    def only_waits(self, ask: Ask) -> bool:
+        """Whether it needs no victims: a node has room, and what holds it back is on its way out."""
+        may = self.waited_for_preemption(ask) and self.may_preempt(ask) and self.is_entitled(ask)
+        return may and any(self.makes_room(ask, node, ()) for node in self.fitting(ask))
 
     def _speaks(self, kept: Kept) -> bool:
         """Whether what comes free is spoken for: of a node required, while others still go for it.
@@ -431,9 +441,9 @@ class Model(Cluster):
         return self.now >= ask.created + self.preemption_delay(ask)
 
     def could_preempt(self, ask: Ask, until: float = math.inf) -> bool:
-        """Whether somebody can surely go for an ask: one node, its willing work, newest first.
+        """Whether somebody must go for an ask: one node, its willing work, newest first.
 
-        Of those that were placed until some revision.
+        Of those that were placed until some revision; nobody where enough comes free already.
         """
         if not self.may_preempt(ask) or self.fitting(ask) or not self.surely_runs(ask.app):
             return False
@@ -444,10 +454,10 @@ class Model(Cluster):
             nodes = [n for n in nodes if all(k.claims for k in self.kept if k.node == n.id)]
         else:
             return False
-        return any(
-            fits_in(ask.size, n.capacity) and self.victims_on(ask, n, until) is not None
-            for n in nodes
-        )
+        nodes = [n for n in nodes if fits_in(ask.size, n.capacity)]
+        if any(self.makes_room(ask, n, ()) for n in nodes):
+            return False
+        return any(self.victims_on(ask, n, until) is not None for n in nodes)
 
 
 def _counts(app: App) -> bool:
@@ -456,6 +466,10 @@ def _counts(app: App) -> bool:
 
 def _rank_of_ask(ask: Ask) -> tuple[int, ...]:
     return (-ask.spec.priority, ask.created, ask.sequence)
+
+
+def _wanted(asks: Iterable[Ask]) -> Resource:
+    return total(ask.size for ask in asks for _ in range(ask.left))
 
 
 def _exceeds(left: Resource, right: Resource) -> bool:
