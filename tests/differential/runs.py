@@ -46,7 +46,8 @@ class Follower:
         judge.now = simulator.now_ns
         self._since_rest = True
         is_plan = isinstance(message, ProposeAllocations | ReportWaiting)
-        as_of = message.as_of if isinstance(message, ProposeAllocations) else None
+        plan = message if isinstance(message, ProposeAllocations) else None
+        as_of = plan.as_of if plan is not None else None
         news = _appended(simulator, Cause(delivery.mailbox, delivery.step))
         judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
         for appended in news:
@@ -55,7 +56,7 @@ class Follower:
                 judge.follow(fact)
             if not is_plan:
                 self._news = max(self._news, appended.first_revision + len(appended.facts) - 1)
-        if as_of is not None and _is_refused(message, news):
+        if plan is not None and _is_refused(plan, news):
             # The planner hears of it after what was done of the plan, and until then it counts
             # the refused decision as made; so only a plan that knows of more is sure to know it.
             self._news = judge.revision + 1

@@ -126,7 +126,8 @@ class Queues:
         return queue
 
     def _bounds(self, most: int) -> dict[str, Any]:
-        draw, bounds = self.draw, {}
+        draw = self.draw
+        bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
         if draw.once_in(2 if self.theme == "preempt" else 3):
             resources["guaranteed"] = {"vcore": draw.of((2, 4, 6))}
