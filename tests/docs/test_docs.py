@@ -24,7 +24,9 @@ from yunikorn_actors.cli import COMMANDS
 from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
 from yunikorn_actors.domain.node_order import NODE_ORDERS
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.planning import follow
+from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.scenario import step_readers
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
@@ -359,6 +361,24 @@ def test_the_table_of_what_a_fact_wakes_names_each_fact_once() -> None:
 def test_facts_are_found_in_the_first_column_alone() -> None:
     text = "| fact | wakes |\n| --- | --- |\n| `One`, `Two` | `Three` |\n| plain | x |\n"
     assert ["One", "Two"] == facts_in_first_column(text)
+
+
+# -- the table of the stages of a plan
+
+
+def stages_in_order(text: str) -> list[tuple[int, str]]:
+    return [(int(n), name) for n, name in re.findall(r"^\| (\d+)\. ([^|]+) \|", text, re.MULTILINE)]
+
+
+def test_the_page_on_planning_has_the_stages_in_the_order_of_the_planner() -> None:
+    page = REPOSITORY / "docs/explanation/planning.md"
+    stages = Planner(PartitionState("[rm]default")).stages
+    assert list(enumerate(stages, 1)) == stages_in_order(page.read_text("utf-8"))
+
+
+def test_stages_are_found_by_their_number() -> None:
+    text = "| stage | what |\n| --- | --- |\n| 1. one more | x |\n| none | 2. y |\n"
+    assert [(1, "one more")] == stages_in_order(text)
 
 
 # -- the pages speak of the product alone

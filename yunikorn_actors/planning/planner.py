@@ -25,7 +25,7 @@ from yunikorn_actors.planning.parts.preempting import Preemptor
 from yunikorn_actors.planning.parts.reserving import Reserver
 from yunikorn_actors.planning.wakes import Wakes
 
-Stage = Callable[[int, int], list[Proposal]]
+Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""
 
 
@@ -71,33 +71,33 @@ class Planner:
             self.explainer,
             self.denials,
         )
-        self._stages = self._in_order()
+        self.stages = self._in_order()
+        self._steps = tuple(step for steps in self.stages.values() for step in steps)
 
     # -- deciding
 
-    def _in_order(self) -> tuple[Stage, ...]:
-        return (
-            self.denials.plan,
-            self.backoff.plan,
-            self.measurer.plan,
+    def _in_order(self) -> dict[str, tuple[Step, ...]]:
+        """Return the steps of each stage, under the names that docs/explanation/planning.md has."""
+        return {
+            "time": (self.denials.plan, self.backoff.plan),
+            "measure": (self.measurer.plan,),
             # A placeholder left this room for these asks: nobody may take it before them (R-059).
-            self.placer.place_first,
+            "lost targets": (self.placer.place_first,),
             # A reserved node is closed to others: the sooner it is used, the sooner it opens.
-            self.placer.place_reserved,
+            "reserved": (self.placer.place_reserved,),
             # A member has room in the quotas already; new work must not take the node it moves to.
-            self.swapper.plan,
-            self.admitter.plan,
-            self.placer.plan,
+            "swaps": (self.swapper.plan,),
+            "turns": (self.admitter.plan,),
+            "place": (self.placer.plan,),
             # An application rests only after victims were sought for its asks: those that rest
             # since this plan come back for the preemptor, and rests are decided behind it.
-            self.backoff.end_passes,
-            self.preemptor.plan,
-            self.backoff.begin_rests,
+            "preempt": (self.backoff.end_passes, self.preemptor.plan),
+            "back-off": (self.backoff.begin_rests,),
             # Preemption makes room now, a reservation only waits for it.
-            self.reserver.plan,
+            "reserve": (self.reserver.plan,),
             # Only now is it known why an ask waits: earlier it might be wrong at the end.
-            self.explainer.plan,
-        )
+            "explain": (self.explainer.plan,),
+        }
 
     @property
     def has_work(self) -> bool:
@@ -119,8 +119,8 @@ class Planner:
         proposals: list[Proposal] = []
         # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
         if not self.state.suspended and limit > 0:
-            for stage in self._stages:
-                proposals.extend(stage(now_ns, limit - len(proposals)))
+            for step in self._steps:
+                proposals.extend(step(now_ns, limit - len(proposals)))
         return proposals
 
     # -- what becomes of the decisions
