@@ -51,9 +51,9 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
 
 def anew(failure: _Error) -> _Error:
     """Make a copy for each caller: two callers must not share one traceback."""
-    told = type(failure)(*failure.args)
-    told.__cause__ = failure.__cause__
-    return told
+    again = type(failure)(*failure.args)
+    again.__cause__ = failure.__cause__
+    return again
 
 
 __all__ = [

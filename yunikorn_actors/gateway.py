@@ -400,7 +400,7 @@ class Gateway(ABC):
             marked = RequestsMarked(rm_id=rm_id, callback=callback, count=count)
             self._post(RM_PROXY, marked, self._name("mark"))
 
-    def _heard(self, message: Message) -> None:
+    def _receive(self, message: Message) -> None:
         """Take a message of the core to the gateway; one for a former registration is ignored."""
         if isinstance(message, RequestsHandled):
             registration = self._registered.get(message.rm_id)

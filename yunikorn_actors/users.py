@@ -63,23 +63,23 @@ class UserGroups:
         return len(self._entries)
 
     def resolve(
-        self, said: si.UserGroupInformation | None, *, forced: bool
+        self, given: si.UserGroupInformation | None, *, forced: bool
     ) -> si.UserGroupInformation:
         """Add the groups to the user of a request, or raise UserResolutionFailed.
 
         A forced application runs already, so it is accepted even if its groups are not known.
         """
-        if said is None or not said.user:
+        if given is None or not given.user:
             return _nobody(forced=forced)
-        if not is_user_name(said.user):
+        if not is_user_name(given.user):
             raise UserResolutionFailed(
-                f"invalid username, it contains invalid characters: {said.user!r}"
+                f"invalid username, it contains invalid characters: {given.user!r}"
             )
-        if said.groups:
-            self._remember(said.user, said.groups)
-            return said
+        if given.groups:
+            self._remember(given.user, given.groups)
+            return given
         return si.UserGroupInformation(
-            user=said.user, groups=self._groups(said.user, forced=forced)
+            user=given.user, groups=self._groups(given.user, forced=forced)
         )
 
     def _groups(self, user: str, *, forced: bool) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ import pytest
 from yunikorn_actors import CoreFailed, SchedulerCore, si
 from yunikorn_actors.cli import demo, main
 from yunikorn_actors.cli.demo.books import Attempt, Books, NodeState, open_books
-from yunikorn_actors.cli.demo.company import Application, Day, Machine, Task, draw_day
-from yunikorn_actors.cli.demo.display import Lines, Screen, display_for
+from yunikorn_actors.cli.demo.company import Day, Job, Server, Task, draw_day
+from yunikorn_actors.cli.demo.display import LineDisplay, Screen, display_for
 from yunikorn_actors.cli.demo.picture import ASCII, BLOCKS, Glyphs, glyphs_for, picture
 from yunikorn_actors.cli.demo.play import Play
 from yunikorn_actors.cli.demo.report import report
@@ -198,10 +198,8 @@ def test_a_trace_that_cannot_be_written_is_no_run(
 
 def one_application(queue: str) -> Day:
     task = Task(key="task-1", vcore=1000, memory=1, seconds=0.01)
-    app = Application(
-        id="app-1", queue=queue, user="eve", group="guests", submitted_s=0.0, tasks=(task,)
-    )
-    machine = Machine(id="node-1", vcore=1000, memory=1)
+    app = Job(id="app-1", queue=queue, user="eve", group="guests", submitted_s=0.0, tasks=(task,))
+    machine = Server(id="node-1", vcore=1000, memory=1)
     return Day(machines=(machine,), applications=(app,), incidents=())
 
 
@@ -236,7 +234,7 @@ def test_a_trace_on_a_full_disk_is_told_after_the_table(
 
 def test_a_core_that_fails_ends_the_play() -> None:
     core = SchedulerCore(settings=demo.SETTINGS).start()
-    play = Play(core, one_application("root.sandbox"), Lines(io.StringIO()))
+    play = Play(core, one_application("root.sandbox"), LineDisplay(io.StringIO()))
     core._post(CONTEXT, Accepted(), "nobody sends this to Context")
 
     with pytest.raises(CoreFailed):
@@ -251,7 +249,7 @@ def test_a_core_that_fails_ends_the_play() -> None:
 def test_what_the_core_takes_back_is_confirmed_and_asked_for_again(type_: str) -> None:
     """Without the confirmation the first allocation would stay, beside the second."""
     with SchedulerCore(topology="fused") as core:
-        play = Play(core, one_application("root.sandbox"), Lines(io.StringIO()))
+        play = Play(core, one_application("root.sandbox"), LineDisplay(io.StringIO()))
         play._open()
         play._say_what_is_due()
         wait_until_placed(play, 1)
@@ -361,7 +359,7 @@ class TerminalText(io.TextIOWrapper):
 
 @pytest.mark.parametrize(
     ("environment", "kind"),
-    [({"TERM": "xterm"}, Screen), ({"TERM": "dumb"}, Lines), ({}, Lines)],
+    [({"TERM": "xterm"}, Screen), ({"TERM": "dumb"}, LineDisplay), ({}, LineDisplay)],
 )
 def test_a_terminal_that_can_be_steered_is(environment: dict[str, str], kind: type) -> None:
     assert kind is type(display_for(TerminalText(), environment))

@@ -354,7 +354,7 @@ def facts_in_first_column(text: str) -> list[str]:
 def test_the_table_of_what_a_fact_wakes_names_each_fact_once() -> None:
     """The page says that a fact without a row wakes nothing, so no row may be missing."""
     page = REPOSITORY / "docs/explanation/planning.md"
-    observed = sorted(fact.__name__ for fact in {*follow.CHANGES, *follow.SETTLING})
+    observed = sorted(fact.__name__ for fact in {*follow.CHANGES, *follow.RESOLVING})
     assert observed == sorted(facts_in_first_column(page.read_text("utf-8")))
 
 

@@ -297,11 +297,11 @@ async def test_abandoned_iterators_leave_nothing_behind() -> None:
         handle = await register(core)
         waiting = asyncio.create_task(anext(handle.nodes()))
         await tick()
-        news = core._inboxes["rm-1"]._news
-        assert 1 == len(news._waiters)
+        changed = core._inboxes["rm-1"]._changed_on_loop
+        assert 1 == len(changed._waiters)
         waiting.cancel()
         await tick()
-        assert 0 == len(news._waiters)
+        assert 0 == len(changed._waiters)
         for number in range(3):
             await core.update_node(node_request(f"n{number}"))
             async for answer in handle.nodes():

@@ -378,7 +378,7 @@ def test_a_loop_that_is_closed_early_is_no_fault_of_the_delivery_thread() -> Non
         core._core.update_node(node_request("n2"))
         while not core._core.is_settled():
             threading.Event().wait(0.001)
-        assert inbox._is_deaf
+        assert inbox._is_closed
         assert [] == lines
         asyncio.run(core.stop())
         assert [] == lines

@@ -88,7 +88,7 @@ def test_a_hook_that_raises_hides_nothing(capsys: pytest.CaptureFixture[str]) ->
         wait_until(core.is_settled)
     printed = capsys.readouterr().err
     assert (2, 2) == (printed.count("its own fault"), printed.count("SystemExit: update_node"))
-    assert "yunikorn_actors: on_callback_error raised, and was told CallbackRaised" in printed
+    assert "yunikorn_actors: on_callback_error raised, and was given CallbackRaised" in printed
 
 
 class Speechless(si.ResourceManagerCallback):

@@ -175,8 +175,8 @@ def test_a_document_with_everything() -> None:
         ("confirm: {app: a, key: k, type: TIMEOUT}", w.Confirm(app="a", key="k", type=si.TerminationType.TIMEOUT)),
         ("release: {app: a}", w.Release(app="a", type=si.TerminationType.STOPPED_BY_RM)),
         ("predicate: allow", w.Predicate()),
-        ("predicate: {deny: [{key: a*, node: n1}]}", w.Predicate(deny=(w.Denial(key="a*", node="n1"),))),
-        ("ask: {app: a, key: 1, resource: {vcore: +2}, preemption: {allow_self: no}}", w.Ask(app="a", key="1", resource={"vcore": 2}, preemption=w.Preemption(allow_self=False))),
+        ("predicate: {deny: [{key: a*, node: n1}]}", w.Predicate(deny=(w.Denied(key="a*", node="n1"),))),
+        ("ask: {app: a, key: 1, resource: {vcore: +2}, preemption: {allow_self: no}}", w.AddAsk(app="a", key="1", resource={"vcore": 2}, preemption=w.Preemption(allow_self=False))),
         ("raw: {call: update_node, request: {rmID: 1, nodes: [{x: null}], y: 2020-01-01}}", w.Raw(call="update_node", request=b'{"rmID": 1, "nodes": [{"x": null}], "y": "2020-01-01"}')),
     ],
 )  # fmt: skip

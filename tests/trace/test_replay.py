@@ -11,12 +11,12 @@ from recordings import on_threads, records, rewrite, simulate
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.replay import Outcome, replay
+from yunikorn_actors.trace.replay import ReplayOutcome, replay
 
 Record = dict[str, Any]
 
 
-def replayed(path: Path) -> Outcome:
+def replayed(path: Path) -> ReplayOutcome:
     with TraceReader(path) as trace:
         return replay(trace)
 

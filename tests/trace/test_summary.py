@@ -55,8 +55,8 @@ TOLD: list[tuple[Message, str]] = [
         "asks app-1 a SKIPPED (queue root.a is full)",
     ),
     (c.CallUpdateContainerSchedulingState(requests=(STATE,)), "asks app-1 a FAILED"),
-    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=True), "rm-1 is held back"),
-    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=False), "rm-1 goes on"),
+    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=True), "rm-1 is backpressured"),
+    (rm.RMHeldBack(rm_id="rm-1", callback="rm:rm-1#1", held=False), "rm-1 takes its messages"),
     (
         c.CallPredicates(call_id=1, args=si.PredicatesArgs(allocation_key="a", node_id="n1")),
         "a -> n1",
@@ -122,7 +122,7 @@ def test_a_summary_names_what_one_looks_for(message: Message, expected: str) -> 
 
 
 FACTS: list[tuple[f.Fact, str]] = [
-    (f.SchedulingHeld(held=True, at_ns=1), "held"),
+    (f.SchedulingHeld(held=True, at_ns=1), "suspended"),
     (
         f.NodeScheduleChanged(
             node_id="n1", was_drained=False, was_ready=True, drained=True, ready=False, at_ns=1

@@ -46,7 +46,7 @@ class Unreadable(Exception):  # noqa: N818 - it names what is the matter
     """The configuration cannot be read, so it cannot be checked."""
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class Checked(Struct, frozen=True, kw_only=True):
     file: str
     faults: tuple[Fault, ...] = ()
     """With what can hardly be meant among them in strict mode."""
@@ -74,12 +74,12 @@ def run(options: argparse.Namespace) -> int:
     except Unreadable as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
-    verdict = _judge(name, text, strict=options.strict)
+    checked = _judge(name, text, strict=options.strict)
     if options.json:
-        print(msgspec.json.format(msgspec.json.encode(verdict), indent=2).decode())
+        print(msgspec.json.format(msgspec.json.encode(checked), indent=2).decode())
     else:
-        _print(verdict)
-    return 1 if verdict.faults or verdict.warnings else 0
+        _print(checked)
+    return 1 if checked.faults or checked.warnings else 0
 
 
 # --- the text -------------------------------------------------------------------------------------
@@ -109,25 +109,25 @@ def _read_bytes(file: str) -> bytes:
         return opened.read(TEXT_BYTES_MAX + 1)
 
 
-def _judge(name: str, text: str, *, strict: bool) -> Verdict:
+def _judge(name: str, text: str, *, strict: bool) -> Checked:
     try:
         config = parse_config(text)
     except ConfigError as error:
-        return Verdict(file=name, faults=error.faults)
+        return Checked(file=name, faults=error.faults)
     doubts = warnings_in(text)
     if not strict:
-        return Verdict(file=name, doubts=doubts, config=config)
-    return Verdict(file=name, faults=doubts, warnings=name_warnings(config), config=config)
+        return Checked(file=name, doubts=doubts, config=config)
+    return Checked(file=name, faults=doubts, warnings=name_warnings(config), config=config)
 
 
-def _print(verdict: Verdict) -> None:
-    for fault in verdict.faults:
-        _print_fault(verdict.file, fault, "")
-    for doubt in verdict.doubts:
-        _print_fault(verdict.file, doubt, "warning: ")
-    for warning in verdict.warnings:
-        print(printable(f"{verdict.file}: {warning} (rename all but one)"), file=sys.stderr)
-    for line in () if verdict.config is None else tree(verdict.config):
+def _print(checked: Checked) -> None:
+    for fault in checked.faults:
+        _print_fault(checked.file, fault, "")
+    for doubt in checked.doubts:
+        _print_fault(checked.file, doubt, "warning: ")
+    for warning in checked.warnings:
+        print(printable(f"{checked.file}: {warning} (rename all but one)"), file=sys.stderr)
+    for line in () if checked.config is None else tree(checked.config):
         print(printable(line))
 
 

@@ -98,14 +98,14 @@ _INSTEAD: dict[type, Callable[[Any, BaseException], Message]] = {
 """The answers to questions on which the callback raised."""
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     answer: Message | None
     """For RmProxy, if the call is a question."""
     error: BaseException | None
     """What the callback raised."""
 
 
-def call_back(callback: ResourceManagerCallback, call: Message) -> Outcome:
+def call_back(callback: ResourceManagerCallback, call: Message) -> CallOutcome:
     """Make the call; only an interrupt of the whole program is raised."""
     try:
         answer = _METHODS[type(call)](callback, call)
@@ -113,8 +113,8 @@ def call_back(callback: ResourceManagerCallback, call: Message) -> Outcome:
         raise
     except BaseException as error:  # noqa: BLE001 - the edge: the drivers tell it
         instead = _INSTEAD.get(type(call))
-        return Outcome(None if instead is None else instead(call, error), error)
-    return Outcome(answer if isinstance(answer, Message) else None, None)
+        return CallOutcome(None if instead is None else instead(call, error), error)
+    return CallOutcome(answer if isinstance(answer, Message) else None, None)
 
 
 def method_of(call: type[Message]) -> str:

@@ -1,7 +1,7 @@
 """What a plan found out about asks that wait.
 
 An event tells when an ask finds too little room, and another when it has enough again at its turn.
-A resource manager that hears container states is told of every refused ask at once, also of those
+A resource manager that takes container states gets every refused ask at once, also those
 behind the first ask of a lane, because they are refused with it.
 """
 
@@ -30,9 +30,9 @@ def _refusals(ask: AskView) -> dict[str, int]:
 
 
 class Findings:
-    def __init__(self, *, heard: bool) -> None:
-        self._heard = heard
-        """Whether a resource manager hears the states of containers."""
+    def __init__(self, *, reports: bool) -> None:
+        self._reports = reports
+        """Whether the resource manager takes container states."""
         self._found: list[Finding] = []
         self._run_limits: list[RunLimitFinding] = []
 
@@ -64,30 +64,30 @@ class Findings:
 
     def note_lane(self, lane: Lane) -> None:
         """Everything in the lane was refused."""
-        for ask in lane.asks() if self._heard else (lane.first,):
+        for ask in lane.asks() if self._reports else (lane.first,):
             self.note(ask, lane)
 
     def note_gang(self, app: AppView, reason: str) -> None:
         """The gang awaits admission: none of its placeholders is tried."""
-        if self._heard:
+        if self._reports:
             for ask in app.asks.values():
                 if ask.ask.spec.placeholder:
-                    self._tell(ask.ask, WaitingState.SKIPPED, reason)
+                    self._report(ask.ask, WaitingState.SKIPPED, reason)
 
     def note_blocked(self, app: AppView, gate: Holder) -> None:
         """A maximum of running applications blocks this one: none of its asks is tried."""
-        if self._heard:
+        if self._reports:
             reason = _not_runnable(gate)
             for ask in app.app.asks.values():
                 if ask.remaining:
-                    self._tell(ask, WaitingState.SKIPPED, reason)
+                    self._report(ask, WaitingState.SKIPPED, reason)
 
     def note_stuck(self, ask: AskView) -> None:
         """A real ask may not run on the node of its placeholder, and no other node has room."""
-        if self._heard:
-            self._tell(ask.ask, WaitingState.FAILED, NO_NODE)
+        if self._reports:
+            self._report(ask.ask, WaitingState.FAILED, NO_NODE)
 
-    def _tell(self, ask: Ask, state: WaitingState, reason: str) -> None:
+    def _report(self, ask: Ask, state: WaitingState, reason: str) -> None:
         if ask.reported is not state:
             self._found.append(Finding(ask, state, reason))
 
@@ -104,5 +104,5 @@ class Findings:
         if shortage is not ask.ask.shortage or refusals:
             available = available_to(ask, shortage)
             self._found.append(Finding(ask.ask, state, reason, shortage, available, refusals))
-        elif self._heard:
-            self._tell(ask.ask, state, reason)
+        elif self._reports:
+            self._report(ask.ask, state, reason)

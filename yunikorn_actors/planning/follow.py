@@ -23,7 +23,7 @@ from yunikorn_actors.planning.parts.part import Desk, Resolving
 def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
     kind = type(fact)
-    if kind in SETTLING:
+    if kind in RESOLVING:
         is_charged = desk.resolve(cast(Resolving, fact))
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             _charge(model, fact)
@@ -409,7 +409,7 @@ def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
     model.wakes.quota_armed()
 
 
-SETTLING: Final = frozenset(get_args(Resolving))
+RESOLVING: Final = frozenset(get_args(Resolving))
 
 CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.PartitionConfigured: _on_configured,

@@ -40,8 +40,8 @@ class Planner:
         preemption_delay_ns: int = 0,
     ) -> None:
         self.state = state
-        self.wakes = Wakes(heard=reports)
-        self.findings = Findings(heard=reports)
+        self.wakes = Wakes(reports=reports)
+        self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
         self.desk = desk = Desk(scheduler_number)
         self.denials = Denials(model)

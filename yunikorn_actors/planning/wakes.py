@@ -17,14 +17,14 @@ Owed = tuple[AppView, str]
 """An application, and the key of its ask."""
 
 
-class Measures(Struct, eq=False):
+class MeasureMarks(Struct, eq=False):
     is_stale: bool = False
     """The cluster or the configuration changed since the last plan."""
     leaves: dict[QueueView, None] = {}
     """Leaves whose amounts have changed: their rank is worked out once, before planning."""
 
 
-class Reserving(Struct, eq=False):
+class ReservingMarks(Struct, eq=False):
     is_stale: bool = False
     """A change that may let a reservation be made, used or given up."""
     waits: bool = False
@@ -35,7 +35,7 @@ class Reserving(Struct, eq=False):
     """Shapes of asks with a reservation that another node may have room for."""
 
 
-class Preempting(Struct, eq=False):
+class PreemptingMarks(Struct, eq=False):
     is_stale: bool = False
     """A change that may let an ask preempt, or a quota be enforced."""
     was_freed: bool = False
@@ -54,7 +54,7 @@ class Preempting(Struct, eq=False):
     """Lanes of entitled leaves that waited for something else than room until now."""
 
 
-class Gangs(Struct, eq=False):
+class GangMarks(Struct, eq=False):
     room_has_changed: bool = False
     """A gang that awaits admission may fit now."""
     looking: dict[int, AppView] = {}
@@ -65,9 +65,9 @@ class Gangs(Struct, eq=False):
     """Asks whose placeholder is gone: they are tried first with the room that it freed."""
 
 
-class Explaining(Struct, eq=False):
-    heard: bool
-    """Whether a resource manager hears the states of containers."""
+class ExplainingMarks(Struct, eq=False):
+    reports: bool
+    """Whether each ask that waits is reported: the resource manager takes container states."""
     asks: dict[AskView, None] = {}
     """Asks that are not tried by themselves: the next plan finds out why."""
     apps: dict[AppView, None] = {}
@@ -75,16 +75,16 @@ class Explaining(Struct, eq=False):
 
 
 class Wakes:
-    def __init__(self, *, heard: bool) -> None:
-        self.measures = Measures()
+    def __init__(self, *, reports: bool) -> None:
+        self.measures = MeasureMarks()
         self.places: dict[Gate, None] = {}
         """Queues and limits that hold applications back and may have places now."""
-        self.reserving = Reserving()
-        self.preempting = Preempting()
-        self.gangs = Gangs()
+        self.reserving = ReservingMarks()
+        self.preempting = PreemptingMarks()
+        self.gangs = GangMarks()
         self.passes: dict[AppView, None] = {}
         """In leaves with a back-off: the pass over their asks may end in another way now."""
-        self.explaining = Explaining(heard)
+        self.explaining = ExplainingMarks(reports)
 
     # -- nodes
 
@@ -227,20 +227,20 @@ class Wakes:
         """A delay has ended; each part finds out by itself whether it is its own."""
         self.reserving.is_stale = True
 
-    # -- what is told
+    # -- what is reported
 
     def look_into(self, ask: AskView) -> None:
         self.explaining.asks[ask] = None
 
     def look_into_lane(self, lane: Lane) -> None:
-        """If container states are heard, look into all asks of the lane: all are refused."""
+        """If container states are reported, look into all asks of the lane: all are refused."""
         explaining = self.explaining
-        for ask in lane.asks() if explaining.heard else (lane.first,):
+        for ask in lane.asks() if explaining.reports else (lane.first,):
             explaining.asks[ask] = None
 
     def look_into_app(self, app: AppView) -> None:
         explaining = self.explaining
-        if explaining.heard:
+        if explaining.reports:
             for pile in app.piles.values():
                 explaining.asks.update((ask, None) for _, ask in pile)
 

@@ -20,7 +20,7 @@ ASKED: Final = (
     "update_container_scheduling_state",
     "get_state_dump",
 )
-HEARD: Final = ("update_allocation", "update_application", "update_node", "send_event")
+TAKEN: Final = ("update_allocation", "update_application", "update_node", "send_event")
 """What an iterator of the handle gives out instead."""
 
 
@@ -57,7 +57,7 @@ def check_callback(callback: object) -> None:
             f"callback: must be an AsyncResourceManagerCallback, not {type(callback).__name__}; "
             "subclass it and override what you care about"
         )
-    for method in HEARD:
+    for method in TAKEN:
         if overrides(callback, method):
             raise InvalidRequest(
                 f"callback.{method}: is never called here; iterate over what the registration "
@@ -85,7 +85,7 @@ class Answerer:
         return self._callback is not None and overrides(self._callback, method)
 
     def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
-        """Return what the method returns, or `otherwise` if nobody will hear it any more."""
+        """Return what the method returns, or `otherwise` if nobody waits for it any more."""
         work = _answer(getattr(self._callback, method), arguments)
         try:
             with self._lock:
@@ -98,7 +98,7 @@ class Answerer:
             work.close()
             raise
         try:
-            said, exit_ = asked.result()
+            answer, exit_ = asked.result()
         except CancelledError:
             # By the end of the registration; or the program has cancelled its own task.
             if self._has_ended():
@@ -106,7 +106,7 @@ class Answerer:
             raise
         if exit_ is not None:
             raise exit_
-        return said
+        return answer
 
     def _has_ended(self) -> bool:
         return self._is_over
@@ -124,7 +124,7 @@ async def _answer(
 ) -> tuple[Any, SystemExit | None]:
     """A `SystemExit` is carried by hand: raised here it would end the loop of the program."""
     try:
-        said = method(*arguments)
-        return (await said if isawaitable(said) else said), None
+        answer = method(*arguments)
+        return (await answer if isawaitable(answer) else answer), None
     except SystemExit as error:
         return None, error

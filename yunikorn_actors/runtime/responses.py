@@ -1,4 +1,4 @@
-"""What a resource manager is told, on its way from its delivery thread to an event loop.
+"""Responses to a resource manager, on their way from its delivery thread to an event loop.
 
 Answers are taken through asynchronous iterators, in the order in which the core gave them, and each
 is given out once. What has not been taken yet is kept in the inbox and not in an iterator, so one
@@ -34,18 +34,20 @@ _Given = TypeVar("_Given")
 
 Kind = Literal["allocation", "application", "node", "events"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-Said = si.AllocationResponse | si.ApplicationResponse | si.NodeResponse | tuple[si.EventRecord, ...]
+Value = (
+    si.AllocationResponse | si.ApplicationResponse | si.NodeResponse | tuple[si.EventRecord, ...]
+)
 
 
 class Response(NamedTuple):
-    """One thing that the core said, and of which kind it is."""
+    """One response of the core, and of which kind it is."""
 
     kind: Kind
-    value: Said
+    value: Value
 
 
 class Responses:
-    """What one registration is told.
+    """The responses to one registration.
 
     Answers wait for whoever asks for their kind, from the registration on: a program takes every
     kind that it wants, by an iterator for each or by `responses`. Events are a feed, and are heard
@@ -68,12 +70,12 @@ class Responses:
 
     def events(self) -> AsyncIterator[tuple[si.EventRecord, ...]]:
         stream = self._stream("events")
-        self._inbox.hears_events = True
+        self._inbox.takes_events = True
         return stream
 
     def responses(self) -> AsyncIterator[Response]:
-        """Everything that is wanted, in the order in which the core said it."""
-        self._inbox.hears_events = True
+        """Everything that is wanted, in the order in which the core made it."""
+        self._inbox.takes_events = True
         return _Stream(self, self._inbox, self._inbox.wants, _itself)
 
     def _stream(self, kind: Kind) -> "_Stream[Any]":
@@ -136,14 +138,14 @@ class Inbox(si.ResourceManagerCallback):
         if strange:
             raise InvalidRequest(f"wants: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
         self.wants = tuple(kind for kind in KINDS if kind in wants)
-        self.hears_events = False
+        self.takes_events = False
         self._rm_id = rm_id
         self._loop = loop
-        self._is_deaf = False
+        self._is_closed = False
         """Once set, nothing more is handed over, and the delivery thread does not wait."""
         self._has_waited = False
         self._given_up: set[Kind] = set()
-        """Kinds of which something was dropped; each is told once."""
+        """Kinds of which something was dropped; each is reported once."""
         self._changed = threading.Condition()
         """Guards these three, by which the delivery thread finds whether it may go on."""
         self._untaken = dict.fromkeys(KINDS, 0)
@@ -152,10 +154,10 @@ class Inbox(si.ResourceManagerCallback):
         self._waited_for: list[tuple[Kind, ...]] = []
         """What the iterators wait for that have found nothing."""
         # From here on everything belongs to the loop.
-        self._kept: dict[Kind, deque[tuple[int, Said | _Gap]]] = {kind: deque() for kind in KINDS}
+        self._kept: dict[Kind, deque[tuple[int, Value | _Gap]]] = {kind: deque() for kind in KINDS}
         """What has not been taken yet, each with its place in the order of all."""
         self._arrived = 0
-        self._news = asyncio.Event()
+        self._changed_on_loop = asyncio.Event()
         """Set, and then replaced, for each change: all iterators that wait for it look again."""
         self._has_ended = False
         self._failure: CoreFailed | None = None
@@ -172,21 +174,21 @@ class Inbox(si.ResourceManagerCallback):
         self._hand_over("node", response)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
-        if self.hears_events:
+        if self.takes_events:
             self._hand_over("events", events)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
         over = "the registration is over"
-        said: str | None = self._answerer.ask("predicates", args, otherwise=over)
-        return said
+        answer: str | None = self._answerer.ask("predicates", args, otherwise=over)
+        return answer
 
     def preemption_predicates(
         self, args: si.PreemptionPredicatesArgs
     ) -> si.PreemptionPredicatesResponse | None:
-        said: si.PreemptionPredicatesResponse | None = self._answerer.ask(
+        answer: si.PreemptionPredicatesResponse | None = self._answerer.ask(
             "preemption_predicates", args, otherwise=None
         )
-        return said
+        return answer
 
     def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
@@ -194,15 +196,15 @@ class Inbox(si.ResourceManagerCallback):
         self._answerer.ask("update_container_scheduling_state", request, otherwise=None)
 
     def get_state_dump(self) -> str:
-        said: str = self._answerer.ask("get_state_dump", otherwise="{}")
-        return said
+        answer: str = self._answerer.ask("get_state_dump", otherwise="{}")
+        return answer
 
-    def _hand_over(self, kind: Kind, value: Said) -> None:
-        if self._is_deaf or kind not in self.wants:
+    def _hand_over(self, kind: Kind, value: Value) -> None:
+        if self._is_closed or kind not in self.wants:
             return
         if self._await_room(kind):
             self._on_loop(self._arrive, kind, value)
-        elif not self._is_deaf:
+        elif not self._is_closed:
             self._give_up(kind)
             self._on_loop(self._miss, kind)
 
@@ -211,7 +213,7 @@ class Inbox(si.ResourceManagerCallback):
         with self._changed:
             while self._untaken[kind] >= ROOM:
                 seconds = self._patience(kind)
-                if self._is_deaf or (seconds is not None and seconds <= 0):
+                if self._is_closed or (seconds is not None and seconds <= 0):
                     return False
                 self._tell_of_waiting(kind)
                 self._changed.wait(seconds)
@@ -252,7 +254,7 @@ class Inbox(si.ResourceManagerCallback):
         """Nothing more comes; what has been handed over can still be taken."""
         self._answerer.end()
         with self._changed:
-            self._is_deaf = True
+            self._is_closed = True
             self._changed.notify_all()
         self._on_loop(self._finish, failure)
 
@@ -262,15 +264,15 @@ class Inbox(si.ResourceManagerCallback):
         A collection of garbage calls this wherever it happens to run, inside the condition too: so
         whoever waits for that is woken by the loop.
         """
-        self._is_deaf = True
+        self._is_closed = True
         self._on_loop(self._forget)
 
     def _on_loop(self, function: Callable[..., None], *arguments: object) -> None:
-        """A loop that has been closed hears nothing; that is no fault of the thread that speaks."""
+        """A closed loop takes nothing; that is no fault of the thread that calls."""
         try:
             self._loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            self._is_deaf = True
+            self._is_closed = True
 
     # -- on the loop
 
@@ -288,7 +290,7 @@ class Inbox(si.ResourceManagerCallback):
                 self._waited_for.append(kinds)
                 self._changed.notify_all()
             try:
-                await self._news.wait()
+                await self._changed_on_loop.wait()
             finally:
                 with self._changed:
                     self._waited_for.remove(kinds)
@@ -311,7 +313,7 @@ class Inbox(si.ResourceManagerCallback):
             self._changed.notify_all()
         return Response(kind, value)
 
-    def _arrive(self, kind: Kind, value: Said) -> None:
+    def _arrive(self, kind: Kind, value: Value) -> None:
         self._arrived += 1
         self._kept[kind].append((self._arrived, value))
         self._wake()
@@ -338,5 +340,5 @@ class Inbox(si.ResourceManagerCallback):
             kept.clear()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+        self._changed_on_loop.set()
+        self._changed_on_loop = asyncio.Event()

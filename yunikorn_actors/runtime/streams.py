@@ -19,27 +19,27 @@ ROOM: Final = 1_000
 
 
 class Feed(si.ResourceManagerCallback):
-    """Takes records on a delivery thread; `news` is called after each change, on any thread."""
+    """Takes records on a delivery thread; `on_change` is called after each, on any thread."""
 
     def __init__(self, room: int) -> None:
         self.kept: deque[si.EventRecord] = deque()
         self.overflow = 0
         self.has_ended = False
         self.failure: CoreFailed | CoreStopped | None = None
-        self.news: Callable[[], None] = lambda: None
+        self.on_change: Callable[[], None] = lambda: None
         self._room = room
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
         taken = events[: max(0, self._room - len(self.kept))]
         self.overflow += len(events) - len(taken)
         self.kept.extend(taken)
-        self.news()
+        self.on_change()
 
     def end(self, failure: CoreFailed | None = None) -> None:
         if not self.has_ended:
             # The failure first: a reader that sees the end looks for it.
             self.failure, self.has_ended = failure, True
-            self.news()
+            self.on_change()
 
     def take(self) -> si.EventRecord | None:
         """Hand out the oldest, None while there is none; raise what ended the core."""
@@ -57,7 +57,7 @@ class EventStream(Iterator[si.EventRecord]):
         self._feed = feed
         self._leave = leave
         self._changed = threading.Condition()
-        feed.news = self._notify
+        feed.on_change = self._notify
 
     @property
     def overflow(self) -> int:
@@ -104,7 +104,7 @@ class AsyncEventStream(AsyncIterator[si.EventRecord]):
         self._leave = leave
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
-        feed.news = self._notify
+        feed.on_change = self._notify
 
     @property
     def overflow(self) -> int:
@@ -124,7 +124,7 @@ class AsyncEventStream(AsyncIterator[si.EventRecord]):
                 return record
             if is_over:
                 raise StopAsyncIteration
-            # Cleared before the last look: news that comes after the look sets it again.
+            # Cleared before the last look: what comes after the look sets it again.
             self._changed.clear()
             if not self._feed.kept and not self._feed.has_ended:
                 await self._changed.wait()

@@ -417,7 +417,7 @@ class SchedulerCore(Gateway):
         taken = self._shells.tell(to, self._envelope(shell, shell.address, message))
         if to == GATEWAY:
             self._record(shell, to, next(self._marks), message)
-            self._heard(message)
+            self._receive(message)
         elif not taken and self._replies.serves(to):
             self._record(shell, to, 1, message)
             self._replies.answer(to, message)

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX, compose, line_of
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
 from yunikorn_actors.scenario.reading import (
-    Fault,
+    ScenarioFault,
     duration,
     one_of,
     refuse_ambiguous_keys,
@@ -88,19 +88,19 @@ def parse_scenario(source: str, file: str) -> Scenario:
     except ConfigError as error:
         fault = error.faults[0]
         raise ScenarioError(f"{file}:{fault.line}: {fault.what} ({fault.remedy})") from None
-    except Fault as fault:
+    except ScenarioFault as fault:
         raise ScenarioError(f"{file}:{fault.line}: {fault}") from None
 
 
 def _scenario(source: str, file: str) -> Scenario:
     root = compose(source)
     if root is None:
-        raise Fault(1, "the file is empty; write at least `name` and `steps`")
+        raise ScenarioFault(1, "the file is empty; write at least `name` and `steps`")
     refuse_ambiguous_keys(root)
     values: dict[str, Any] = _read_document(root)
     for key in ("name", "steps"):
         if key not in values:
-            raise Fault(line_of(root), f"{key!r} is missing")
+            raise ScenarioFault(line_of(root), f"{key!r} is missing")
     return Scenario(
         file=file,
         name=values["name"],
@@ -114,7 +114,7 @@ def _scenario(source: str, file: str) -> Scenario:
 def _read_name(node: Node) -> str:
     name = text(node)
     if not name.strip() or len(name.splitlines()) > 1:
-        raise Fault(line_of(node), "a name is one line")
+        raise ScenarioFault(line_of(node), "a name is one line")
     return name
 
 
@@ -122,7 +122,7 @@ def _read_settings(node: Node) -> Settings:
     try:
         return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
     except InvalidSetting as error:
-        raise Fault(line_of(node), str(error)) from None
+        raise ScenarioFault(line_of(node), str(error)) from None
 
 
 _CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "manual"}

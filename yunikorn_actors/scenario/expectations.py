@@ -26,8 +26,8 @@ from yunikorn_actors.scenario.expected import (
     plain,
 )
 from yunikorn_actors.scenario.reading import (
-    Fault,
     Reader,
+    ScenarioFault,
     flag,
     many,
     one_of,
@@ -232,7 +232,7 @@ _EVENTS: Final = Kind(
 def _read_alternatives(node: Node) -> tuple[dict[str, Any], ...]:
     alternatives = many(EXPECTATION.read)(node)
     if not alternatives:
-        raise Fault(line_of(node), "an empty list, so no alternative can hold")
+        raise ScenarioFault(line_of(node), "an empty list, so no alternative can hold")
     return alternatives
 
 

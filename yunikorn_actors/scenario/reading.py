@@ -1,8 +1,9 @@
 """Reads YAML nodes strictly; every fault has its line.
 
-A reader takes a node and returns a value or raises a Fault. On its way up a fault collects the
-names of the keys and items around it. The keys of a mapping are declared once, as fields of a
-Struct: each field is annotated with its reader, and a field without a default is required.
+A reader takes a node and returns a value or raises a ScenarioFault. On its way up the fault
+collects the names of the keys and items around it. The keys of a mapping are declared once, as
+fields of a Struct: each field is annotated with its reader, and a field without a default is
+required.
 """
 
 import re
@@ -29,7 +30,7 @@ _FLAGS: Final = {"true": True, "yes": True, "on": True, "false": False, "no": Fa
 _KINDS: Final = {MappingNode: "a mapping", SequenceNode: "a list", ScalarNode: "a single value"}
 
 
-class Fault(Exception):  # noqa: N818 - it is turned into a ScenarioError where the file is known
+class ScenarioFault(Exception):  # noqa: N818 - it is turned into a ScenarioError where the file is known
     """What is wrong with a node, and the keys and items around it."""
 
     def __init__(self, line: int, what: str, path: tuple[str, ...] = ()) -> None:
@@ -38,8 +39,8 @@ class Fault(Exception):  # noqa: N818 - it is turned into a ScenarioError where 
         self.what = what
         self.path = path
 
-    def under(self, step: str) -> "Fault":
-        return Fault(self.line, self.what, (step, *self.path))
+    def under(self, step: str) -> "ScenarioFault":
+        return ScenarioFault(self.line, self.what, (step, *self.path))
 
     def __str__(self) -> str:
         return ": ".join((*self.path, self.what))
@@ -49,13 +50,13 @@ def within(step: str, read: Reader[T], node: Node) -> T:
     """Read the value of this key or item, and add its name to a fault."""
     try:
         return read(node)
-    except Fault as fault:
+    except ScenarioFault as fault:
         raise fault.under(step) from None
 
 
-def wrong(node: Node, wanted: str) -> Fault:
+def wrong(node: Node, wanted: str) -> ScenarioFault:
     found = reprlib.repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]
-    return Fault(line_of(node), f"{found} where {wanted} is expected")
+    return ScenarioFault(line_of(node), f"{found} where {wanted} is expected")
 
 
 def allowed(words: Mapping[str, object]) -> str:
@@ -101,7 +102,7 @@ def one_of(words: Mapping[str, T]) -> Reader[T]:
     def read(node: Node) -> T:
         if (word := text(node)) in words:
             return words[word]
-        raise Fault(line_of(node), f"unknown word {word!r}; {allowed(words)}")
+        raise ScenarioFault(line_of(node), f"unknown word {word!r}; {allowed(words)}")
 
     return read
 
@@ -145,7 +146,7 @@ def table(readers: Mapping[str, Reader[Any]]) -> Reader[dict[str, Any]]:
         values: dict[str, Any] = {}
         for key, value in members(node):
             if key.value not in readers:
-                raise Fault(line_of(key), f"unknown key {key.value!r}; {allowed(readers)}")
+                raise ScenarioFault(line_of(key), f"unknown key {key.value!r}; {allowed(readers)}")
             values[key.value] = within(key.value, readers[key.value], value)
         return values
 
@@ -162,7 +163,7 @@ def record(kind: type[S]) -> Reader[S]:
         values = read_table(node)
         for name in required:
             if name not in values:
-                raise Fault(line_of(node), f"{name!r} is missing")
+                raise ScenarioFault(line_of(node), f"{name!r} is missing")
         return kind(**values)
 
     return read
@@ -180,7 +181,7 @@ def refuse_ambiguous_keys(node: Node) -> None:
         if not isinstance(key, ScalarNode):
             raise wrong(key, "a single text as the key")
         if key.value in seen:
-            raise Fault(line_of(key), f"duplicate key {key.value!r}; keep one of the two")
+            raise ScenarioFault(line_of(key), f"duplicate key {key.value!r}; keep one of the two")
         seen[key.value] = None
         refuse_ambiguous_keys(value)
 

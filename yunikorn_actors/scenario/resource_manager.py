@@ -16,7 +16,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.gateway import Gateway
-from yunikorn_actors.scenario.written import Denial
+from yunikorn_actors.scenario.written import Denied
 
 Confirmation = Literal["auto", "manual"]
 Request = si.AllocationRequest | si.ApplicationRequest | si.NodeRequest
@@ -210,9 +210,9 @@ class ChoosyResourceManager(SimulatedResourceManager):
 
     def __init__(self, core: Gateway, rm_id: str, confirmation: Confirmation) -> None:
         super().__init__(core, rm_id, confirmation)
-        self._denied: tuple[Denial, ...] = ()
+        self._denied: tuple[Denied, ...] = ()
 
-    def deny(self, denied: Iterable[Denial]) -> None:
+    def deny(self, denied: Iterable[Denied]) -> None:
         """Refuse these from now on; the empty request makes the core ask about all again."""
         self._denied = tuple(denied)
         self._core.update_allocation(si.AllocationRequest(rm_id=self.rm_id))

@@ -9,8 +9,8 @@ from yunikorn_actors.domain.config.document import line_of
 from yunikorn_actors.scenario import written as w
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.reading import (
-    Fault,
     Reader,
+    ScenarioFault,
     allowed,
     duration,
     members,
@@ -41,7 +41,9 @@ def _word_or(word: str, step: w.Step, read: Reader[w.Step]) -> Reader[w.Step]:
 def _read_create_node(node: Node) -> w.CreateNode:
     step = _read_nodes(node)
     if bool(step.id) == bool(step.ids) or (step.ids and step.count is not None):
-        raise Fault(line_of(node), "name the nodes by `id`, by `id` with `count`, or by `ids`")
+        raise ScenarioFault(
+            line_of(node), "name the nodes by `id`, by `id` with `count`, or by `ids`"
+        )
     return step
 
 
@@ -68,11 +70,11 @@ def _step(readers: StepReaders, number: int) -> Reader[w.WrittenStep]:
     def read(node: Node) -> w.WrittenStep:
         written = list(members(node))
         if len(written) != 1:
-            raise Fault(line_of(node), f"a step has exactly one key, not {len(written)}")
+            raise ScenarioFault(line_of(node), f"a step has exactly one key, not {len(written)}")
         key, value = written[0]
         name = str(key.value)
         if name not in readers:
-            raise Fault(line_of(key), f"unknown step {name!r}; {allowed(readers)}")
+            raise ScenarioFault(line_of(key), f"unknown step {name!r}; {allowed(readers)}")
         step = within(name, readers[name], value)
         return w.WrittenStep(number=number, line=line_of(key), name=name, step=step)
 
@@ -91,7 +93,7 @@ _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
     "remove_node": _named(w.RemoveNode),
     "add_app": record(w.AddApp),
     "remove_app": _named(w.RemoveApp),
-    "ask": record(w.Ask),
+    "ask": record(w.AddAsk),
     "release_ask": record(w.ReleaseAsk),
     "release": record(w.Release),
     "confirm": _word_or("all", w.ConfirmAll(), record(w.Confirm)),

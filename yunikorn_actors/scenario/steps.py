@@ -90,7 +90,7 @@ def _remove_app(step: w.RemoveApp, rm_id: str) -> si.ApplicationRequest:
 # --- asks and allocations -------------------------------------------------------------------------
 
 
-def _ask(step: w.Ask, rm_id: str) -> si.AllocationRequest:
+def _ask(step: w.AddAsk, rm_id: str) -> si.AllocationRequest:
     required = {si.TAG_REQUIRED_NODE: step.required_node} if step.required_node else {}
     asks = tuple(
         si.AllocationAsk(
@@ -170,7 +170,7 @@ _REQUESTS: Final[dict[type[w.Step], Callable[[Any, str], Request]]] = {
     w.RemoveNode: _act(_A.DECOMISSION),
     w.AddApp: _add_app,
     w.RemoveApp: _remove_app,
-    w.Ask: _ask,
+    w.AddAsk: _ask,
     w.Bind: _bind,
     w.ReleaseAsk: _release_ask,
     w.Release: _release,

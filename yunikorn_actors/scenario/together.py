@@ -71,7 +71,7 @@ _SUBJECTS: Final[dict[type[w.Step], Callable[[Any], tuple[Subject, ...]]]] = {
     w.RemoveNode: _of_node,
     w.AddApp: _of_application,
     w.RemoveApp: _of_application,
-    w.Ask: lambda step: (*_of("app", step.app), *_of("key", *step.all_keys())),
+    w.AddAsk: lambda step: (*_of("app", step.app), *_of("key", *step.all_keys())),
     w.Bind: lambda step: (*_of_key(step), *_of("node", step.node)),
     w.ReleaseAsk: _of_key,
     w.Release: _of_key,

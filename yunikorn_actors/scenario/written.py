@@ -17,11 +17,11 @@ from yunikorn_actors.domain.config.document import line_of
 from yunikorn_actors.scenario.reading import (
     Amounts,
     Duration,
-    Fault,
     Flag,
     OptionalAmounts,
     OptionalText,
     OptionalWhole,
+    ScenarioFault,
     Text,
     TextMap,
     Texts,
@@ -45,7 +45,7 @@ RAW_CALLS: Final[dict[str, type[si.SiMessage]]] = {
 def configuration(node: Node) -> str:
     """Turn a mapping back into text; single values stay exactly as they were written."""
     if "partitions" not in {key.value for key, _ in members(node)}:
-        raise Fault(line_of(node), "a configuration must hold 'partitions'")
+        raise ScenarioFault(line_of(node), "a configuration must hold 'partitions'")
     written: str = yaml.serialize(node, Dumper=yaml.SafeDumper)
     return written
 
@@ -55,7 +55,7 @@ def _json(node: Node) -> bytes:
         value = SafeConstructor().construct_document(node)
         return json.dumps(value, default=str).encode()
     except (yaml.YAMLError, ValueError, TypeError) as error:
-        raise Fault(line_of(node), f"cannot be written as JSON: {error}") from None
+        raise ScenarioFault(line_of(node), f"cannot be written as JSON: {error}") from None
 
 
 Configuration = Annotated[str, configuration]
@@ -151,7 +151,7 @@ class Preemption(Struct, frozen=True, kw_only=True):
     allow_other: Flag = True
 
 
-class Ask(PartitionStep, frozen=True, kw_only=True):
+class AddAsk(PartitionStep, frozen=True, kw_only=True):
     app: Text
     key: Text
     resource: OptionalAmounts = None
@@ -227,13 +227,13 @@ class Advance(Step, frozen=True, kw_only=True):
     duration_ns: int
 
 
-class Denial(Struct, frozen=True, kw_only=True):
+class Denied(Struct, frozen=True, kw_only=True):
     key: Text = "*"
     node: Text = "*"
 
 
 class Predicate(ManagerStep, frozen=True, kw_only=True):
-    deny: Annotated[tuple[Denial, ...], many(record(Denial))] = ()
+    deny: Annotated[tuple[Denied, ...], many(record(Denied))] = ()
 
 
 class Together(Step, frozen=True, kw_only=True):

@@ -23,22 +23,22 @@ _LONGEST_SHOWN: Final = 40
 _NEVER_SKIPPED: Final = object()
 
 
-class Fault(Struct, frozen=True, kw_only=True):
+class Flaw(Struct, frozen=True, kw_only=True):
     path: str = ""
     reason: str
 
-    def under(self, step: str) -> "Fault":
-        return Fault(path=step + self.path, reason=self.reason)
+    def under(self, step: str) -> "Flaw":
+        return Flaw(path=step + self.path, reason=self.reason)
 
 
-Check: TypeAlias = Callable[[object], Fault | None]
+Check: TypeAlias = Callable[[object], Flaw | None]
 
 
 class Form(Struct, frozen=True, kw_only=True):
     """What is required of a message beyond its declared types."""
 
     required: tuple[str, ...] = ()
-    rule: Callable[[Any], Fault | None] | None = None
+    rule: Callable[[Any], Flaw | None] | None = None
     """Called last, when each field is correct."""
     plainly_sound: Callable[[object], bool] | None = None
     """A quick check: after its yes nothing else is checked, after its no everything is."""
@@ -72,31 +72,31 @@ def _check_of(declared: inspect.Type, forms: Forms) -> Check:
     raise TypeError(f"no check for {declared}: declare the field with a type of si.wire")
 
 
-def _wrong_type(value: object, kind: type) -> Fault:
+def _wrong_type(value: object, kind: type) -> Flaw:
     actual = type(value).__name__
-    return Fault(reason=f"must be {kind.__name__}, not {actual}; convert it before the call")
+    return Flaw(reason=f"must be {kind.__name__}, not {actual}; convert it before the call")
 
 
 def _exactly(kind: type) -> Check:
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         return None if type(value) is kind else _wrong_type(value, kind)
 
     return check
 
 
 def _integer(low: int, high: int) -> Check:
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         if type(value) is not int:
             return _wrong_type(value, int)
         if low <= value <= high:
             return None
-        return Fault(reason=f"must lie within {low} and {high}; the interface carries no more")
+        return Flaw(reason=f"must lie within {low} and {high}; the interface carries no more")
 
     return check
 
 
 def _text(longest: int) -> Check:
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         if type(value) is not str:
             return _wrong_type(value, str)
         if value.isascii() and len(value) <= longest:
@@ -106,24 +106,24 @@ def _text(longest: int) -> Check:
     return check
 
 
-def _text_fault(value: str, longest: int) -> Fault | None:
+def _text_fault(value: str, longest: int) -> Flaw | None:
     # A character takes at least one byte, so a text with too many characters is not encoded.
     try:
         size = len(value) if len(value) > longest else len(value.encode())
     except UnicodeEncodeError as error:
         where = f"has a lone surrogate at character {error.start}"
-        return Fault(reason=f"{where}, which UTF-8 cannot carry; replace it")
+        return Flaw(reason=f"{where}, which UTF-8 cannot carry; replace it")
     if size <= longest:
         return None
-    return Fault(reason=f"must be at most {longest} bytes of UTF-8; shorten it")
+    return Flaw(reason=f"must be at most {longest} bytes of UTF-8; shorten it")
 
 
-def _too_many(size: int) -> Fault:
-    return Fault(reason=f"must have at most {MOST_ITEMS} items, not {size}; split the request")
+def _too_many(size: int) -> Flaw:
+    return Flaw(reason=f"must have at most {MOST_ITEMS} items, not {size}; split the request")
 
 
 def _repeated(item_check: Check) -> Check:
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         if type(value) is not tuple:
             return _wrong_type(value, tuple)
         if len(value) > MOST_ITEMS:
@@ -138,7 +138,7 @@ def _repeated(item_check: Check) -> Check:
 
 
 def _mapping(key_check: Check, item_check: Check) -> Check:
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         if type(value) is not dict:
             return _wrong_type(value, dict)
         if len(value) > MOST_ITEMS:
@@ -146,7 +146,7 @@ def _mapping(key_check: Check, item_check: Check) -> Check:
         for key, item in value.items():
             fault = key_check(key)
             if fault is not None:
-                return Fault(path=f"[{_shown(key)}]", reason=f"the key {fault.reason}")
+                return Flaw(path=f"[{_shown(key)}]", reason=f"the key {fault.reason}")
             fault = item_check(item)
             if fault is not None:
                 return fault.under(f"[{_shown(key)}]")
@@ -171,7 +171,7 @@ def _message(declared: inspect.StructType, forms: Forms) -> Check:
     )
     checks = tuple(_field(declared, field, form, forms) for field in declared.fields)
 
-    def check(value: object) -> Fault | None:
+    def check(value: object) -> Flaw | None:
         if plainly_sound is not None and plainly_sound(value):
             return None
         if type(value) is not kind:
@@ -192,8 +192,8 @@ def _field(owner: inspect.StructType, field: inspect.Field, form: Form, forms: F
     if field.name not in form.required:
         return check
     need = f"every {owner.cls.__name__} needs its {field.name}"
-    return _present(check, Fault(reason=f"must not be empty; {need}"))
+    return _present(check, Flaw(reason=f"must not be empty; {need}"))
 
 
-def _present(check: Check, empty: Fault) -> Check:
+def _present(check: Check, empty: Flaw) -> Check:
     return lambda value: check(value) or (None if value else empty)

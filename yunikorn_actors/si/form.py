@@ -14,7 +14,7 @@ from yunikorn_actors.si.application import (
     RemoveApplicationRequest,
 )
 from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
-from yunikorn_actors.si.checks import Check, Fault, Form, Forms, compiled
+from yunikorn_actors.si.checks import Check, Flaw, Form, Forms, compiled
 from yunikorn_actors.si.constants import TAG_FOREIGN
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
 from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
@@ -42,19 +42,19 @@ def check_form(request: object, kind: type[SiMessage] | None = None) -> None:
         raise InvalidRequest(f"{actual.__name__}{fault.path}: {fault.reason}")
 
 
-def _release_names_something(release: AllocationRelease) -> Fault | None:
+def _release_names_something(release: AllocationRelease) -> Flaw | None:
     if release.uuid or release.allocation_key or release.application_id:
         return None
-    return Fault(reason="must name what to release; set uuid, allocation_key or application_id")
+    return Flaw(reason="must name what to release; set uuid, allocation_key or application_id")
 
 
-def _ask_release_names_something(release: AllocationAskRelease) -> Fault | None:
+def _ask_release_names_something(release: AllocationAskRelease) -> Flaw | None:
     if release.allocation_key or release.application_id:
         return None
-    return Fault(reason="must name what to release; set allocation_key or application_id")
+    return Flaw(reason="must name what to release; set allocation_key or application_id")
 
 
-def _reported_have_owners(request: AllocationRequest) -> Fault | None:
+def _reported_have_owners(request: AllocationRequest) -> Flaw | None:
     for index, item in enumerate(request.allocations):
         if not item.application_id and TAG_FOREIGN not in item.allocation_tags:
             why = f"only an allocation with the tag {TAG_FOREIGN!r} belongs to no application"
@@ -62,7 +62,7 @@ def _reported_have_owners(request: AllocationRequest) -> Fault | None:
     return None
 
 
-def _existing_have_owners(node: NodeInfo) -> Fault | None:
+def _existing_have_owners(node: NodeInfo) -> Flaw | None:
     for index, item in enumerate(node.existing_allocations):
         if not item.application_id:
             why = "give the application that runs there"
@@ -70,18 +70,18 @@ def _existing_have_owners(node: NodeInfo) -> Fault | None:
     return None
 
 
-def _administrator_says_the_configuration(request: UpdateConfigurationRequest) -> Fault | None:
+def _administrator_says_the_configuration(request: UpdateConfigurationRequest) -> Flaw | None:
     """Without a resource manager it holds for every group without a configuration of its own."""
     for step in () if request.rm_id else ("policy_group", "extra_config"):
         if getattr(request, step):
-            return Fault(
+            return Flaw(
                 path=f".{step}", reason="belongs to a resource manager; set rm_id, or leave it out"
             )
     return None
 
 
-def _no_owner(step: str, why: str) -> Fault:
-    return Fault(path=f"{step}.application_id", reason=f"must not be empty; {why}")
+def _no_owner(step: str, why: str) -> Flaw:
+    return Flaw(path=f"{step}.application_id", reason=f"must not be empty; {why}")
 
 
 _FORMS: Final[Forms] = {

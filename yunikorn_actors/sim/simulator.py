@@ -199,7 +199,7 @@ class Simulator(Gateway):
         elif address in self._callbacks:
             self._call_back(address, envelope.message)
         elif address == GATEWAY:
-            self._heard(envelope.message)
+            self._receive(envelope.message)
         else:
             self._replies[address] = envelope.message
 

@@ -11,7 +11,7 @@ from itertools import accumulate, islice
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery, is_outside
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import News, Wanted, cut, printable
+from yunikorn_actors.trace.show import NewFacts, Wanted, cut, printable
 from yunikorn_actors.trace.summary import message_summary
 
 _OUTSIDE = "outside"
@@ -27,9 +27,9 @@ def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) 
     rows = list(islice(_rows(trace, wanted), limit or None))
     columns = _Columns([end for sender, receiver, _ in rows for end in (sender, receiver)])
     lines = [columns.heading, columns.between.rstrip()] if rows else []
-    for sender, receiver, said in rows:
+    for sender, receiver, texts in rows:
         before = columns.arrow(sender, receiver) + _GAP
-        for kind, words in said:
+        for kind, words in texts:
             start = before + kind
             lines.append(start + cut(words, start, width))
             before = columns.between + _GAP + _FACT_INDENT
@@ -37,22 +37,22 @@ def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) 
 
 
 def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
-    news = News(wanted)
+    new_facts = NewFacts(wanted)
     leaves_out_copies = trace.header.topology == "proposing" and wanted.mailbox is None
     for delivery in trace:
         is_copy = delivery.mailbox == EVENT_PUBLISHER and isinstance(
             delivery.message, FactsAppended
         )
         if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
-            yield _column(delivery.sender), _column(delivery.mailbox), _said(delivery, news)
+            yield _column(delivery.sender), _column(delivery.mailbox), _texts(delivery, new_facts)
 
 
-def _said(delivery: Delivery, news: News) -> list[tuple[str, str]]:
+def _texts(delivery: Delivery, new_facts: NewFacts) -> list[tuple[str, str]]:
     message = delivery.message
     kind, words = type(message).__name__, printable(message_summary(message))
     if not isinstance(message, FactsAppended):
         return [(kind, words)]
-    facts = list(news.of(message))
+    facts = list(new_facts.of(message))
     return [(kind, words if facts else f"as above: {words}"), *facts]
 
 

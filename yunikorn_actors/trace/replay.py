@@ -43,7 +43,7 @@ from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.show import payload_lines, place, printable
 
 
-class Difference(Struct, frozen=True, kw_only=True):
+class Divergence(Struct, frozen=True, kw_only=True):
     """Where the replay first differs from the recording; both sides are lines of text."""
 
     mailbox: str
@@ -54,7 +54,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     replayed: tuple[str, ...]
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class ReplayOutcome(Struct, frozen=True, kw_only=True):
     path: str
     messages: int
     mailboxes: int
@@ -65,11 +65,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """How many messages were sent to a mailbox that still existed, and never delivered."""
     failures: tuple[str, ...]
     """The steps that raised; their machines handled nothing after them."""
-    difference: Difference | None
+    difference: Divergence | None
 
     def report(self) -> str:
         if self.difference is not None:
-            return "\n".join(_told(self.path, self.difference))
+            return "\n".join(_report(self.path, self.difference))
         return "\n".join((self._summary(), *map(printable, self.failures)))
 
     def _summary(self) -> str:
@@ -83,7 +83,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         return text
 
 
-def replay(trace: TraceReader) -> Outcome:
+def replay(trace: TraceReader) -> ReplayOutcome:
     """Replay up to the first difference."""
     run = _Replay(trace.header)
     difference = None
@@ -94,7 +94,7 @@ def replay(trace: TraceReader) -> Outcome:
     except _DifferentError as error:
         at_end = trace.footer is not None
         difference = _difference(trace.number - at_end, error)
-    return Outcome(
+    return ReplayOutcome(
         path=str(trace.path),
         messages=run.messages,
         mailboxes=len(run.steps),
@@ -211,8 +211,8 @@ class _Replay:
         sender = delivery.sender
         if delivery.cause != (sender, self.steps.get(sender, 0)):
             raise _different(delivery, "is no failure of its last step")
-        said = f"{place(delivery.cause)} failed and its machine was replaced"
-        self.failed.setdefault(sender, said)
+        why = f"{place(delivery.cause)} failed and its machine was replaced"
+        self.failed.setdefault(sender, why)
         for (origin, _), queue in self._sent.items():
             while origin == sender and queue and queue[-1].cause == delivery.cause:
                 queue.pop()
@@ -286,9 +286,9 @@ def _different(delivery: Delivery, what: str, *replayed: str) -> _DifferentError
     return _DifferentError(at, what, recorded, replayed)
 
 
-def _difference(record: int, error: _DifferentError) -> Difference:
+def _difference(record: int, error: _DifferentError) -> Divergence:
     mailbox, step = error.cause
-    return Difference(
+    return Divergence(
         mailbox=mailbox, step=step, record=record, what=error.what,
         recorded=error.recorded, replayed=error.replayed,
     )  # fmt: skip
@@ -299,7 +299,7 @@ def _lines(cause: Cause, stimulus: str, message: Message) -> tuple[str, ...]:
     return (head, *payload_lines(message))
 
 
-def _told(path: str, difference: Difference) -> list[str]:
+def _report(path: str, difference: Divergence) -> list[str]:
     where = place(Cause(difference.mailbox, difference.step))
     head = f"{path}: different at {where} (record {difference.record}): {difference.what}"
     lines = difflib.unified_diff(

@@ -118,21 +118,21 @@ def place(cause: Cause) -> str:
     return f"{cause.mailbox}/{cause.step}"
 
 
-class News:
+class NewFacts:
     """The texts of facts, each shown once: with the message to the first receiver."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._told: dict[tuple[str, int], int] = {}
+        self._shown: dict[tuple[str, int], int] = {}
         """The highest revision shown, for each life of a partition."""
 
     def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
         """Leave out facts that were shown, and count those without any of the wanted ids."""
         life = (message.partition, message.epoch)
         last = message.first_revision + len(message.facts) - 1
-        if self._told.get(life, 0) >= last:
+        if self._shown.get(life, 0) >= last:
             return
-        self._told[life] = last
+        self._shown[life] = last
         facts = [fact for fact in message.facts if self._wanted.speaks_of(fact)]
         for fact in facts:
             yield type(fact).__name__, printable(fact_summary(fact))
@@ -146,32 +146,32 @@ class _Page:
     def __init__(self, start_ns: int, wanted: Wanted, look: Look) -> None:
         self._start_ns = start_ns
         self._look = look
-        self._news = News(wanted)
+        self._new_facts = NewFacts(wanted)
 
     def lines(self, delivery: Delivery) -> Iterator[str]:
         message = delivery.message
-        said = message_summary(message)
+        text = message_summary(message)
         below: list[str] = []
         if self._look.full:
             below = payload_lines(message)
         elif isinstance(message, FactsAppended):
             below = list(self._facts(message))
-            said = said if below else f"as above: {said}"
-        yield self._line(delivery, said)
+            text = text if below else f"as above: {text}"
+        yield self._line(delivery, text)
         yield from below
 
-    def _line(self, delivery: Delivery, said: str) -> str:
+    def _line(self, delivery: Delivery, text: str) -> str:
         milliseconds = (delivery.at_ns - self._start_ns) / 1e6
         when = f"{milliseconds:>10.3f}  {printable(delivery.stimulus):<14} "
         route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
         kind = type(delivery.message).__name__
-        said = self._cut(printable(said), when + start + kind)
-        return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + said
+        text = self._cut(printable(text), when + start + kind)
+        return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + text
 
     def _facts(self, message: FactsAppended) -> Iterator[str]:
-        for kind, said in self._news.of(message):
-            yield f"{_FACT_INDENT}{self._paint(kind, _DIM)}{self._cut(said, _FACT_INDENT + kind)}"
+        for kind, text in self._new_facts.of(message):
+            yield f"{_FACT_INDENT}{self._paint(kind, _DIM)}{self._cut(text, _FACT_INDENT + kind)}"
 
     def _cut(self, text: str, before: str) -> str:
         return cut(text, before, self._look.width)

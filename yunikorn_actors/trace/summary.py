@@ -64,7 +64,7 @@ def _list(label: str, words: Iterable[str]) -> str:
     return f"{label} {', '.join(all_words[:SHOWN_MAX])}{more}"
 
 
-def _said(*parts: str) -> str:
+def _joined(*parts: str) -> str:
     return "; ".join(part for part in parts if part)
 
 
@@ -142,7 +142,7 @@ def _preempted(fact: f.PreemptionDecided) -> str:
 _FACTS: dict[type, Callable[[Any], str]] = {
     f.PartitionConfigured: lambda fact: f"{fact.config.name}",
     f.SchedulingHeld: lambda fact: (
-        ("held, behind" if fact.behind else "held") if fact.held else "open"
+        ("suspended, backpressured" if fact.behind else "suspended") if fact.held else "open"
     ),
     f.QueueAdded: _queue_added,
     f.QueueStateChanged: lambda fact: f"{fact.path} -> {fact.state.value}",
@@ -195,7 +195,7 @@ def _named(item: si.AllocationRelease | si.AllocationAskRelease) -> str:
 def _allocations_requested(message: rm.AllocationsRequested) -> str:
     request = message.request
     releases = request.releases or si.AllocationReleasesRequest()
-    return _said(
+    return _joined(
         _list("asks", (ask.allocation_key for ask in request.asks)),
         _list("allocations", (item.allocation_key for item in request.allocations)),
         _list("takes back asks", map(_named, releases.allocation_asks_to_release)),
@@ -204,7 +204,7 @@ def _allocations_requested(message: rm.AllocationsRequested) -> str:
 
 
 def _update_allocation(message: rm.RMUpdateAllocation) -> str:
-    return _said(
+    return _joined(
         _list("asks", (item.spec.key for item in message.asks if not item.node_id)),
         _list(
             "reports",
@@ -222,14 +222,14 @@ def _update_allocation(message: rm.RMUpdateAllocation) -> str:
 
 
 def _applications_requested(message: rm.ApplicationsRequested) -> str:
-    return _said(
+    return _joined(
         _list("new", (item.application_id for item in message.request.new)),
         _list("remove", (item.application_id for item in message.request.remove)),
     )
 
 
 def _update_application(message: rm.RMUpdateApplication) -> str:
-    return _said(
+    return _joined(
         _list("new", (item.spec.application_id for item in message.added)),
         _list("remove", (item.application_id for item in message.removed)),
     )
@@ -243,14 +243,14 @@ def _actions(nodes: Iterable[si.NodeInfo | rm.NodeItem]) -> str:
 
 
 def _release_allocation(message: rm.RMReleaseAllocation) -> str:
-    return _said(
+    return _joined(
         _list("withdrawn", (f"{item.key} {item.type.name}" for item in message.withdrawn)),
         _list("released", (f"{item.key} {item.type.name}" for item in message.released)),
     )
 
 
 def _application_update(message: rm.RMApplicationUpdate) -> str:
-    return _said(
+    return _joined(
         _list("accepted", message.accepted),
         _refused(message.rejected),
         _list("updated", (f"{it.application_id} {it.state.value}" for it in message.updated)),
@@ -258,7 +258,7 @@ def _application_update(message: rm.RMApplicationUpdate) -> str:
 
 
 def _node_update(message: rm.RMNodeUpdate) -> str:
-    return _said(_list("accepted", message.accepted), _refused(message.rejected))
+    return _joined(_list("accepted", message.accepted), _refused(message.rejected))
 
 
 def _states(items: Iterable[rm.ContainerState | s.Observation]) -> str:
@@ -286,7 +286,7 @@ def _refused_key(item: si.RejectedAllocationAsk | si.RejectedAllocation | rm.Rej
 
 def _call_update_allocation(message: c.CallUpdateAllocation) -> str:
     it = message.response
-    return _said(
+    return _joined(
         _list("new", (_placed(item.allocation_key, item.node_id) for item in it.new)),
         _list("released", map(_named, it.released)),
         _list("asks taken back", map(_named, it.released_asks)),
@@ -297,7 +297,7 @@ def _call_update_allocation(message: c.CallUpdateAllocation) -> str:
 
 def _call_update_application(message: c.CallUpdateApplication) -> str:
     it = message.response
-    return _said(
+    return _joined(
         _list("accepted", (item.application_id for item in it.accepted)),
         _list("rejected", (f"{item.application_id} ({item.reason})" for item in it.rejected)),
         _list("updated", (f"{item.application_id} {item.state}" for item in it.updated)),
@@ -306,7 +306,7 @@ def _call_update_application(message: c.CallUpdateApplication) -> str:
 
 def _call_update_node(message: c.CallUpdateNode) -> str:
     it = message.response
-    return _said(
+    return _joined(
         _list("accepted", (item.node_id for item in it.accepted)),
         _list("rejected", (f"{item.node_id} ({item.reason})" for item in it.rejected)),
     )
@@ -375,7 +375,9 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.RMApplicationUpdate: _application_update,
     rm.RMNodeUpdate: _node_update,
     rm.RMContainerSchedulingState: lambda it: _states(it.states),
-    rm.RMHeldBack: lambda it: f"{it.rm_id} {'is held back' if it.held else 'goes on'}",
+    rm.RMHeldBack: lambda it: (
+        f"{it.rm_id} {'is backpressured' if it.held else 'takes its messages'}"
+    ),
     rm.ResponsesDelivered: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsMarked: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsHandled: lambda it: f"{it.rm_id} {it.count}",
@@ -386,9 +388,12 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     c.CallSendEvent: lambda it: f"{len(it.events)} records",
     c.CallUpdateContainerSchedulingState: _call_states,
     c.CallMark: lambda it: f"{it.rm_id} {it.count}",
-    s.ReportWaiting: lambda it: _said(
+    s.ReportWaiting: lambda it: _joined(
         _states(it.observations),
-        _list("held", (f"{at.application_id} by {at.crowd.value or 'none'}" for at in it.crowds)),
+        _list(
+            "run limits",
+            (f"{at.application_id} by {at.crowd.value or 'none'}" for at in it.crowds),
+        ),
     ),
     s.FactsAppended: _facts_appended,
     s.NodeActionsRefused: lambda message: ", ".join(it.node_id for it in message.refused),

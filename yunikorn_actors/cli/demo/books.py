@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from yunikorn_actors.cli.demo.company import CONFIG, Application, Day, Task
+from yunikorn_actors.cli.demo.company import CONFIG, Day, Job, Task
 from yunikorn_actors.domain.application import COUNTS_AS_RUNNING
 from yunikorn_actors.domain.config import QueueConfig, parse_config
 from yunikorn_actors.domain.quantity import VCORE
@@ -65,7 +65,7 @@ class Attempt(Struct, kw_only=True):
     """A task: asked for, placed or ended."""
 
     task: Task
-    application: Application
+    application: Job
     number: int
     asked_s: float
     node: str = ""
@@ -94,7 +94,7 @@ class Books(Struct, kw_only=True):
     def is_over(self) -> bool:
         return self.root.completed == self.expected
 
-    def submitted(self, app: Application) -> None:
+    def submitted(self, app: Job) -> None:
         for queue in self._lineage(app):
             queue.applications += 1
             queue.tasks += len(app.tasks)
@@ -121,14 +121,14 @@ class Books(Struct, kw_only=True):
             queue.done += is_done
             queue.waiting += not is_done
 
-    def moved(self, app: Application, state: str) -> None:
+    def moved(self, app: Job, state: str) -> None:
         before = self.states.get(app.id, "")
         self.states[app.id] = state
         for queue in self._lineage(app):
             queue.running += (state in _RUNNING) - (before in _RUNNING)
             queue.completed += state == COMPLETED
 
-    def _lineage(self, app: Application) -> list[QueueBook]:
+    def _lineage(self, app: Job) -> list[QueueBook]:
         parts = app.queue.split(".")
         return [self.queues[".".join(parts[: end + 1])] for end in range(len(parts))]
 

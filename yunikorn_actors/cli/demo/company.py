@@ -54,7 +54,7 @@ MILLI: Final = 1000
 GIB: Final = 1 << 30
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class Server(Struct, frozen=True, kw_only=True):
     id: str
     vcore: int
     """In thousandths, as in all messages."""
@@ -68,7 +68,7 @@ class Task(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class Application(Struct, frozen=True, kw_only=True):
+class Job(Struct, frozen=True, kw_only=True):
     id: str
     queue: str
     user: str
@@ -103,14 +103,14 @@ class Trade(Struct, frozen=True, kw_only=True):
 
 
 class Day(Struct, frozen=True, kw_only=True):
-    machines: tuple[Machine, ...]
-    applications: tuple[Application, ...]
+    machines: tuple[Server, ...]
+    applications: tuple[Job, ...]
     incidents: tuple[Incident, ...]
 
 
 _MACHINES: Final = (
-    *(Machine(id=f"node-{n:02}", vcore=16 * MILLI, memory=64 * GIB) for n in range(1, 9)),
-    *(Machine(id=f"node-{n:02}", vcore=32 * MILLI, memory=128 * GIB) for n in range(9, 13)),
+    *(Server(id=f"node-{n:02}", vcore=16 * MILLI, memory=64 * GIB) for n in range(1, 9)),
+    *(Server(id=f"node-{n:02}", vcore=32 * MILLI, memory=128 * GIB) for n in range(9, 13)),
 )
 
 _INCIDENTS: Final = (
@@ -222,7 +222,7 @@ def draw_day(seed: int) -> Day:
     )
 
 
-def _applications(trade: Trade, dice: _Dice) -> list[Application]:
+def _applications(trade: Trade, dice: _Dice) -> list[Job]:
     """Spread the applications evenly up to the last moment, each a little early."""
     spacing = trade.last_s / trade.applications
     return [
@@ -231,8 +231,8 @@ def _applications(trade: Trade, dice: _Dice) -> list[Application]:
     ]
 
 
-def _application(trade: Trade, id_: str, from_s: float, spacing: float, dice: _Dice) -> Application:
-    return Application(
+def _application(trade: Trade, id_: str, from_s: float, spacing: float, dice: _Dice) -> Job:
+    return Job(
         id=id_,
         queue=trade.queue,
         user=trade.user,

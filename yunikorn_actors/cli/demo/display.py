@@ -40,10 +40,10 @@ def display_for(out: TextIO, environment: Mapping[str, str] = os.environ) -> Dis
     """Return the display for a terminal, or the one for plain lines."""
     if out.isatty() and environment.get("TERM", "dumb") != "dumb":
         return Screen(out, colour=not environment.get("NO_COLOR"))
-    return Lines(out)
+    return LineDisplay(out)
 
 
-class Lines:
+class LineDisplay:
     every_s = 1.0
 
     def __init__(self, out: TextIO) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 
 from yunikorn_actors import si
 from yunikorn_actors.cli.demo.books import COMPLETED, Attempt, Books, NodeState, open_books
-from yunikorn_actors.cli.demo.company import CONFIG, Application, Day, Incident, Machine
+from yunikorn_actors.cli.demo.company import CONFIG, Day, Incident, Job, Server
 from yunikorn_actors.cli.demo.display import Display
 from yunikorn_actors.runtime.system import SchedulerCore
 
@@ -137,7 +137,7 @@ class Play:
 
     # -- what is said
 
-    def _submit(self, app: Application) -> None:
+    def _submit(self, app: Job) -> None:
         ugi = si.UserGroupInformation(user=app.user, groups=(app.group,))
         new = si.AddApplicationRequest(application_id=app.id, queue_name=app.queue, ugi=ugi)
         self._core.update_application(si.ApplicationRequest(rm_id=RM_ID, new=(new,)))
@@ -231,7 +231,7 @@ def _refuse_rejections(*rejected: tuple[str, str]) -> None:
         raise Unexpected(f"the core rejected {id_}: {reason}")
 
 
-def _created(machine: Machine) -> si.NodeInfo:
+def _created(machine: Server) -> si.NodeInfo:
     return si.NodeInfo(
         node_id=machine.id,
         action=si.ActionFromRM.CREATE,

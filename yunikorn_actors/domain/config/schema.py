@@ -42,24 +42,24 @@ _NUMBER: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)
 _KINDS: Final = {MappingNode: "a mapping", SequenceNode: "a list", ScalarNode: "a single value"}
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class Position(Struct, frozen=True, kw_only=True):
     """Where in the document a value stands, and where its faults go."""
 
     path: str
     faults: list[Fault]
 
-    def key(self, key: str) -> "Place":
-        return Place(path=f"{self.path}.{key}" if self.path else key, faults=self.faults)
+    def key(self, key: str) -> "Position":
+        return Position(path=f"{self.path}.{key}" if self.path else key, faults=self.faults)
 
-    def item(self, index: int) -> "Place":
-        return Place(path=f"{self.path}[{index}]", faults=self.faults)
+    def item(self, index: int) -> "Position":
+        return Position(path=f"{self.path}[{index}]", faults=self.faults)
 
     def fault(self, node: Node, what: str, remedy: str) -> None:
         path = self.path or "document"
         self.faults.append(Fault(line=line_of(node), path=path, what=what, remedy=remedy))
 
 
-Reader: TypeAlias = Callable[[Node, Place], T]
+Reader: TypeAlias = Callable[[Node, Position], T]
 
 
 def read_document(text: str) -> tuple[WrittenConfig, list[Fault]]:
@@ -67,53 +67,53 @@ def read_document(text: str) -> tuple[WrittenConfig, list[Fault]]:
     node = compose(text)
     if node is None or node.tag == NULL_TAG:
         return WrittenConfig(), []
-    place = Place(path="", faults=[])
-    return _record(WrittenConfig, CONFIG, node, place), place.faults
+    position = Position(path="", faults=[])
+    return _record(WrittenConfig, CONFIG, node, position), position.faults
 
 
 # --- single values --------------------------------------------------------------------------------
 
 
-def _wrong(node: Node, place: Place, wanted: str) -> None:
+def _wrong(node: Node, position: Position, wanted: str) -> None:
     found = repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]
-    place.fault(node, f"{found} where {wanted} is expected", f"write {wanted}")
+    position.fault(node, f"{found} where {wanted} is expected", f"write {wanted}")
 
 
-def _text(node: Node, place: Place) -> str:
+def _text(node: Node, position: Position) -> str:
     """Take any single value as its text, as it was written."""
     if not isinstance(node, ScalarNode):
-        _wrong(node, place, "a text")
+        _wrong(node, position, "a text")
         return ""
     return "" if node.tag == NULL_TAG else node.value
 
 
-def _word(node: Node, place: Place) -> Word:
-    return Word(text=_text(node, place), line=line_of(node))
+def _word(node: Node, position: Position) -> Word:
+    return Word(text=_text(node, position), line=line_of(node))
 
 
 def _unquoted(node: Node) -> str:
     return node.value if isinstance(node, ScalarNode) and node.style is None else ""
 
 
-def _flag(node: Node, place: Place) -> bool:
+def _flag(node: Node, position: Position) -> bool:
     if node.tag != BOOL_TAG or not isinstance(node, ScalarNode):
-        _wrong(node, place, "true or false")
+        _wrong(node, position, "true or false")
         return False
     return node.value.lower() in _TRUE
 
 
-def _count(node: Node, place: Place) -> int:
+def _count(node: Node, position: Position) -> int:
     text = _unquoted(node)
     if not _COUNT.fullmatch(text) or int(text) > UINT64_MAX:
-        _wrong(node, place, "a whole number from 0 to 2^64-1")
+        _wrong(node, position, "a whole number from 0 to 2^64-1")
         return 0
     return int(text)
 
 
-def _number(node: Node, place: Place) -> float:
+def _number(node: Node, position: Position) -> float:
     text = _unquoted(node)
     if not _NUMBER.fullmatch(text) or not math.isfinite(float(text)):
-        _wrong(node, place, "a number")
+        _wrong(node, position, "a number")
         return 0.0
     return float(text)
 
@@ -122,53 +122,53 @@ def _number(node: Node, place: Place) -> float:
 
 
 def _many(read: Reader[T]) -> Reader[tuple[T, ...]]:
-    def read_many(node: Node, place: Place) -> tuple[T, ...]:
+    def read_many(node: Node, position: Position) -> tuple[T, ...]:
         if not isinstance(node, SequenceNode):
-            _wrong(node, place, "a list")
+            _wrong(node, position, "a list")
             return ()
-        return tuple(read(item, place.item(index)) for index, item in enumerate(node.value))
+        return tuple(read(item, position.item(index)) for index, item in enumerate(node.value))
 
     return read_many
 
 
-def _members(node: Node, place: Place) -> dict[str, tuple[Node, Node]]:
+def _members(node: Node, position: Position) -> dict[str, tuple[Node, Node]]:
     """Return key and value nodes of a mapping by the text of the key."""
     members: dict[str, tuple[Node, Node]] = {}
     if not isinstance(node, MappingNode):
-        _wrong(node, place, "a mapping")
+        _wrong(node, position, "a mapping")
         return members
     for key, value in node.value:
         if not isinstance(key, ScalarNode):
-            _wrong(key, place, "a single text as the key")
+            _wrong(key, position, "a single text as the key")
         elif key.value in members:
-            place.fault(key, f"duplicate key {key.value!r}", "keep one of the two")
+            position.fault(key, f"duplicate key {key.value!r}", "keep one of the two")
         else:
             members[key.value] = (key, value)
     return members
 
 
 def _entries(read: Reader[T]) -> Reader[tuple[Entry[T], ...]]:
-    def read_entries(node: Node, place: Place) -> tuple[Entry[T], ...]:
+    def read_entries(node: Node, position: Position) -> tuple[Entry[T], ...]:
         entries = []
-        for name, (key, value) in _members(node, place).items():
-            known = len(place.faults)
-            entry = Entry(key=name, value=read(value, place.key(name)), line=line_of(key))
-            if len(place.faults) == known:  # nothing more is to be said of a value of a wrong type
+        for name, (key, value) in _members(node, position).items():
+            known = len(position.faults)
+            entry = Entry(key=name, value=read(value, position.key(name)), line=line_of(key))
+            if len(position.faults) == known:  # of a wrong type that is all
                 entries.append(entry)
         return tuple(entries)
 
     return read_entries
 
 
-def _record(kind: type[W], keys: dict[str, Reader[object]], node: Node, place: Place) -> W:
+def _record(kind: type[W], keys: dict[str, Reader[object]], node: Node, position: Position) -> W:
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    for name, (key, value) in _members(node, place).items():
+    for name, (key, value) in _members(node, position).items():
         if name not in keys:
             allowed = ", ".join(sorted(keys))
-            place.fault(key, f"unknown key {name!r}", f"allowed here: {allowed}")
+            position.fault(key, f"unknown key {name!r}", f"allowed here: {allowed}")
         elif value.tag != NULL_TAG:
-            values[name] = keys[name](value, place.key(name))
+            values[name] = keys[name](value, position.key(name))
             lines[name] = line_of(key)
     return kind(line=line_of(node), lines=lines, **values)
 
@@ -176,16 +176,16 @@ def _record(kind: type[W], keys: dict[str, Reader[object]], node: Node, place: P
 # --- the tables -----------------------------------------------------------------------------------
 
 
-def _queue(node: Node, place: Place) -> WrittenQueue:
-    return _record(WrittenQueue, QUEUE, node, place)
+def _queue(node: Node, position: Position) -> WrittenQueue:
+    return _record(WrittenQueue, QUEUE, node, position)
 
 
-def _rule(node: Node, place: Place) -> WrittenRule:
-    return _record(WrittenRule, RULE, node, place)
+def _rule(node: Node, position: Position) -> WrittenRule:
+    return _record(WrittenRule, RULE, node, position)
 
 
 def _of(kind: type[W], keys: dict[str, Reader[object]]) -> Reader[W]:
-    return lambda node, place: _record(kind, keys, node, place)
+    return lambda node, position: _record(kind, keys, node, position)
 
 
 RESOURCES: Final[dict[str, Reader[object]]] = {

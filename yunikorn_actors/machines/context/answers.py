@@ -1,4 +1,4 @@
-"""What a resource manager is to hear when a handler ends.
+"""What goes to a resource manager when a handler ends.
 
 It is announced item by item, in any order. The resource manager gets at most one message of each
 kind, in the one order that the interface promises: verdicts on what it brought, then rejected,
@@ -58,29 +58,29 @@ class Answers:
 
     def messages(self, rm_id: str) -> list[Message]:
         to_rm: list[Message] = []
-        heard = self.by_kind
-        if not heard:
+        by_kind = self.by_kind
+        if not by_kind:
             return to_rm
-        if NodeVerdict in heard:
+        if NodeVerdict in by_kind:
             accepted, rejected = _divided(self.of(NodeVerdict))
             to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if ApplicationVerdict in heard:
+        if ApplicationVerdict in by_kind:
             accepted, rejected = _divided(self.of(ApplicationVerdict))
             to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if rm.RejectedAsk in heard:
+        if rm.RejectedAsk in by_kind:
             asks = self.of(rm.RejectedAsk)
             to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
-        if rm.AnnouncedWithdrawal in heard or rm.AnnouncedRelease in heard:
+        if rm.AnnouncedWithdrawal in by_kind or rm.AnnouncedRelease in by_kind:
             withdrawn, released = self.of(rm.AnnouncedWithdrawal), self.of(rm.AnnouncedRelease)
             release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
             to_rm.append(release)
-        if rm.AnnouncedAllocation in heard:
+        if rm.AnnouncedAllocation in by_kind:
             new = self.of(rm.AnnouncedAllocation)
             to_rm.append(rm.RMNewAllocations(rm_id=rm_id, allocations=new))
-        if rm.ContainerState in heard:
+        if rm.ContainerState in by_kind:
             states = self.of(rm.ContainerState)
             to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
-        if rm.ApplicationUpdate in heard:
+        if rm.ApplicationUpdate in by_kind:
             updated = self.of(rm.ApplicationUpdate)
             to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
         return to_rm

@@ -94,11 +94,11 @@ class Partitions:
         return (manager.extra if manager is not None else ExtraConfig()).confirm_warning_ns
 
     def _count(self, work: Work) -> None:
-        heard = work.answers.by_kind
+        answers = work.answers.by_kind
         self.refused_node_actions += len(work.stray)
-        if RejectedAsk in heard:
-            self.scheduling_errors += sum(map(names_no_application, heard[RejectedAsk]))
-        if NodeVerdict in heard:
+        if RejectedAsk in answers:
+            self.scheduling_errors += sum(map(names_no_application, answers[RejectedAsk]))
+        if NodeVerdict in answers:
             self._count_nodes(work)
 
     def _count_nodes(self, work: Work) -> None:

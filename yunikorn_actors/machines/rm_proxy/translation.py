@@ -19,25 +19,25 @@ _NS_PER_S = 1_000_000_000
 _SECONDS_DIGITS_MAX = 10
 """More digits than this are no time in seconds that anybody means."""
 
-_Said = TypeVar("_Said")
+_Given = TypeVar("_Given")
 _Copy = TypeVar("_Copy")
 
 
-class _Copies(Generic[_Said, _Copy]):
+class _Copies(Generic[_Given, _Copy]):
     """Copies of what the items of one message hold; neighbours that share an object share its copy.
 
     Most items of a message are of one size and say so with one object: a hundred asks then have one
     dictionary of amounts instead of a hundred.
     """
 
-    def __init__(self, copied: Callable[[_Said], _Copy]) -> None:
+    def __init__(self, copied: Callable[[_Given], _Copy]) -> None:
         self._copied = copied
-        self._last: tuple[_Said, _Copy] | None = None
+        self._last: tuple[_Given, _Copy] | None = None
 
-    def of(self, said: _Said) -> _Copy:
+    def of(self, given: _Given) -> _Copy:
         last = self._last
-        if last is None or last[0] is not said:
-            last = self._last = (said, self._copied(said))
+        if last is None or last[0] is not given:
+            last = self._last = (given, self._copied(given))
         return last[1]
 
 

@@ -79,8 +79,8 @@ class LimitView:
         return {} if usage is None else usage.reserving
 
     @property
-    def settled(self) -> tuple[int, ...]:
-        """Applications that may be held back although they have a place."""
+    def with_place(self) -> tuple[int, ...]:
+        """Applications that have a place, and may be blocked all the same."""
         return tuple(self.reserving)
 
     def may_start(self, app: Starting) -> bool:

@@ -125,16 +125,16 @@ class Participants:
                 # The last application that waited here is gone, and its user's books with it.
                 del loose[gate]
                 continue
-            woken = self._wake_settled(gate, blocked)
+            woken = self._wake_with_place(gate, blocked)
             places, lists = gate.places(), tuple(blocked.leaves.values())
             woken += sum(self._wake_first(gate, entries, places) for entries in lists)
             if not woken:
                 del loose[gate]
         return bool(loose)
 
-    def _wake_settled(self, gate: Gate, blocked: BlockedApps) -> int:
+    def _wake_with_place(self, gate: Gate, blocked: BlockedApps) -> int:
         """An application with a place needs no other; return how many woke."""
-        with_one = [app for serial in gate.settled if (app := blocked.apps.get(serial))]
+        with_one = [app for serial in gate.with_place if (app := blocked.apps.get(serial))]
         free = [app for app in with_one if gate.may_start(app)]
         for app in free:
             self.come_back(app)

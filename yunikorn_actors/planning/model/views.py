@@ -334,8 +334,8 @@ class QueueView:
         return self.queue.reserving
 
     @property
-    def settled(self) -> tuple[int, ...]:
-        """Applications that may be held back although they have a place.
+    def with_place(self) -> tuple[int, ...]:
+        """Applications that have a place, and may be blocked all the same.
 
         By a reservation, as others may have taken it by force; and in a stateaware leaf by what
         they hold, as another one may start before them.
