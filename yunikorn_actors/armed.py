@@ -56,6 +56,7 @@ class ArmedTimers:
         assert self.first_due_ns() is not None
         _, _, key = heapq.heappop(self._heap)
         _, envelope = self._armed.pop(key)
+        self._sift()
         return key[0], envelope
 
     def _counts(self, entry: tuple[int, int, Key]) -> bool:

@@ -1,6 +1,6 @@
 """What is armed comes up in order, and what was cancelled is not kept until it would be due."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from probes import Do
 from support import Lab, Recorder
@@ -23,6 +23,16 @@ def envelope(label: str) -> Envelope:
 
 
 @given(st.lists(MOVES, max_size=60))
+@example(
+    [
+        ("arm", "a", "a", 0),
+        ("arm", "a", "b", 1),
+        ("arm", "c", "a", 1),
+        ("arm", "a", "b", 0),
+        ("cancel_all", "c"),
+        ("pop",),
+    ]
+)
 def test_as_if_nothing_was_ever_left_behind(moves: list[tuple[str, ...]]) -> None:
     """The model is a list of what is armed, each with its time and its turn."""
     timers = ArmedTimers()
