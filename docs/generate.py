@@ -12,6 +12,7 @@ import ast
 import contextlib
 import io
 import re
+import runpy
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from inspect import cleandoc
@@ -25,6 +26,9 @@ from yunikorn_actors.domain import application as a
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.sim.simulator import Simulator
 
 Transitions = Mapping[tuple[a.ApplicationState, a.ApplicationEvent], a.ApplicationState]
 
@@ -382,6 +386,24 @@ def trace() -> str:
     return transcripts("how-to/read-a-trace.md")
 
 
+# -- what explain says
+
+_SITUATIONS = re.compile(r"^\| situation \| what is said \|\n(?:\|.*\n)*", re.MULTILINE)
+
+
+def situations() -> str:
+    """Set up every situation anew, and write what is said of it."""
+    script = runpy.run_path(str(HOME / "situations.py"))
+    rows: list[tuple[str, str]] = []
+    for what, arrange in script["SITUATIONS"]:
+        simulator = Simulator(Topology("fused", settings=Settings(), instance="docs"))
+        whom = arrange(script["Cluster"](simulator, simulator.settle))
+        rows.append((what, f"`{simulator.explain(*whom)}`"))
+    text = (HOME / WHY).read_text("utf-8")
+    return _SITUATIONS.sub(lambda _: table(("situation", "what is said"), rows), text)
+
+
+WHY = "how-to/ask-why-it-waits.md"
 GANGS = "explanation/gang-scheduling.md"
 PAGES = {
     "reference/messages.md": messages,
@@ -389,6 +411,7 @@ PAGES = {
     "reference/state-machine.md": states,
     "how-to/reproduce-a-race.md": race,
     "how-to/read-a-trace.md": trace,
+    WHY: situations,
     GANGS: gangs,
 }
 

@@ -296,29 +296,37 @@ class Gateway(ABC):
         ).state
 
     def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
-        """Say why an ask waits: the first thing that refuses it, and what would change that.
+        """Say why an ask waits: all that refuses it, and what would change that.
 
-        The partition, by its full name such as `[rm-1]default`, need only be named where several
-        have an application of this id.
+        Of an ask that was placed it says where, of one that was rejected why, for as long as that
+        is remembered. An ask that is not known raises UnknownAsk. The partition, by its full name
+        such as `[rm-1]default`, need only be named where several have an application of this id.
         """
         answer = self._explanation(partition, application_id, key)
         if isinstance(answer, Declined):
             raise UnknownAsk(answer.reason)
         if not answer.waiting:
             raise UnknownAsk(
-                f"no ask {key} of {application_id} waits: it was placed, withdrawn or never made"
+                f"no ask {key} of {application_id} is known: it has ended, was withdrawn or never "
+                "came"
             )
         return answer.waiting[0]
 
     def _waiting(self, partition: str) -> dict[str, Any]:
-        """Explain all waiting asks; a partition may be removed first, then none waits in it."""
+        """Explain all waiting asks, and the asks that were rejected last.
+
+        A partition may be removed first, then there are none.
+        """
         answer = self._explanation(partition, "", "")
         if isinstance(answer, Declined):
             return {}
         return {
             "as_of": answer.as_of,
             "is_complete": answer.is_complete,
+            "total": answer.total,
+            "causes": answer.causes,
             "asks": msgspec.to_builtins(answer.waiting),
+            "rejected": msgspec.to_builtins(answer.rejected),
         }
 
     def _explanation(self, partition: str, application_id: str, key: str) -> Explanation | Declined:

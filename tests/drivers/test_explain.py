@@ -43,19 +43,19 @@ def test_the_dump_has_all_of_them(every_lab: Lab) -> None:
         (item["key"], item["obstacle"]["cause"]) for item in waiting["asks"]
     ]
     assert waiting["is_complete"]
+    assert (2, {"CLUSTER_FULL": 1, "PREDICATES": 1}) == (waiting["total"], waiting["causes"])
     assert waiting["as_of"] == dump["partitions"]["[rm-1]default"]["revision"]
 
 
 UNKNOWN = {
-    "an ask that runs": (APP, "runs", "", "no ask runs of app-1 waits"),
-    "an ask that never was": (APP, "never", "", "no ask never of app-1 waits"),
+    "an ask that never was": (APP, "never", "", "no ask never of app-1 is known"),
     "an application": ("nobody", "k", "", "failed to find application nobody"),
     "a partition": (APP, "large", "[rm-9]default", "failed to find application app-1"),
 }
 
 
 @pytest.mark.parametrize(("app", "key", "partition", "words"), UNKNOWN.values(), ids=UNKNOWN)
-def test_what_does_not_wait_is_said(
+def test_what_is_not_known_is_said(
     every_lab: Lab, app: str, key: str, partition: str, words: str
 ) -> None:
     fill(every_lab, Choosy())
@@ -68,11 +68,44 @@ def test_an_application_of_two_resource_managers(every_lab: Lab) -> None:
     fill(every_lab, Recorder(), "rm-2")
     core = every_lab.core
     assert Cause.PREDICATES is core.explain(APP, "picky", partition="[rm-1]default").obstacle.cause
-    with pytest.raises(UnknownAsk):
-        core.explain(APP, "picky", partition="[rm-2]default")
+    placed = core.explain(APP, "picky", partition="[rm-2]default")
+    assert (Cause.PLACED, {"n1": 1}) == (placed.obstacle.cause, placed.placed)
     assert (
         Cause.CLUSTER_FULL is core.explain(APP, "large", partition="[rm-2]default").obstacle.cause
     )
+
+
+def test_where_a_placed_ask_runs(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    why = every_lab.core.explain(APP, "runs")
+    assert (Cause.PLACED, "n1", {"n1": 1}, False) == (
+        why.obstacle.cause, why.obstacle.where, why.placed, why.waits,
+    )  # fmt: skip
+    assert "runs of app-1: it runs on n1" == str(why)
+
+
+def test_why_an_ask_was_rejected_until_it_is_taken(every_lab: Lab) -> None:
+    fill(every_lab, Choosy())
+    core = every_lab.core
+    for one in (ask("bad", -1), ask("lost", 1, app="ghost")):
+        core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(one,)))
+    every_lab.rest()
+    bad, lost = core.explain(APP, "bad"), core.explain("ghost", "lost")
+    assert (Cause.REJECTED, every_lab.now_ns) >= (bad.obstacle.cause, bad.since_ns)
+    assert "it was rejected: allocation contains negative resources" == bad.obstacle.text
+    assert "it was rejected: failed to find application ghost" == lost.obstacle.text
+    assert ["lost", "bad"] == [
+        item["key"] for item in core.state_dump()["waiting"]["[rm-1]default"]["rejected"]
+    ]
+    core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask("bad", 1),)))
+    every_lab.rest()
+    assert Cause.PLACED is core.explain(APP, "bad").obstacle.cause
+    gone = si.AllocationRelease(application_id=APP, allocation_key="bad")
+    releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+    core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+    every_lab.rest()
+    with pytest.raises(UnknownAsk, match="no ask bad of app-1 is known: it has ended"):
+        core.explain(APP, "bad")
 
 
 def test_asking_changes_nothing(every_lab: Lab) -> None:

@@ -199,7 +199,7 @@ def test_nobody_goes_without_a_yes(verdict: Verdict, topology: TopologyName) -> 
     lab.advance(10)
     assert (["n1"], []) == (rm.nodes_asked(), victims(lab))
     assert ["p"] == lab.waiting()
-    why = explain(lab.planner, "poor", "p")
+    why = explain(lab.planner, "poor", "p", 0)
     assert why is not None
     assert why.preempting is not None
     assert why.preempting.text == "its resource manager refuses n1, whatever is preempted there"

@@ -42,9 +42,9 @@ def test_nobody_else_starts(limit: dict[str, object]) -> None:
     written.reserve("large", "n1")
     written.ask("small", "second", vcore=1)
     assert [] == starts(written)
-    why = explain(written.planner, "second", "small")
+    why = explain(written.planner, "second", "small", 0)
     assert why is not None
-    assert why.obstacle.text.endswith("running applications: app-1 (a node is reserved for it)")
+    assert why.obstacle.text.endswith("1 of 1: app-1 (a node is reserved for it)")
     assert 0 == written.state.root.running_apps
     written.drop("large", "n1")
     assert written.planner.has_work

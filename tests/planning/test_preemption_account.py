@@ -27,7 +27,7 @@ def full(switch: str = "true") -> Lab:
 
 
 def account(lab: Lab, app: str, key: str) -> Preempting:
-    why = explain(lab.planner, app, key)
+    why = explain(lab.planner, app, key, 0)
     assert why is not None
     assert why.preempting is not None
     return why.preempting

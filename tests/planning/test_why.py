@@ -14,7 +14,7 @@ from yunikorn_actors.planning.model.shape import Use
 
 
 def why(written: Written, key: str = "a", app: str = APP) -> Why:
-    found = explain(written.planner, app, key)
+    found = explain(written.planner, app, key, written.now_ns)
     assert found is not None
     return found
 
@@ -36,7 +36,7 @@ def test_the_quota_of_a_queue() -> None:
     written = with_node(max={"vcore": 4})
     written.ask("f", vcore=3)
     written.allocate("f", "n1")
-    written.ask("a", vcore=2, memory=5, created_ns=77)
+    written.ask("a", vcore=2, created_ns=77)
     found = why(written)
     assert (APP, "a", 1, 77, ()) == (
         found.application_id, found.key, found.repeats, found.since_ns, found.reserved,
@@ -45,11 +45,14 @@ def test_the_quota_of_a_queue() -> None:
         found.obstacle.cause, found.obstacle.where, found.obstacle.lacks,
     )  # fmt: skip
     assert str(found) == (
-        "a of app-1: queue root.default has no room for it, {vcore: 1} short; "
-        "release that much there, or raise the maximum"
+        "a of app-1: queue root.default has no room for it, {vcore: 1} short: "
+        "{vcore: 3} of {vcore: 4} are used; release that much there, or raise the maximum"
     )
+    assert ({"vcore": 2}, {"vcore": 3}, {"vcore": 4}, False) == (
+        found.obstacle.wanted, found.obstacle.used, found.obstacle.maximum, found.obstacle.never,
+    )  # fmt: skip
     written.reconfigure(LEAF, max={"vcore": 5})
-    assert Cause.CLUSTER_FULL is obstacle(written).cause
+    assert Cause.NEXT is obstacle(written).cause
 
 
 def test_the_parent_comes_after_the_leaf() -> None:
@@ -105,7 +108,11 @@ def test_a_limit_of_a_user() -> None:
     written.ask("a", vcore=3)
     found = obstacle(written)
     assert (Cause.USER_LIMIT, LEAF, {"vcore": 1}) == (found.cause, found.where, found.lacks)
-    assert found.text == "limit of user bob in root.default has no room for it, {vcore: 1} short"
+    assert found.never
+    assert found.text == (
+        "limit of user bob in root.default can never hold it: "
+        "it asks for {vcore: 3}, and the maximum is {vcore: 2}"
+    )
 
 
 STARTS: dict[str, tuple[dict[str, object], str]] = {
@@ -127,7 +134,10 @@ def test_a_maximum_of_applications(leaf: dict[str, object], who: str) -> None:
     written.ask("a", "second", vcore=1)
     found = obstacle(written, app="second")
     assert (Cause.APP_LIMIT, LEAF) == (found.cause, found.where)
-    assert found.text == f"{who} has reached its maximum of running applications: app-1"
+    text = f"{who} has reached its maximum of running applications, 1 of 1: app-1"
+    assert (text, 1, 1, ("app-1",)) == (
+        found.text, found.running, found.running_max, found.holders,
+    )  # fmt: skip
 
 
 def test_a_maximum_that_many_applications_share() -> None:
@@ -140,7 +150,7 @@ def test_a_maximum_that_many_applications_share() -> None:
         written.recover("r", "n1", f"app-{number}", vcore=1)
     written.reserve("a", "n1", "app-5")
     assert obstacle(written, app="app-6").text == (
-        "queue root.default has reached its maximum of running applications: "
+        "queue root.default has reached its maximum of running applications, 4 of 4: "
         "app-5 (a node is reserved for it), app-2, app-3 and 1 more"
     )
 
@@ -175,15 +185,18 @@ def _full(written: Written) -> None:
 NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
     "drained": (
         _drained, {"NO_WORK": 1, "TOO_SMALL": 1},
-        "of 2 nodes 1 take no work, 1 are too small; n1 is nearest, {vcore: 2} short",
+        ("of 2 nodes 1 take no work, 1 are too small (short of vcore on 1); "
+        "n1 is nearest, {vcore: 2} short"),
     ),
     "reserved for others": (
         _kept, {"KEPT": 1, "TOO_SMALL": 1},
-        "of 2 nodes 1 are reserved for others, 1 are too small; n1 is nearest, {vcore: 2} short",
+        ("of 2 nodes 1 are reserved for others, 1 are too small (short of vcore on 1); "
+        "n1 is nearest, {vcore: 2} short"),
     ),
     "full": (
         _full, {"TOO_SMALL": 1, "FULL": 1},
-        "of 2 nodes 1 are too small, 1 are too full; n2 is nearest, {vcore: 3} short",
+        ("of 2 nodes 1 are too small, 1 are too full (short of vcore on 2); "
+        "n2 is nearest, {vcore: 3} short"),
     ),
 }  # fmt: skip
 
@@ -258,13 +271,10 @@ def test_what_the_resource_manager_refuses() -> None:
     assert Cause.NEXT is obstacle(written).cause
 
 
-def test_what_does_not_wait_has_no_reason() -> None:
+def test_what_is_not_known_has_no_reason() -> None:
     written = with_node()
-    written.ask("a", vcore=2)
-    written.allocate("a", "n1")
-    assert explain(written.planner, APP, "a") is None
-    assert explain(written.planner, APP, "never") is None
-    assert explain(written.planner, "nobody", "a") is None
+    assert explain(written.planner, APP, "never", 0) is None
+    assert explain(written.planner, "nobody", "a", 0) is None
 
 
 def test_all_of_them_up_to_a_bound() -> None:
@@ -273,11 +283,14 @@ def test_all_of_them_up_to_a_bound() -> None:
     for key in ("a", "b"):
         written.ask(key, vcore=3)
     written.ask("c", "other", vcore=1)
-    found = explain_all(written.planner, 10)
+    found = explain_all(written.planner, 10, 0)
     assert [("a", Cause.CLUSTER_FULL), ("b", Cause.CLUSTER_FULL), ("c", Cause.NEXT)] == [
-        (item.key, item.obstacle.cause) for item in found
+        (item.key, item.obstacle.cause) for item in found.asks
     ]
-    assert ["a", "b"] == [item.key for item in explain_all(written.planner, 2)]
+    first = explain_all(written.planner, 2, 0)
+    assert ["a", "b"] == [item.key for item in first.asks]
+    assert (3, {"CLUSTER_FULL": 2, "NEXT": 1}) == (first.total, first.causes)
+    assert first.causes == found.causes
 
 
 def _held_gang(**bounds: object) -> Written:
@@ -301,7 +314,13 @@ def test_a_gang_that_waits_for_what_is_to_come_of_another() -> None:
     written.admit("other")
     found = obstacle(written, "ph", "gang")
     assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
-    assert "beside the commitments of other gangs" in found.text
+    assert found.text == (
+        "queue root.default has no room for the whole gang, {vcore: 1} short: "
+        "{vcore: 0} of {vcore: 6} are used, and {vcore: 3} are to come of other gangs"
+    )
+    assert ({"vcore": 4}, {"vcore": 3}, {"vcore": 1}) == (
+        found.wanted, found.promised, found.lacks,
+    )  # fmt: skip
 
 
 def test_a_gang_whose_commitment_has_lapsed() -> None:

@@ -97,7 +97,8 @@ async def test_from_registration_to_release() -> None:
         assert ("a", "n1") == (item.allocation_key, item.node_id)
         dump = await core.state_dump()
         assert ["app"] == list(dump["partitions"]["[rm-1]default"]["applications"])
-        assert UnknownAsk is await outcome(core.explain("app", "a"))
+        assert {"n1": 1} == (await core.explain("app", "a")).placed
+        assert UnknownAsk is await outcome(core.explain("app", "none"))
         await core.update_allocation(release_request(item))
         (gone,) = (await anext(handle.allocations())).released
         assert item.uuid == gone.uuid

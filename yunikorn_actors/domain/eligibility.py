@@ -95,9 +95,14 @@ def check_open(node: Node, spec: AskSpec) -> Refusal | None:
         return None if spec.required_node == node.id else Refusal.NODE_FULL
     if not node.is_schedulable:
         return Refusal.NODE_DRAINING
-    if node.reservations and (spec.application_id, spec.key) not in node.reservations:
+    if node.reservations and is_kept_from(node, spec):
         return Refusal.NODE_RESERVED
     return None
+
+
+def is_kept_from(node: Node, spec: AskSpec) -> bool:
+    """Whether the node is reserved, and not for this ask."""
+    return bool(node.reservations) and (spec.application_id, spec.key) not in node.reservations
 
 
 def _may_start(app: Application) -> bool:

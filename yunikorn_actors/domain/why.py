@@ -1,9 +1,10 @@
-"""Why an ask waits: the words in which it is said.
+"""Why an ask waits, or what has become of it: the words in which it is said.
 
-One obstacle is named for each ask, the first that refuses it. Another one behind it shows only when
-the first is gone.
+Everything that refuses a waiting ask is named, in the order in which the planner meets it. What is
+first hides nothing: to take it away helps only if nothing stands behind it.
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -16,6 +17,7 @@ class Cause(StrEnum):
     APP_STATE = "APP_STATE"
     PARKED = "PARKED"
     ON_ITS_WAY = "ON_ITS_WAY"
+    NODE_KEPT = "NODE_KEPT"
     BACKING_OFF = "BACKING_OFF"
     GANG_HELD = "GANG_HELD"
     GANG_WAITS = "GANG_WAITS"
@@ -24,10 +26,13 @@ class Cause(StrEnum):
     QUEUE_LIMIT = "QUEUE_LIMIT"
     CLUSTER_FULL = "CLUSTER_FULL"
     USER_LIMIT = "USER_LIMIT"
-    NODE_KEPT = "NODE_KEPT"
     NO_NODE = "NO_NODE"
     PREDICATES = "PREDICATES"
     NEXT = "NEXT"
+    PLACED = "PLACED"
+    """It does not wait: all of it has been placed."""
+    REJECTED = "REJECTED"
+    """It does not wait: it was never taken, or the core withdrew it."""
 
 
 class NodeCheck(StrEnum):
@@ -46,24 +51,64 @@ class NearMiss(Struct, frozen=True, kw_only=True):
     node_id: str
     check: NodeCheck
     lacks: Resource
+    """Of what is free there, or of its size if it is too small even when empty."""
+
+
+class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far the placeholders of a gang have come, and which of them is the next."""
+
+    placed: int
+    size: int
+    """All placeholders that were asked for, placed ones and others."""
+    member: str = ""
+    """Key of the placeholder ask that is tried next, if one waits."""
+    cause: Cause | None = None
+    """What refuses that one."""
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     cause: Cause
     text: str
-    remedy: str
-    """Which change would take this obstacle away."""
+    remedy: str = ""
+    """Which change would take this obstacle away; empty if nothing has to be changed."""
+    never: bool = False
+    """It is larger than what this could ever give: waiting does not help, only a change of the
+    configuration, of the cluster or of the ask."""
     where: str = ""
     """Path of the queue, or id of the node."""
+    wanted: Resource = field(default_factory=dict)
+    """What is asked for, of each type that is bounded there."""
+    used: Resource = field(default_factory=dict)
+    """How much of each of these types is used there."""
+    promised: Resource = field(default_factory=dict)
+    """How much of them is kept there for others."""
+    maximum: Resource = field(default_factory=dict)
+    """How much of them there may be at most."""
     lacks: Resource = field(default_factory=dict)
     """How much room is missing there."""
+    running: int = 0
+    """How many applications run there, or have a place."""
+    running_max: int = 0
+    """How many may."""
+    holders: tuple[str, ...] = ()
+    """Which those are; not more than ten are named."""
+    gang: Gang | None = None
     nodes: dict[str, int] = field(default_factory=dict)
     """For each check, how many nodes fail it first."""
+    without: dict[str, int] = field(default_factory=dict)
+    """For each check, how many nodes would take the ask if they passed this one as well."""
+    exhausted: dict[str, int] = field(default_factory=dict)
+    """For each type of resource, how many nodes have too little of it."""
     near_miss: NearMiss | None = None
     refusals: dict[str, int] = field(default_factory=dict)
     """For each reason of the resource manager's predicate, how many nodes it refused."""
     until_ns: int = 0
     """When the ask is tried again without any other change; 0 if that does not happen."""
+    left_ns: int = 0
+    """How long that is from now on."""
+
+    def __str__(self) -> str:
+        return f"{self.text}; {self.remedy}" if self.remedy else self.text
 
 
 class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -84,11 +129,80 @@ class Why(Struct, frozen=True, kw_only=True):
     repeats: int
     """How many of its repeats wait."""
     since_ns: int
+    """When the ask came; if it was rejected, when that was."""
     reserved: tuple[str, ...]
     """Nodes that are reserved for it."""
     obstacle: Obstacle
+    """What the planner meets first."""
     preempting: Preempting | None = None
     """None if no repeat of it waits for room."""
+    behind: tuple[Obstacle, ...] = ()
+    """What else refuses it, in the order of the planner."""
+    queue: str = ""
+    position: int = 0
+    """Its place among the asks that wait in its queue, from 1 on; 0 if it does not wait there."""
+    waiting: int = 0
+    """How many asks wait in its queue."""
+    nodes_with_room: int = 0
+    """How many nodes would take it now, whatever else refuses it."""
+    placed: dict[str, int] = field(default_factory=dict)
+    """For each node, how many allocations of it there are."""
+    at_ns: int = 0
+    """When all this was true."""
+
+    @property
+    def obstacles(self) -> tuple[Obstacle, ...]:
+        """All of them, in the order of the planner."""
+        return (self.obstacle, *self.behind)
+
+    @property
+    def decisive(self) -> Obstacle:
+        """The first that waiting does not take away; if there is none, the first of all."""
+        return next((it for it in self.obstacles if it.never), self.obstacle)
+
+    @property
+    def waits(self) -> bool:
+        return self.repeats > 0
 
     def __str__(self) -> str:
-        return f"{self.key} of {self.application_id}: {self.obstacle.text}; {self.obstacle.remedy}"
+        return f"{self.key} of {self.application_id}: {self.decisive}"
+
+    def report(self) -> str:
+        """Say all of it, one thing on a line."""
+        return "\n".join(_lines(self))
+
+
+_S = 1_000_000_000
+
+
+def seconds(ns: int) -> str:
+    """Write a duration for people."""
+    return f"{ns / _S:.1f} s"
+
+
+def _lines(why: Why) -> Iterator[str]:
+    yield f"{why.key} of {why.application_id} {_head(why)}"
+    for number, obstacle in enumerate(why.obstacles, 1):
+        yield f"  {number}. {obstacle.cause}: {obstacle.text}"
+        if obstacle.remedy:
+            yield f"     {obstacle.remedy}"
+    if not why.waits:
+        return
+    yield f"  nodes with room for it now: {why.nodes_with_room}"
+    if why.reserved:
+        yield f"  reserved for it: {', '.join(why.reserved)}"
+    if why.placed:
+        nodes = ", ".join(f"{count} on {node}" for node, count in why.placed.items())
+        yield f"  placed already: {nodes}"
+    if why.preempting is not None:
+        yield f"  preemption: {why.preempting.text}"
+
+
+def _head(why: Why) -> str:
+    if not why.waits:
+        return "does not wait"
+    waited = f"has waited for {seconds(why.at_ns - why.since_ns)} in {why.queue}"
+    repeats = f", {why.repeats} repeats of it" if why.repeats > 1 else ""
+    if not why.position:
+        return waited + repeats
+    return f"{waited}{repeats}, place {why.position} of {why.waiting}"

@@ -1,25 +1,31 @@
-"""Why an ask waits, answered by the planner of its partition."""
+"""Why asks wait, answered by the planner of their partition."""
 
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
-from yunikorn_actors.planning.explain import explain, explain_all
+from yunikorn_actors.planning.explain import Found, explain, explain_all
 from yunikorn_actors.planning.planner import Planner
 
 EXPLAINED_MAX = 1_000
 """Asks of one partition that are explained at once: the handler stays short."""
 
 
-def explanation(planner: Planner, epoch: int, message: ExplainRequested) -> Explanation:
-    if message.application_id:
-        why = explain(planner, message.application_id, message.key)
-        found, is_complete = [] if why is None else [why], True
-    else:
-        found = explain_all(planner, EXPLAINED_MAX + 1)
-        is_complete = len(found) <= EXPLAINED_MAX
+def explanation(
+    planner: Planner, epoch: int, message: ExplainRequested, now_ns: int
+) -> Explanation:
+    found = _found(planner, message, now_ns)
     return Explanation(
         partition=planner.state.name,
         epoch=epoch,
         reply_to=message.reply_to,
         as_of=planner.state.revision,
-        waiting=tuple(found[:EXPLAINED_MAX]),
-        is_complete=is_complete,
+        waiting=tuple(found.asks),
+        is_complete=len(found.asks) == found.total,
+        total=found.total,
+        causes=found.causes,
     )
+
+
+def _found(planner: Planner, message: ExplainRequested, now_ns: int) -> Found:
+    if not message.application_id:
+        return explain_all(planner, EXPLAINED_MAX, now_ns)
+    why = explain(planner, message.application_id, message.key, now_ns)
+    return Found([], 0, {}) if why is None else Found([why], 1, {why.obstacle.cause: 1})

@@ -89,8 +89,8 @@ class PlanningLoop:
         self.planner.wakes.time_came()
         return self.next_cycle()
 
-    def explain(self, message: ExplainRequested) -> Explanation:
-        return explanation(self.planner, self._epoch, message)
+    def explain(self, message: ExplainRequested, now_ns: int) -> Explanation:
+        return explanation(self.planner, self._epoch, message, now_ns)
 
     # -- what comes next
 

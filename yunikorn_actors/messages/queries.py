@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec import field
+
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import EventRecord
@@ -16,7 +18,7 @@ class StateDump(Message, frozen=True, kw_only=True):
 
 
 class ExplainRequested(Message, frozen=True, kw_only=True):
-    """Ask why an ask waits; without a key and an application, why all asks of a partition wait.
+    """Ask what becomes of an ask; without a key and an application, why asks of a partition wait.
 
     Without a partition it is that of the application.
     """
@@ -39,8 +41,15 @@ class Explanation(Message, frozen=True, kw_only=True):
     reply_to: str
     as_of: int
     waiting: tuple[Why, ...]
+    """To a question about one ask that was placed or rejected, that one."""
     is_complete: bool
     """Whether these are all waiting asks of the question."""
+    total: int = 0
+    """How many there are."""
+    causes: dict[str, int] = field(default_factory=dict)
+    """How many of them wait for what first."""
+    rejected: tuple[Why, ...] = ()
+    """To a question about all: the asks that were rejected last."""
 
 
 class RmDumpRequested(Message, frozen=True, kw_only=True):

@@ -1,372 +1,727 @@
 """Why an ask waits, worked out when somebody asks.
 
 `CHECKS` is the table: one line for each thing that can hold an ask back, in the order in which the
-planner meets them. The first check that refuses the ask gives the obstacle.
+planner meets them. The rules are asked where they stand: of gates, gangs, nodes and the back-off.
+What a check says of one ask serves all that share it, so a list of all of them costs little more.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
-from yunikorn_actors.domain.eligibility import check_open
 from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
-from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
-from yunikorn_actors.domain.resource import Resource, add, describe, fits_in
-from yunikorn_actors.domain.why import Cause, NearMiss, NodeCheck, Obstacle, Why
+from yunikorn_actors.domain.resource import Resource, add, describe, sub
+from yunikorn_actors.domain.why import Cause, Gang, NodeCheck, Obstacle, Why, seconds
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.shape import Shape, Use
-from yunikorn_actors.planning.model.views import AppView, AskView, Gate, QueueView
+from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
+from yunikorn_actors.planning.model.views import (
+    AppView,
+    AskView,
+    Gate,
+    Owner,
+    QueueView,
+    key_of,
+)
 from yunikorn_actors.planning.parts.gangs import Commitments, name_of
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.account import account_of
+from yunikorn_actors.planning.survey import Survey, survey
 
 NAMES_MAX = 3
+HOLDERS_MAX = 10
+LOOKS_MAX = 200_000
+"""So many nodes are looked at for one list; the shapes that are left go without that look."""
 
 
-class Survey(NamedTuple):
-    """How many nodes refuse an ask of one shape, and why."""
+class Found(NamedTuple):
+    """What was found out about the asks of a partition."""
 
-    counts: dict[str, int]
-    near_miss: NearMiss | None
-    refusals: dict[str, int]
+    asks: list[Why]
+    total: int
+    """All that wait, also those that are not in the list."""
+    causes: dict[str, int]
+    """How many of them wait for what first."""
 
 
-PARKED: Final = Obstacle(
-    cause=Cause.PARKED,
-    text="it replaces a placeholder that is being released",
-    remedy="its resource manager must confirm that the placeholder is gone",
-)
+class Line:
+    """The asks that wait in one leaf, in the order in which they are tried."""
+
+    def __init__(self, leaf: QueueView) -> None:
+        self.total = 0
+        self._before: dict[AppView, int] = {}
+        self._orders: dict[AppView, dict[str, int]] = {}
+        for app in sorted(leaf.members.values(), key=key_of):
+            self._before[app] = self.total
+            self.total += sum(1 for record in app.app.asks.values() if record.remaining)
+
+    def place_of(self, ask: AskView) -> int:
+        app = ask.app
+        if app not in self._orders:
+            keys = (record.spec.key for record in app.app.waiting_asks())
+            self._orders[app] = {key: place for place, key in enumerate(keys, 1)}
+        return self._before[app] + self._orders[app][ask.ask.spec.key]
+
+
+class Inquiry:
+    """One question, with what has been found out for it already."""
+
+    def __init__(self, planner: Planner, now_ns: int) -> None:
+        self.planner = planner
+        self.now_ns = now_ns
+        self.commitments = Commitments(planner.model)
+        self._looks = LOOKS_MAX
+        self._surveys: dict[Shape | AskView, Survey | None] = {}
+        """By shape; an ask with a reservation sees its nodes in its own way."""
+        self._rooms: dict[tuple[QueueView, Owner, Shape], tuple[Obstacle, ...]] = {}
+        self._lines: dict[QueueView, Line] = {}
+        self._holders: dict[Gate, tuple[str, ...]] = {}
+        self._members: dict[AppView, AskView | None] = {}
+
+    def survey_of(self, case: "Case") -> Survey | None:
+        """Look at all nodes; None if too many were looked at already."""
+        ask = case.ask
+        whose = ask if ask.ask.reserved else ask.shape
+        if whose not in self._surveys:
+            nodes = _candidates(case)
+            self._looks -= len(nodes)
+            is_first = not self._surveys
+            self._surveys[whose] = survey(ask, nodes) if is_first or self._looks >= 0 else None
+        return self._surveys[whose]
+
+    def room_of(self, case: "Case") -> tuple[Obstacle, ...]:
+        """Return what is short for all asks of one shape and one owner in one leaf."""
+        if case.ask.ask.reserved:
+            return tuple(_room(case))
+        lane = (case.app.leaf, case.app.owner, case.ask.shape)
+        if lane not in self._rooms:
+            self._rooms[lane] = tuple(_room(case))
+        return self._rooms[lane]
+
+    def line_of(self, leaf: QueueView) -> Line:
+        if leaf not in self._lines:
+            self._lines[leaf] = Line(leaf)
+        return self._lines[leaf]
+
+    def holders_of(self, gate: Gate) -> tuple[str, ...]:
+        """Name the applications that take its places, those that do not run before others."""
+        if gate not in self._holders:
+            apps, kept = self.planner.model.apps, gate.reserving
+            names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
+            others = (app.app for serial, app in apps.items() if serial not in kept)
+            names += [app.id for app in others if gate.counts(apps[app.serial])]
+            self._holders[gate] = tuple(names)
+        return self._holders[gate]
+
+    def next_member(self, app: AppView) -> AskView | None:
+        """Return the placeholder that is tried next."""
+        if app not in self._members:
+            waiting = (it for it in app.app.waiting_asks() if it.spec.placeholder)
+            first = next(waiting, None)
+            self._members[app] = None if first is None else app.asks[first.spec.key]
+        return self._members[app]
 
 
 class Case(NamedTuple):
-    planner: Planner
-    app: AppView
+    inquiry: Inquiry
     ask: AskView
-    surveys: dict[Shape, Survey]
-    """Shapes whose nodes were looked at already, for another ask of the same shape."""
-    commitments: Commitments
+
+    @property
+    def planner(self) -> Planner:
+        return self.inquiry.planner
+
+    @property
+    def app(self) -> AppView:
+        return self.ask.app
 
 
-def explain(planner: Planner, application_id: str, key: str) -> Why | None:
-    """Say why an ask waits; None if no ask of that key waits."""
+def explain(planner: Planner, application_id: str, key: str, now_ns: int) -> Why | None:
+    """Say why an ask waits, or where it was placed; None if it is not known."""
     app = planner.state.applications.get(application_id)
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
         return None
-    return _why(planner, planner.model.apps[app.serial], record, {}, Commitments(planner.model))
+    return _why(Inquiry(planner, now_ns), planner.model.apps[app.serial], record)
 
 
-def explain_all(planner: Planner, limit: int) -> list[Why]:
-    """Say it for up to `limit` waiting asks, in the order of their applications."""
-    surveys: dict[Shape, Survey] = {}
-    commitments = Commitments(planner.model)
-    found: list[Why] = []
+def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
+    """Say it of up to `limit` waiting asks, in the order of their applications; count them all."""
+    inquiry = Inquiry(planner, now_ns)
+    asks: list[Why] = []
+    causes: Counter[str] = Counter()
     for app in planner.model.apps.values():
         for record in app.app.asks.values():
-            if len(found) >= limit:
-                return found
-            why = _why(planner, app, record, surveys, commitments)
-            if why is not None:
-                found.append(why)
-    return found
+            if not record.is_open:
+                continue
+            if len(asks) < limit:
+                asks.append(_why(inquiry, app, record))
+                causes[asks[-1].obstacle.cause] += 1
+            else:
+                causes[next(_all_obstacles(inquiry, app, record)).cause] += 1
+    return Found(asks, causes.total(), dict(sorted(causes.items())))
 
 
-def _why(
-    planner: Planner,
-    app: AppView,
-    record: Ask,
-    surveys: dict[Shape, Survey],
-    commitments: Commitments,
-) -> Why | None:
-    if record.remaining:
-        case = Case(planner, app, app.asks[record.spec.key], surveys, commitments)
-        obstacle = next(_obstacles(case))
-    elif record.parked:
-        obstacle = _parked(app.app, record)
-    else:
-        return None
-    return Why(
+def _why(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
+    first, *behind = _all_obstacles(inquiry, app, record)
+    why = Why(
         application_id=app.app.id,
         key=record.spec.key,
         repeats=record.remaining + record.parked,
         since_ns=record.created_ns,
         reserved=record.reserved,
-        obstacle=obstacle,
-        preempting=account_of(planner, app.asks[record.spec.key]) if record.remaining else None,
+        obstacle=first,
+        behind=tuple(behind),
+        queue=app.leaf.queue.path,
+        placed=_nodes_of(app.app, record),
+        at_ns=inquiry.now_ns,
+    )
+    return _of_waiting(inquiry, app.asks[record.spec.key], why) if record.remaining else why
+
+
+def _of_waiting(inquiry: Inquiry, ask: AskView, why: Why) -> Why:
+    found = inquiry.survey_of(Case(inquiry, ask))
+    line = inquiry.line_of(ask.app.leaf)
+    return replace(
+        why,
+        preempting=account_of(inquiry.planner, ask),
+        position=line.place_of(ask),
+        waiting=line.total,
+        nodes_with_room=0 if found is None else found.fitting,
     )
 
 
-def _parked(app: Application, record: Ask) -> Obstacle:
-    placeholders = (
-        app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key
-    )
-    late = [item.spec.key for item in placeholders if item.is_overdue]
-    if not late:
-        return PARKED
-    text = f"{PARKED.text}; the release of {late[0]} was not confirmed in time"
-    return replace(PARKED, text=text)
+def _nodes_of(app: Application, record: Ask) -> dict[str, int]:
+    return dict(Counter(app.allocations[uuid].node_id for uuid in record.uuids))
+
+
+def _all_obstacles(inquiry: Inquiry, app: AppView, record: Ask) -> Iterator[Obstacle]:
+    if record.remaining:
+        return _obstacles(Case(inquiry, app.asks[record.spec.key]))
+    return iter((_parked(app.app, record) if record.parked else _placed(app.app, record),))
 
 
 def _obstacles(case: Case) -> Iterator[Obstacle]:
+    """Nothing else is asked of an ask that is decided, or that takes over a placeholder's room."""
+    is_free = True
     for check in CHECKS:
-        obstacle = check(case)
-        if obstacle is not None:
+        for obstacle in check(case):
+            is_free = False
             yield obstacle
-    yield Obstacle(
-        cause=Cause.NEXT,
-        text="nothing refuses it",
-        remedy="it is tried after the asks before it",
+            if obstacle.cause in _ENDS:
+                return
+    if is_free:
+        yield Obstacle(
+            cause=Cause.NEXT,
+            text="nothing refuses it",
+            remedy="it is tried after the asks before it",
+        )
+
+
+_ENDS = frozenset({Cause.ON_ITS_WAY, Cause.GANG_WAITS})
+
+
+# -- asks of which nothing waits
+
+
+def _parked(app: Application, record: Ask) -> Obstacle:
+    placeholders = [
+        app.allocations[uuid] for uuid, s in app.swaps.items() if s.key == record.spec.key
+    ]
+    text = "it replaces a placeholder that is being released"
+    late = [item.spec.key for item in placeholders if item.is_overdue]
+    if late:
+        text += f"; the release of {late[0]} was not confirmed in time"
+    return Obstacle(
+        cause=Cause.PARKED,
+        where=placeholders[0].node_id,
+        text=text,
+        remedy="its resource manager must confirm that the placeholder is gone",
     )
+
+
+def _placed(app: Application, record: Ask) -> Obstacle:
+    allocations = [app.allocations[uuid] for uuid in record.uuids]
+    nodes = list(dict.fromkeys(item.node_id for item in allocations))
+    what = "it keeps room" if record.spec.placeholder else "it runs"
+    text = f"{what} on {_named(nodes)}"
+    leaving = [item.releasing.name for item in allocations if item.releasing is not None]
+    remedy = ""
+    if leaving:
+        what = "it" if len(allocations) == 1 else f"{len(leaving)} of {len(allocations)}"
+        text += f"; {what} was asked back ({', '.join(dict.fromkeys(leaving))})"
+        remedy = "its resource manager must confirm the release"
+    return Obstacle(cause=Cause.PLACED, where=nodes[0], text=text, remedy=remedy)
+
+
+def _named(names: Iterable[str]) -> str:
+    """Name the first few."""
+    listed = list(names)
+    more = len(listed) - NAMES_MAX
+    return ", ".join(listed[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 # -- before any room is looked for
 
 
-def _pause(case: Case) -> Obstacle | None:
-    if not case.planner.state.suspended:
-        return None
-    if case.planner.state.behind:
-        return Obstacle(
+def _pause(case: Case) -> Iterator[Obstacle]:
+    state = case.planner.state
+    if state.suspended and state.behind:
+        yield Obstacle(
             cause=Cause.RM_PAUSED,
             text="its resource manager does not take its messages",
             remedy="its callback must return from its calls, or the manager must register again",
         )
-    return Obstacle(
-        cause=Cause.RM_PAUSED,
-        text="its resource manager is away, so its partitions are suspended",
-        remedy="the resource manager must register again",
-    )
+    elif state.suspended:
+        yield Obstacle(
+            cause=Cause.RM_PAUSED,
+            text="its resource manager is away, so its partitions are suspended",
+            remedy="the resource manager must register again",
+        )
 
 
-def _application(case: Case) -> Obstacle | None:
-    if case.app.is_schedulable:
-        return None
-    state = case.app.app.state.value
-    return Obstacle(
-        cause=Cause.APP_STATE,
-        where=state,
-        text=f"its application is {state}",
-        remedy="asks of an application in this state are not placed",
-    )
+def _application(case: Case) -> Iterator[Obstacle]:
+    if not case.app.is_schedulable:
+        state = case.app.app.state
+        yield Obstacle(
+            cause=Cause.APP_STATE,
+            where=state.value,
+            text=f"its application is {state.value}",
+            remedy=_STATES.get(state, "asks of an application in this state are not placed"),
+        )
 
 
-def _decision(case: Case) -> Obstacle | None:
-    if case.ask.open or not case.ask.inflight:
-        return None
-    return Obstacle(
+_STATES: Final = {
+    ApplicationState.RESUMING: "it goes on when the resource manager has confirmed the release of "
+    "its placeholders",
+    ApplicationState.FAILING: "it fails when the resource manager has confirmed its releases; "
+    "submit the application again",
+}
+
+
+def _decision(case: Case) -> Iterator[Obstacle]:
+    ask = case.ask
+    if ask.open or not ask.inflight:
+        return
+    flights = case.planner.model.flights.placements.values()
+    node = next((flight.node.id for flight in flights if flight.ask is ask), "")
+    yield Obstacle(
         cause=Cause.ON_ITS_WAY,
-        text="a node has been chosen",
+        where=node,
+        text="a node has been chosen" + (f", {node}" if node else ""),
         remedy="a predicate of its resource manager, or the core, is checking that choice",
     )
 
 
-def _rest(case: Case) -> Obstacle | None:
-    until_ns = case.planner.backoff.resting.get(case.app)
-    if until_ns is None:
-        return None
-    return Obstacle(
-        cause=Cause.BACKING_OFF,
-        until_ns=until_ns,
-        text="its application rests, because too many of its asks found no node",
-        remedy="it is tried again when the delay of its queue is over",
-    )
-
-
-def _gang(case: Case) -> Obstacle | None:
-    app, spec = case.app.app, case.ask.ask.spec
-    if not waits_for_gang(app, spec, is_admitting=case.app.is_admitting):
-        return None
-    if not spec.placeholder:
-        return Obstacle(
-            cause=Cause.GANG_WAITS,
-            where=spec.task_group,
-            text="placeholders of its gang still wait, or one keeps the room for it",
-            remedy="the placeholders must be placed, replaced or withdrawn",
-        )
-    place = case.commitments.refusing(case.app)
-    if place is not None:
-        return _held(app, place)
-    if case.commitments.may_start(case.app):
-        return None
-    return Obstacle(
-        cause=Cause.GANG_HELD,
-        where=app.queue.path,
-        text="gangs that were admitted before it take the last places of running applications",
-        remedy="end one of them, or raise the maximum",
-    )
-
-
-def _held(app: Application, place: Queue | Limit) -> Obstacle:
-    """Tell a gang that can never fit, because the maximum is too small, from one that must wait."""
-    sizes = place.spec.max if isinstance(place, Queue) else place.max_resources
-    name = name_of(place)
-    if not has_room(sizes, {}, unplaced(app).items()):
-        text = f"{name} never has room for the whole gang: it is larger than the maximum"
-        remedy = "raise the maximum, or make the gang smaller"
-    else:
-        text = f"{name} has no room for the whole gang beside the commitments of other gangs"
-        remedy = "release work there until all of the gang fits, or raise the maximum"
-    if app.lapsed_ns:
-        text += "; its commitment lapsed, because no placeholder could be placed in time"
-    return Obstacle(cause=Cause.GANG_HELD, where=place.path, text=text, remedy=remedy)
-
-
-def _start(case: Case) -> Obstacle | None:
-    app = case.app
-    if app.app.state is not ApplicationState.ACCEPTED:
-        return None
-    gates: tuple[Gate, ...] = (*app.leaf.lineage, *app.limits)
-    for gate in gates:
-        if not gate.may_start(app):
-            return _run_limit(case, gate)
-    return None
-
-
-def _run_limit(case: Case, gate: Gate) -> Obstacle:
-    app = case.app
-    path = gate.queue.path if isinstance(gate, QueueView) else gate.limit.path
-    if isinstance(gate, QueueView) and gate.is_stateaware and not gate.is_next_to_start(app):
-        return Obstacle(
-            cause=Cause.STATEAWARE_BUSY,
-            where=path,
-            text=f"{gate.name} starts one application at a time",
-            remedy="the application before it must start first",
-        )
-    return Obstacle(
-        cause=Cause.APP_LIMIT,
-        where=path,
-        text=f"{gate.name} has reached its maximum of running applications: {_holders(case, gate)}",
-        remedy="end one of them, or raise the maximum",
-    )
-
-
-def _holders(case: Case, gate: Gate) -> str:
-    """Name the first few applications that take the places, those that do not run before others."""
-    apps, kept = case.planner.model.apps, gate.reserving
-    names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
-    names += [
-        app.app.id for app in apps.values() if gate.counts(app) and app.app.serial not in kept
-    ]
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
-
-
-# -- room in queues and limits
-
-
-def _quota(case: Case) -> Obstacle | None:
-    """Find a quota without room; an ask that requires a node ignores the size of the cluster.
-
-    What was promised to the ask itself is its own, and what decisions in flight use counts once.
-    """
-    shape, record = case.ask.shape, case.ask.ask
-    state = case.planner.state
-    own = own_earmark(state, record, "")
-    for level in case.app.leaf.lineage:
-        # Read where it is configured: what the planner keeps of it may be of before.
-        quota = level.queue.quota(add(own, level.redeemed))
-        sizes = quota if level.is_quota else state.capacity
-        lacks = shortfall(sizes, level.used, shape.wanted, not level.is_quota)
-        if lacks and level.is_quota:
-            return _full(Cause.QUEUE_LIMIT, level, level.queue.path, lacks)
-        if lacks and not shape.required_node:
-            return Obstacle(
-                cause=Cause.CLUSTER_FULL,
-                where=level.queue.path,
-                lacks=lacks,
-                text=f"the whole cluster has no room for it, {describe(lacks)} short",
-                remedy="release that much, or add a node that has it",
-            )
-    return None
-
-
-def _limit(case: Case) -> Obstacle | None:
-    for limit in case.app.limits:
-        lacks = limit.lacks(case.ask.shape.wanted)
-        if lacks:
-            return _full(Cause.USER_LIMIT, limit, limit.limit.path, lacks)
-    return None
-
-
-def _full(cause: Cause, gate: Gate, path: str, lacks: Resource) -> Obstacle:
-    return Obstacle(
-        cause=cause,
-        where=path,
-        lacks=lacks,
-        text=f"{gate.name} has no room for it, {describe(lacks)} short",
-        remedy="release that much there, or raise the maximum",
-    )
-
-
-# -- nodes
-
-
-def _kept(case: Case) -> Obstacle | None:
-    """A node is reserved for it and has no room yet; `_node` tells of a node that is refused."""
-    ask = case.ask
-    for node_id in ask.ask.reserved:
+def _kept(case: Case) -> Iterator[Obstacle]:
+    """Nodes are reserved for it and have no room yet; `_node` tells of a node that is refused."""
+    shape = case.ask.shape
+    for node_id in dict.fromkeys(case.ask.ask.reserved):
         node = case.planner.model.nodes.views[node_id]
-        lacks = _lacks(node, ask.shape)
+        lacks = shortfall(node.free, {}, shape.wanted, True)
         if lacks:
-            return Obstacle(
+            sizes = _of(shape.wanted, node.node.capacity)
+            yield Obstacle(
                 cause=Cause.NODE_KEPT,
                 where=node_id,
+                wanted=dict(shape.wanted),
+                used=sub(sizes, _of(shape.wanted, node.free)),
+                maximum=sizes,
                 lacks=lacks,
                 text=f"{node_id} is reserved for it and is {describe(lacks)} short",
                 remedy="release that much on the node",
             )
-    return None
 
 
-def _node(case: Case) -> Obstacle | None:
-    shape = case.ask.shape
-    if case.ask.ask.reserved:
-        survey = _survey(case)
-    else:
-        survey = case.surveys.get(shape) or case.surveys.setdefault(shape, _survey(case))
-    if sum(survey.counts.values()) < len(_candidates(case)):
-        return None
-    if survey.counts.get(NodeCheck.REFUSED):
-        return _refused(case, survey)
-    required = shape.required_node
-    if required and required not in case.planner.model.nodes.views:
-        text, remedy = f"node {required} is not registered", "add this node"
-    elif survey.near_miss is None:
-        text, remedy = _counted(survey), "add a node, or make one available again"
-    else:
-        near = survey.near_miss
-        text = f"{_counted(survey)}; {near.node_id} is nearest, {describe(near.lacks)} short"
-        remedy = "release that much there, or add a node that has room"
+def _rest(case: Case) -> Iterator[Obstacle]:
+    until_ns = case.planner.backoff.resting.get(case.app)
+    if until_ns is not None:
+        left_ns = max(0, until_ns - case.inquiry.now_ns)
+        count = case.app.leaf.queue.properties.backoff_count
+        yield Obstacle(
+            cause=Cause.BACKING_OFF,
+            where=case.app.leaf.queue.path,
+            until_ns=until_ns,
+            left_ns=left_ns,
+            text=f"its application rests, because {count} or more of its asks found no node",
+            remedy=f"it is tried again in {seconds(left_ns)}",
+        )
+
+
+# -- gangs
+
+
+def _gang(case: Case) -> Iterator[Obstacle]:
+    app, spec = case.app, case.ask.ask.spec
+    if not waits_for_gang(app.app, spec, is_admitting=app.is_admitting):
+        return
+    if not spec.placeholder:
+        yield _behind_placeholders(case) if app.app.waiting_placeholders else _unswapped(case)
+        return
+    place = case.inquiry.commitments.refusing(app)
+    if place is not None:
+        yield _held(case, place)
+    elif not case.inquiry.commitments.may_start(app):
+        yield Obstacle(
+            cause=Cause.GANG_HELD,
+            where=app.leaf.queue.path,
+            gang=_gang_of(app.app),
+            text="gangs that were admitted before it take the last places of running applications",
+            remedy="end one of them, or raise the maximum",
+        )
+
+
+def _gang_of(app: Application, member: str = "", cause: Cause | None = None) -> Gang:
+    size = sum(group.alive + group.replaced for group in app.task_groups.values())
+    return Gang(placed=size - app.waiting_placeholders, size=size, member=member, cause=cause)
+
+
+def _behind_placeholders(case: Case) -> Obstacle:
+    """What refuses the next placeholder keeps all real asks of the gang waiting."""
+    member = case.inquiry.next_member(case.app)
+    assert member is not None
+    key, refused = member.ask.spec.key, next(_obstacles(Case(case.inquiry, member)))
+    gang = _gang_of(case.app.app, key, refused.cause)
     return Obstacle(
-        cause=Cause.NO_NODE,
-        where=required,
-        nodes=survey.counts,
-        near_miss=survey.near_miss,
+        cause=Cause.GANG_WAITS,
+        where=case.ask.ask.spec.task_group,
+        never=refused.never,
+        gang=gang,
+        text=f"{gang.placed} of {gang.size} placeholders of its gang are placed; "
+        f"{key} waits: {refused.text}",
+        remedy=refused.remedy,
+    )
+
+
+def _unswapped(case: Case) -> Obstacle:
+    """All placeholders are placed, and none of its group has been given up for it yet."""
+    ask, group = case.ask, case.ask.ask.spec.task_group
+    found = list(case.app.usable.get(group, {}).values())
+    if not found:
+        text = f"the placeholders of its task group {group} are being released"
+        remedy = "its resource manager must confirm that they are gone"
+    elif refusals := _refused_swaps(ask, [item.node_id for item in found]):
+        text = f"it may not take over a placeholder: {refusals}; no other node has room"
+        remedy = "make room on another node"
+    else:
+        text = f"a placeholder keeps the room for it on {_named(it.node_id for it in found)}"
+        remedy = "it takes that over next"
+    gang = _gang_of(case.app.app)
+    return Obstacle(cause=Cause.GANG_WAITS, where=group, gang=gang, text=text, remedy=remedy)
+
+
+def _refused_swaps(ask: AskView, nodes: list[str]) -> str:
+    required, denial = ask.shape.required_node, ask.shape.denial
+    if required and required not in nodes:
+        return f"it requires node {required}"
+    refused = {} if denial is None else denial.refused[Use.KEEPING]
+    return _named(f"{node} ({refused[node]})" for node in nodes if node in refused)
+
+
+def _held(case: Case, place: Queue | Limit) -> Obstacle:
+    """Tell a gang that can never fit, because the maximum is too small, from one that must wait."""
+    app, model = case.app.app, case.planner.model
+    if isinstance(place, Queue):
+        sizes, used = place.spec.max or {}, model.tree.queues[place.path].used
+    else:
+        sizes, used = place.max_resources or {}, model.used_of(place)
+    need = {kind: quantity for kind, quantity in unplaced(app).items() if kind in sizes}
+    committed = case.inquiry.commitments.in_place(place)
+    never = not has_room(sizes, {}, need.items())
+    lacks = shortfall(sizes, add(used, committed), need.items())
+    name = name_of(place)
+    if never:
+        text = f"{name} never has room for the whole gang: {_too_large(need, sizes)}"
+        remedy = "raise the maximum, or make the gang smaller"
+    else:
+        text = f"{name} has no room for the whole gang, {_short(lacks, used, sizes)}"
+        remedy = "release work there until all of the gang fits, or raise the maximum"
+        if any(committed.get(kind) for kind in lacks):
+            text += f", and {describe(_of(lacks, committed))} are to come of other gangs"
+    if app.lapsed_ns:
+        text += "; its commitment lapsed, because no placeholder could be placed in time"
+    return Obstacle(
+        cause=Cause.GANG_HELD,
+        where=place.path,
+        never=never,
+        wanted=need,
+        used=_of(need, used),
+        promised=_of(need, committed),
+        maximum=_of(need, sizes),
+        lacks=lacks,
+        gang=_gang_of(app),
         text=text,
         remedy=remedy,
     )
 
 
-def _refused(case: Case, survey: Survey) -> Obstacle:
+# -- places of running applications
+
+
+def _start(case: Case) -> Iterator[Obstacle]:
+    app = case.app
+    if app.app.state is ApplicationState.ACCEPTED:
+        gates: tuple[Gate, ...] = (*app.leaf.lineage, *app.limits)
+        for gate in gates:
+            if not gate.may_start(app):
+                yield _run_limit(case, gate)
+
+
+def _run_limit(case: Case, gate: Gate) -> Obstacle:
+    if isinstance(gate, QueueView):
+        path, most = gate.queue.path, gate.queue.spec.max_applications
+        if gate.is_stateaware and not gate.is_next_to_start(case.app):
+            return Obstacle(
+                cause=Cause.STATEAWARE_BUSY,
+                where=path,
+                text=f"{gate.name} starts one application at a time",
+                remedy="the application before it must start first",
+            )
+    else:
+        path, most = gate.limit.path, gate.limit.max_applications
+    holders = case.inquiry.holders_of(gate)
+    running = len(holders)
+    return Obstacle(
+        cause=Cause.APP_LIMIT,
+        where=path,
+        running=running,
+        running_max=most,
+        holders=holders[:HOLDERS_MAX],
+        text=f"{gate.name} has reached its maximum of running applications, "
+        f"{running} of {most}: {_named(holders)}",
+        remedy="end one of them, or raise the maximum",
+    )
+
+
+# -- room in queues, limits and on nodes
+
+
+def _lane(case: Case) -> Iterable[Obstacle]:
+    return case.inquiry.room_of(case)
+
+
+def _room(case: Case) -> Iterator[Obstacle]:
+    return chain(_quota(case), _limit(case), _node(case))
+
+
+def _quota(case: Case) -> Iterator[Obstacle]:
+    """Find quotas without room; an ask that requires a node ignores the size of the cluster.
+
+    What was promised to the ask itself is its own, and what decisions in flight use counts once.
+    """
+    shape, record = case.ask.shape, case.ask.ask
+    own = own_earmark(case.planner.state, record, "")
+    for level in case.app.leaf.lineage:
+        if level.is_quota:
+            # Read where it is configured: what the planner keeps of it may be of before.
+            quota = level.queue.quota(add(own, level.redeemed))
+            lacks = shortfall(quota, level.used, shape.wanted)
+            if lacks:
+                sizes = level.queue.spec.max or {}
+                kept = sub(sizes, quota)
+                full = Full(Cause.QUEUE_LIMIT, level.name, level.queue.path, sizes, level.used)
+                yield _full(full, shape, lacks, kept)
+        elif not shape.required_node:
+            yield from _cluster(case, level)
+
+
+def _cluster(case: Case, root: QueueView) -> Iterator[Obstacle]:
+    wanted, capacity = case.ask.shape.wanted, case.planner.state.capacity
+    lacks = shortfall(capacity, root.used, wanted, True)
+    if not lacks:
+        return
+    never = bool(case.planner.state.nodes) and not has_room(capacity, {}, wanted, True)
+    unknown = sorted(kind for kind, _ in wanted if kind not in capacity)
+    remedy = "add nodes that have it, or ask for less"
+    if not case.planner.state.nodes:
+        text, remedy = "there is no node", "add a node"
+    elif unknown:
+        text = f"no node has any {', '.join(unknown)}"
+    elif never:
+        text = f"all nodes together are smaller: {_too_large(dict(wanted), capacity, 'they have')}"
+    else:
+        text = f"the whole cluster has no room for it, {_short(lacks, root.used, capacity)}"
+        remedy = "release that much, or add a node that has it"
+    yield Obstacle(
+        cause=Cause.CLUSTER_FULL,
+        where=root.queue.path,
+        never=never,
+        wanted=dict(wanted),
+        used=_of(wanted, root.used),
+        maximum=_of(wanted, capacity),
+        lacks=lacks,
+        text=text,
+        remedy=remedy,
+    )
+
+
+def _limit(case: Case) -> Iterator[Obstacle]:
+    shape = case.ask.shape
+    for limit in case.app.limits:
+        lacks = limit.lacks(shape.wanted)
+        if lacks:
+            sizes = limit.limit.max_resources or {}
+            path, used = limit.limit.path, limit.used()
+            yield _full(Full(Cause.USER_LIMIT, limit.name, path, sizes, used), shape, lacks, {})
+
+
+class Full(NamedTuple):
+    """A queue or a limit without room."""
+
+    cause: Cause
+    name: str
+    path: str
+    sizes: Resource
+    used: Resource
+
+
+def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle:
+    """`kept` is what is promised there to others."""
+    sizes, used = full.sizes, full.used
+    wanted = {kind: quantity for kind, quantity in shape.wanted if kind in sizes}
+    promised = _of(lacks, kept)
+    never = not has_room(sizes, {}, wanted.items())
+    if never:
+        text = f"{full.name} can never hold it: {_too_large(wanted, sizes)}"
+        remedy = "raise the maximum, or ask for less"
+    else:
+        text = f"{full.name} has no room for it, {_short(lacks, used, sizes)}"
+        remedy = "release that much there, or raise the maximum"
+        if any(promised.values()):
+            text += f", and {describe(promised)} are promised to others"
+    return Obstacle(
+        cause=full.cause,
+        where=full.path,
+        never=never,
+        wanted=wanted,
+        used=_of(wanted, used),
+        promised=_of(wanted, kept),
+        maximum=_of(wanted, sizes),
+        lacks=lacks,
+        text=text,
+        remedy=remedy,
+    )
+
+
+def _short(lacks: Resource, used: Resource, sizes: Resource) -> str:
+    return (
+        f"{describe(lacks)} short: {describe(_of(lacks, used))} "
+        f"of {describe(_of(lacks, sizes))} are used"
+    )
+
+
+def _too_large(wanted: Resource, sizes: Resource, has: str = "the maximum is") -> str:
+    over = [kind for kind, quantity in wanted.items() if quantity > sizes.get(kind, 0)]
+    asked = describe({kind: wanted[kind] for kind in over})
+    return f"it asks for {asked}, and {has} {describe(_of(over, sizes))}"
+
+
+def _of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:
+    """Take the amounts of these types alone, 0 where there is none."""
+    names = (kind if isinstance(kind, str) else kind[0] for kind in kinds)
+    return {name: amounts.get(name, 0) for name in names}
+
+
+# -- nodes
+
+
+def _node(case: Case) -> Iterator[Obstacle]:
+    found, ask = case.inquiry.survey_of(case), case.ask
+    if found is None:
+        # Not looked at again: the planner keeps which shapes found no node.
+        if ask.shape.waits_for_node:
+            yield Obstacle(cause=Cause.NO_NODE, text="no node has room for it")
+    elif found.fitting:
+        return
+    elif found.refusals:
+        yield _refused(case, found)
+    elif not ask.shape.required_node or ask.shape.required_node not in ask.ask.reserved:
+        # What the one node lacks that is reserved for it has been said.
+        yield _no_node(case, found)
+
+
+def _no_node(case: Case, found: Survey) -> Obstacle:
+    required, near = case.ask.shape.required_node, found.near_miss
+    if required and not found.total:
+        text, remedy = f"node {required} is not registered", "add this node"
+    elif not found.total:
+        text, remedy = "there is no node", "add a node"
+    elif found.is_hopeless:
+        text = _hopeless(found, required)
+        remedy = "add a node that is large enough, or ask for less"
+    else:
+        text, remedy = _counted(found), _node_remedy(found, required)
+        if near is not None:
+            text += f"; {near.node_id} is nearest, {describe(near.lacks)} short"
+    return Obstacle(
+        cause=Cause.NO_NODE,
+        where=required,
+        never=found.is_hopeless,
+        wanted=dict(case.ask.shape.wanted),
+        nodes=found.first,
+        without=found.without,
+        exhausted=found.exhausted,
+        near_miss=near,
+        text=text,
+        remedy=remedy,
+    )
+
+
+def _hopeless(found: Survey, required: str) -> str:
+    near = found.near_miss
+    if required:
+        text = f"node {required} could not hold it even when empty"
+    else:
+        text = f"none of {found.total} nodes could hold it even when empty"
+    if near is None:
+        return text
+    who = "it" if required else f"{near.node_id} is nearest,"
+    return f"{text}; {who} {'is ' if required else ''}{describe(near.lacks)} short"
+
+
+def _node_remedy(found: Survey, required: str) -> str:
+    """List the changes of which one would do."""
+    told = [
+        words.format(count=found.without[check])
+        for check, words in _REMEDIES.items()
+        if check in found.without
+    ]
+    return ", or ".join(told if required else [*told, "add a node that has room"])
+
+
+_REMEDIES: Final[dict[str, str]] = {
+    NodeCheck.NO_WORK: "let drained nodes take work again ({count} would take it)",
+    NodeCheck.KEPT: "withdraw what nodes are reserved for ({count} would take it)",
+    NodeCheck.FULL: "release that much on the node",
+}
+
+
+def _refused(case: Case, found: Survey) -> Obstacle:
     denial = case.ask.shape.denial
     assert denial is not None
-    reasons = "; ".join(f"{reason} ({n}x)" for reason, n in survey.refusals.items())
+    reasons = "; ".join(f"{reason} ({n}x)" for reason, n in found.refusals.items())
+    left_ns = max(0, denial.due_ns - case.inquiry.now_ns)
+    other = "make room on another node" if found.near_miss else "add a node that it accepts"
     return Obstacle(
         cause=Cause.PREDICATES,
-        nodes=survey.counts,
-        near_miss=survey.near_miss,
-        refusals=survey.refusals,
+        wanted=dict(case.ask.shape.wanted),
+        nodes=found.first,
+        without=found.without,
+        exhausted=found.exhausted,
+        near_miss=found.near_miss,
+        refusals=found.refusals,
         until_ns=denial.due_ns,
+        left_ns=left_ns,
         text=f"its resource manager refuses every node that has room: {reasons}",
-        remedy="make room on another node; all are asked about again after its next request",
+        remedy=f"{other}; all are asked about again after its next request, "
+        f"or in {seconds(left_ns)}",
     )
 
 
@@ -378,10 +733,13 @@ _WORDS: Final[dict[str, str]] = {
 }
 
 
-def _counted(survey: Survey) -> str:
-    counts = survey.counts
-    told = [f"{counts[check]} {words}" for check, words in _WORDS.items() if check in counts]
-    return f"of {sum(counts.values())} nodes " + ", ".join(told) if told else "there is no node"
+def _counted(found: Survey) -> str:
+    told = [
+        f"{found.first[check]} {words}" for check, words in _WORDS.items() if check in found.first
+    ]
+    text = f"of {found.total} nodes " + ", ".join(told)
+    short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
+    return f"{text} (short of {short})" if short else text
 
 
 def _candidates(case: Case) -> list[NodeView]:
@@ -392,63 +750,15 @@ def _candidates(case: Case) -> list[NodeView]:
     return [views[required]] if required in views else []
 
 
-def _survey(case: Case) -> Survey:
-    """Count the nodes by the first check that each fails; a node that passes all is left out."""
-    counts: Counter[str] = Counter()
-    refusals: Counter[str] = Counter()
-    shape = case.ask.shape
-    near: tuple[tuple[bool, float, str], NearMiss] | None = None
-    for node in _candidates(case):
-        check = _first_failing(case, node)
-        if check is None:
-            continue
-        counts[check] += 1
-        if check is NodeCheck.REFUSED:
-            assert shape.denial is not None
-            refusals[shape.denial.refused[Use.PLACING][node.id]] += 1
-        elif check in {NodeCheck.TOO_SMALL, NodeCheck.FULL}:
-            lacks = _lacks(node, shape)
-            wanted = dict(shape.wanted)
-            short = max(lacks[kind] / wanted[kind] for kind in lacks)
-            rank = (check is NodeCheck.TOO_SMALL, short, node.id)
-            if near is None or rank < near[0]:
-                near = (rank, NearMiss(node_id=node.id, check=check, lacks=lacks))
-    return Survey(
-        {check: counts[check] for check in NodeCheck if counts[check]},
-        None if near is None else near[1],
-        dict(sorted(refusals.items())),
-    )
-
-
-def _first_failing(case: Case, node: NodeView) -> NodeCheck | None:
-    """Neither a drain nor a reservation of another stops an ask that requires this node."""
-    ask, shape = case.ask, case.ask.shape
-    closed = check_open(node.node, ask.ask.spec)
-    if closed is not None:
-        return NodeCheck.NO_WORK if closed is Refusal.NODE_DRAINING else NodeCheck.KEPT
-    if node.keeping and not shape.required_node and node.id not in ask.ask.reserved:
-        return NodeCheck.KEPT
-    if not fits_in(ask.resource, node.node.capacity):
-        return NodeCheck.TOO_SMALL
-    if not node.fits(shape.wanted):
-        return NodeCheck.FULL
-    return NodeCheck.REFUSED if ask.shape.is_refused(node.id, Use.PLACING) else None
-
-
-def _lacks(node: NodeView, shape: Shape) -> Resource:
-    return shortfall(node.free, {}, shape.wanted, True)
-
-
-CHECKS: Final[tuple[Callable[[Case], Obstacle | None], ...]] = (
+CHECKS: Final[tuple[Callable[[Case], Iterable[Obstacle]], ...]] = (
     _pause,
     _application,
     _decision,
+    _kept,
     _rest,
     _gang,
     _start,
-    _quota,
-    _limit,
-    _kept,
-    _node,
+    _lane,
 )
-"""A new reason for an ask to wait gets its line here, in the order of the planner's checks."""
+"""A new reason for an ask to wait gets its line here, in the order of the planner's checks; a node
+that is reserved for the ask comes before what stands in its way elsewhere."""

@@ -71,6 +71,7 @@ def take_item(turn: Turn, item: AskItem) -> None:
     if _is_rejected(turn, item):
         return
     app = turn.state.applications[item.spec.application_id]
+    turn.partition.rejections.forget(app.id, item.spec.key)
     if item.node_id:
         _take_report(turn, app, item, announced=True)
     else:
@@ -108,6 +109,7 @@ def withdraw_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType,
     """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
     remove_ask(turn, app, ask, type_)
+    turn.partition.rejections.note(app.id, spec.key, why, turn.now_ns, was_taken=True)
     turn.announce(
         AnnouncedWithdrawal(
             partition=turn.partition.name,
@@ -155,7 +157,9 @@ def _is_rejected(turn: Turn, item: AskItem) -> bool:
     reason = _refusal(turn.state, item)
     if reason is None:
         return False
-    turn.announce(rejected_ask(item.spec, reason))
+    spec = item.spec
+    turn.partition.rejections.note(spec.application_id, spec.key, reason, turn.now_ns)
+    turn.announce(rejected_ask(spec, reason))
     return True
 
 

@@ -324,11 +324,11 @@ class Context:
     def _on_state_dump_requested(self, message: StateDumpRequested, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
 
-    def _on_explain_requested(self, message: ExplainRequested, _: int) -> list[Effect]:
-        return self._partitions.explain(message)
+    def _on_explain_requested(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
+        return self._partitions.explain(message, now_ns)
 
-    def _on_explanation(self, message: Explanation, _: int) -> list[Effect]:
-        return self._partitions.explained(message)
+    def _on_explanation(self, message: Explanation, now_ns: int) -> list[Effect]:
+        return self._partitions.explained(message, now_ns)
 
 
 ContextInbox = (

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.context.rejections import Rejections
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -72,6 +73,7 @@ class PartitionContext:
             self.planner = self.loop.planner
         self.explaining: dict[str, ExplainRequested] = {}
         """What its Scheduler was asked, by who waits for the answer."""
+        self.rejections = Rejections(settings.rejected_max)
         self.awaits_confirmation = False
         """A timer is armed for the releases that are not confirmed."""
         self.cleaning: dict[str, int] = {}

@@ -4,6 +4,8 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
@@ -142,32 +144,47 @@ class Partitions:
         for name in manager.partitions:
             work.turn(self.by_name[name]).record(manager.suspension(work.now_ns))
 
-    def explain(self, message: ExplainRequested) -> list[Effect]:
+    def explain(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
         """The planner of the partition knows why; a Scheduler answers by itself."""
         id_ = message.application_id
-        for name, partition in self.by_name.items():
-            if message.partition in {"", name} and (not id_ or id_ in partition.state.applications):
+        named = [it for it in self.by_name.values() if message.partition in {"", it.name}]
+        for partition in named:
+            if not id_ or id_ in partition.state.applications:
                 if partition.loop is not None:
-                    return [Send(to=message.reply_to, message=partition.loop.explain(message))]
+                    answer = partition.loop.explain(message, now_ns)
+                    return [_answered(partition, message, answer, now_ns)]
                 assert partition.scheduler is not None
                 partition.explaining[message.reply_to] = message
                 return [Send(to=partition.scheduler, message=message)]
-        reason = self._missing(message.partition, id_)
-        return [Send(to=message.reply_to, message=Declined(reason=reason))]
+        return [self._without_application(message, named, now_ns)]
 
-    def _missing(self, name: str, id_: str) -> str:
-        """Say of an application, or of a partition where none is named, that it is not there."""
-        if not id_:
-            return f"failed to find partition {name}"
-        named = (it.state for it in self.by_name.values() if name in {"", it.name})
-        return no_application(named, id_)
+    def _without_application(
+        self, message: ExplainRequested, named: list[PartitionContext], now_ns: int
+    ) -> Effect:
+        """Nothing waits or runs of it; an ask may be remembered that was rejected for that."""
+        id_ = message.application_id
+        for partition in named:
+            if (why := partition.rejections.explain(id_, message.key, now_ns)) is not None:
+                answer = Explanation(
+                    partition=partition.name,
+                    epoch=partition.epoch,
+                    reply_to=message.reply_to,
+                    as_of=partition.state.revision,
+                    waiting=(why,),
+                    is_complete=True,
+                )
+                return Send(to=message.reply_to, message=answer)
+        reason = f"failed to find partition {message.partition}"
+        if id_:
+            reason = no_application((it.state for it in named), id_)
+        return Send(to=message.reply_to, message=Declined(reason=reason))
 
-    def explained(self, message: Explanation) -> list[Effect]:
+    def explained(self, message: Explanation, now_ns: int) -> list[Effect]:
         partition = self.current(message.partition, message.epoch)
         if partition is None:
             return []
-        del partition.explaining[message.reply_to]
-        return [Send(to=message.reply_to, message=message)]
+        asked = partition.explaining.pop(message.reply_to)
+        return [_answered(partition, asked, message, now_ns)]
 
     # -- machines that failed
 
@@ -315,6 +332,23 @@ def _empty(turn: Turn) -> None:
         remove_application(turn, id_)
     for node in tuple(turn.state.nodes.values()):
         remove_node(turn, node)
+
+
+REJECTED_TOLD_MAX = 1_000
+"""Rejected asks of one partition that are told at once."""
+
+
+def _answered(
+    partition: PartitionContext, asked: ExplainRequested, found: Explanation, now_ns: int
+) -> Effect:
+    """Add what the planner cannot know: which asks were never taken."""
+    rejections = partition.rejections
+    if not asked.application_id:
+        found = replace(found, rejected=rejections.newest(REJECTED_TOLD_MAX, now_ns))
+    elif not found.waiting:
+        why = rejections.explain(asked.application_id, asked.key, now_ns)
+        found = found if why is None else replace(found, waiting=(why,))
+    return Send(to=asked.reply_to, message=found)
 
 
 def _start_scheduler(partition: PartitionContext) -> list[Effect]:

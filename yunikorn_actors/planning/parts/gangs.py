@@ -325,6 +325,10 @@ class Commitments:
             app.app, need, lambda it: queues[it.path].used, self._committed
         ) or refusing_limit(app.app, need, self._model.used_of, self._committed)
 
+    def in_place(self, place: Queue | Limit) -> Resource:
+        """Return what is to come of the admitted gangs there."""
+        return self._committed.get(place.path if isinstance(place, Queue) else place.key, {})
+
     def may_start(self, app: AppView) -> bool:
         """Whether the application may run beside the admitted gangs that are to run."""
         if _has_its_place(app) or not app.gates():

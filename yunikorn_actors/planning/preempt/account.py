@@ -43,6 +43,8 @@ def _going_for(planner: Planner, ask: AskView) -> tuple[str, ...]:
     spec, queue = ask.ask.spec, ask.app.leaf.queue.path
     rule = PreemptionRule.REQUIRED_NODE if spec.required_node else PreemptionRule.GUARANTEE
     whom = Beneficiary(rule=rule, queue=queue, application_id=spec.application_id, key=spec.key)
+    if not any(planner.state.root.preempting.values()):
+        return ()
     return tuple(
         item.spec.key
         for node in planner.state.nodes.values()
