@@ -15,7 +15,7 @@ SHOWN = 3
 
 def check(load: Load) -> None:
     """Raise CheckFailed, saying what differs, unless the run did what it was to do."""
-    (partition,) = load.core.state_dump()["partitions"].values()
+    partition = load.core.state_dump()["partitions"][f"[{load.rm_id}]default"]
     found = [
         *unfinished(load),
         *differing_allocations(partition, load),

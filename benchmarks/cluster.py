@@ -15,11 +15,14 @@ from yunikorn_actors import si
 
 RM_ID = "rm-benchmark"
 USER = "user"
+URGENT = "app-urgent"
 NODES_TO_A_REQUEST = 100
 NODE = {"vcore": 16_000, "memory": 64 << 30, "pods": 110}
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
+    rm_id: str = RM_ID
+    """Whose partition it is; it is alone in its policy group."""
     nodes: int
     leaves: int
     """Below each parent; below root where there are no parents."""
@@ -32,6 +35,10 @@ class Cluster(Struct, frozen=True, kw_only=True):
     node_order: Literal["fair", "binpacking"] = "fair"
     comes_later: bool = False
     """The load brings the nodes, with what runs on them."""
+    users: int = 0
+    """Each with a limit of its own at the root; with none there is one user, without a limit."""
+    is_urgent: bool = False
+    """Beside its leaves there is one of a higher priority, with an application."""
 
     def application_ids(self) -> list[str]:
         return [f"app-{number}" for number in range(self.applications)]
@@ -48,7 +55,9 @@ class Cluster(Struct, frozen=True, kw_only=True):
         }
         # JSON is YAML too.
         config = json.dumps({"partitions": [partition]})
-        return si.RegisterResourceManagerRequest(rm_id=RM_ID, policy_group="default", config=config)
+        return si.RegisterResourceManagerRequest(
+            rm_id=self.rm_id, policy_group=self.rm_id, config=config
+        )
 
     def node_id(self, number: int) -> str:
         return f"node-{number:05d}"
@@ -68,26 +77,28 @@ class Cluster(Struct, frozen=True, kw_only=True):
                 )
                 for number in numbers
             )
-            yield si.NodeRequest(rm_id=RM_ID, nodes=nodes)
+            yield si.NodeRequest(rm_id=self.rm_id, nodes=nodes)
 
     def application_requests(self) -> Iterator[si.ApplicationRequest]:
-        """One request for each application; one user's, in rotation over the leaves."""
-        ugi = si.UserGroupInformation(user=USER)
+        """One request for each application, in rotation over the leaves and over the users."""
         gang = si.Resource.of(self.placeholder_ask) if self.placeholder_ask else None
-        for id_, path in zip(self.application_ids(), cycle(self.leaf_paths()), strict=False):
+        places = [*zip(self.application_ids(), cycle(self.leaf_paths()), strict=False)]
+        if self.is_urgent:
+            places.append((URGENT, "root.urgent"))
+        for (id_, path), user in zip(places, cycle(self._users() or [USER]), strict=False):
             new = si.AddApplicationRequest(
                 application_id=id_,
                 queue_name=path,
-                ugi=ugi,
+                ugi=si.UserGroupInformation(user=user),
                 placeholder_ask=gang,
                 gang_scheduling_style="Hard" if gang else "",
             )
-            yield si.ApplicationRequest(rm_id=RM_ID, new=(new,))
+            yield si.ApplicationRequest(rm_id=self.rm_id, new=(new,))
 
     # -- the configuration
 
     def _root(self) -> dict[str, Any]:
-        """Root, fair over what is below; a user limit that does not bind has its place here."""
+        """Root, fair over what is below; the limits of users stand here, and do not bind."""
         leaves = [self._leaf(f"leaf-{number}") for number in range(self.leaves)]
         if self.entitled_part:
             whole = self.nodes * NODE["vcore"]
@@ -99,16 +110,30 @@ class Cluster(Struct, frozen=True, kw_only=True):
             {"name": f"parent-{number}", "parent": True, "queues": leaves}
             for number in range(self.parents)
         ]
-        return {"name": "root", "submitacl": "*", "queues": parents or leaves}
+        below = parents or leaves
+        if self.is_urgent:
+            urgent = self._leaf("urgent")
+            urgent["properties"]["priority.offset"] = "10"
+            below.append(urgent)
+        limits = [
+            {"limit": user, "users": [user], "maxresources": self._whole()}
+            for user in self._users()
+        ]
+        return {"name": "root", "submitacl": "*", "limits": limits, "queues": below}
 
     def _leaf(self, name: str) -> dict[str, Any]:
-        whole = {
+        return {
+            "name": name,
+            "resources": {"max": self._whole()},
+            "properties": {"application.sort.policy": "fifo"},
+        }
+
+    def _whole(self) -> dict[str, Any]:
+        return {
             "vcore": f"{self.nodes * NODE['vcore']}m",
             "memory": self.nodes * NODE["memory"],
             "pods": self.nodes * NODE["pods"],
         }
-        return {
-            "name": name,
-            "resources": {"max": whole},
-            "properties": {"application.sort.policy": "fifo"},
-        }
+
+    def _users(self) -> list[str]:
+        return [f"user-{number}" for number in range(self.users)]

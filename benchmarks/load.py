@@ -51,6 +51,8 @@ class Submission(Struct, frozen=True, gc=False):
     application_id: str
     at: float
     size: Size
+    latencies_s: "array[float]"
+    """Where their latencies are kept."""
 
 
 class Timing(Struct, frozen=True, kw_only=True):
@@ -103,6 +105,7 @@ class Load:
         """UUIDs of allocations that the core has taken back."""
         self._arriving: dict[str, tuple[si.Allocation, ...]] = {}
         """What was reported with each node that has not been accepted yet."""
+        self.rm_id = RM_ID
         self.unconfirmed = 0
         """Releases that the core has not echoed."""
         self._patience_s = patience_s
@@ -110,6 +113,7 @@ class Load:
         self.begin()
 
     def set_up(self, cluster: Cluster) -> None:
+        self.rm_id = cluster.rm_id
         self.core.register_resource_manager(cluster.registration(), self._inbox)
         if not cluster.comes_later:
             for nodes in cluster.node_requests():
@@ -142,9 +146,10 @@ class Load:
         application_id: str,
         keys: Sequence[str],
         size: Size,
+        apart: "array[float] | None" = None,
         **shared: Any,  # noqa: ANN401 - fields of an ask
     ) -> None:
-        """Send equal asks of one application in one request."""
+        """Send equal asks of one application in one request; some are timed apart from the rest."""
         resource = si.Resource.of(size)
         asks = tuple(
             si.AllocationAsk(
@@ -155,8 +160,9 @@ class Load:
             )
             for key in keys
         )
-        request = si.AllocationRequest(rm_id=RM_ID, asks=asks)
-        submission = Submission(application_id, self._stamp(), size)
+        request = si.AllocationRequest(rm_id=self.rm_id, asks=asks)
+        latencies_s = self._latencies_s if apart is None else apart
+        submission = Submission(application_id, self._stamp(), size, latencies_s)
         for key in keys:
             self.waiting[key] = submission
         self.core.update_allocation(request)
@@ -164,7 +170,7 @@ class Load:
     def report(self, running: tuple[si.Allocation, ...], size: Size) -> None:
         """Say what runs, each by itself; the core announces it."""
         self._await(running, size)
-        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, allocations=running))
+        self.core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, allocations=running))
 
     def report_nodes(self, request: si.NodeRequest, size: Size) -> None:
         """Register nodes with what runs on them: it is held when its node is accepted."""
@@ -176,7 +182,8 @@ class Load:
     def _await(self, running: tuple[si.Allocation, ...], size: Size) -> None:
         at = self._stamp()
         for item in running:
-            self.waiting[item.allocation_key] = Submission(item.application_id, at, size)
+            submission = Submission(item.application_id, at, size, self._latencies_s)
+            self.waiting[item.allocation_key] = submission
 
     def _stamp(self) -> float:
         """Return the time; the first is when the measured stretch begins."""
@@ -194,7 +201,7 @@ class Load:
         )
         releases = si.AllocationReleasesRequest(allocations_to_release=(release,))
         self.unconfirmed += 1
-        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+        self.core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, releases=releases))
 
     def withdraw_all(self) -> None:
         """Take back every ask that waits; the core must be settled."""
@@ -202,7 +209,7 @@ class Load:
         gone = tuple(si.AllocationAskRelease(application_id=id_) for id_ in applications)
         self.waiting.clear()
         releases = si.AllocationReleasesRequest(allocation_asks_to_release=gone)
-        self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+        self.core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, releases=releases))
 
     def _confirm(self, released: tuple[si.AllocationRelease, ...]) -> None:
         """What the core takes back ends at once; the rest are echoes."""
@@ -211,7 +218,7 @@ class Load:
         if gone:
             self.taken_back.update(dict.fromkeys(it.uuid for it in gone))
             releases = si.AllocationReleasesRequest(allocations_to_release=gone)
-            self.core.update_allocation(si.AllocationRequest(rm_id=RM_ID, releases=releases))
+            self.core.update_allocation(si.AllocationRequest(rm_id=self.rm_id, releases=releases))
 
     def forget_taken_back(self) -> None:
         """They are held no longer; looking for each of them at its end would take its time."""
@@ -286,6 +293,7 @@ class Load:
             submission = self.waiting.pop(item.allocation_key, None)
             if submission is None:
                 raise CheckFailed(f"{item.allocation_key} was announced twice, or never asked for")
-            self._latencies_s.append(at - submission.at)
+            submission.latencies_s.append(at - submission.at)
             self.held.append(Held(item.application_id, item.uuid, submission.size))
-            self._ended = at
+            if submission.latencies_s is self._latencies_s:
+                self._ended = at

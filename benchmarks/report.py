@@ -4,7 +4,16 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from benchmarks.run import Run
-from benchmarks.targets import GOALS, QUOTIENTS, Kind, calibrated_by, scaled, times_as_good
+from benchmarks.targets import (
+    GOALS,
+    QUOTIENTS,
+    Kind,
+    Quotient,
+    at_reference,
+    calibrated_by,
+    scaled,
+    times_as_good,
+)
 
 COLUMNS = {
     "alloc/s": "allocations_per_s",
@@ -78,18 +87,22 @@ def _goal_rows(groups: Groups) -> Iterator[Row]:
 
 
 def _quotient_rows(groups: Groups) -> Iterator[Row]:
-    """Relate workloads of one topology; each rate by the speed the machine had at the time."""
-    rates = {
-        group: median(figure_of(run, "allocations_per_s") / run["calibration"] for run in runs)
-        for group, runs in groups.items()
-    }
+    """Relate workloads of one topology; each figure by the speed the machine had at the time."""
     for quotient in QUOTIENTS:
-        for workload, topology in groups:
-            under = rates.get((quotient.under, topology))
+        for (workload, topology), runs in groups.items():
+            under = groups.get((quotient.under, topology))
             if workload == quotient.over and under:
-                measured = rates[workload, topology] / under
+                measured = _typical(runs, quotient) / _typical(under, quotient)
                 marks = [quotient.go, quotient.target, quotient.stretch]
-                yield (quotient.name, topology, "", *_compared(measured, marks, Kind.SHARE))
+                yield (quotient.name, topology, "", *_compared(measured, marks, quotient.kind))
+
+
+def _typical(runs: Runs, quotient: Quotient) -> float:
+    kind = quotient.kind
+    return median(
+        at_reference(figure_of(run, quotient.figure), kind, run[calibrated_by(kind)])
+        for run in runs
+    )
 
 
 def _compared(measured: float, marks: Sequence[float | None], kind: Kind) -> Iterator[str]:

@@ -35,8 +35,9 @@ def measure(workload: Workload, load: Load) -> Run:
     load.set_up(workload.cluster)
     outcome = workload.drive(load)
     figures = _figures(outcome)
-    load.settle()
-    check(load)
+    for each in (load, *outcome.beside):
+        each.settle()
+        check(each)
     return figures
 
 
@@ -49,6 +50,7 @@ def _figures(outcome: Outcome) -> Run:
         "latency_ms": {"p50": round(p50, 3), "p99": round(p99, 3), "max": round(highest, 3)},
         "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         "cpu_s": round(timing.cpu_s, 3),
+        "cpu_us_each": round(timing.cpu_s / len(timing.latencies_s) * 1e6, 2),
         "wall_s": round(timing.wall_s, 3),
         **{name: round(figure, 3) for name, figure in outcome.added.items()},
     }

@@ -67,11 +67,13 @@ class Goal(Struct, frozen=True, kw_only=True):
 
 
 class Quotient(Struct, frozen=True, kw_only=True):
-    """Allocations per second of one workload over those of another."""
+    """A figure of one workload over that of another: allocations per second, if not said."""
 
     name: str
     over: str
     under: str
+    figure: str = "allocations_per_s"
+    kind: Kind = Kind.RATE
     go: float | None
     target: float
     stretch: float
@@ -80,6 +82,11 @@ class Quotient(Struct, frozen=True, kw_only=True):
 def scaled(figure: float, kind: Kind, calibration: float) -> float:
     """Carry a figure over to a machine of this calibration."""
     return _SCALE[kind](figure, calibration)
+
+
+def at_reference(figure: float, kind: Kind, calibration: float) -> float:
+    """Carry a figure from a machine of this calibration back to where the marks were taken."""
+    return scaled(figure, kind, CALIBRATION_REFERENCE**2 / calibration)
 
 
 def times_as_good(measured: float, reference: float, kind: Kind) -> float | None:
@@ -116,6 +123,14 @@ GOALS: tuple[Goal, ...] = (
     _goal("W7c", _P50, Kind.LATENCY, None, 2, 1),
     _goal("W8", _P50, Kind.LATENCY, 0.08, 0.3, 0.15),
     _goal("W8", _P99, Kind.LATENCY, 0.36, 1.5, 0.5),
+    *[
+        goal
+        for workload in ("W14", "W14-priority")
+        for goal in (
+            _goal(workload, "urgent_p50_ms", Kind.LATENCY, None, 10, 3),
+            _goal(workload, "urgent_p99_ms", Kind.LATENCY, None, 50, 15),
+        )
+    ],
     _goal("W12", "cpu_s", Kind.CPU, None, 3, None),
     _goal("W12-alone", "cpu_s", Kind.CPU, None, 3, None),
 )
@@ -123,4 +138,20 @@ GOALS: tuple[Goal, ...] = (
 QUOTIENTS: tuple[Quotient, ...] = (
     Quotient(name="growth: W4 / W1", over="W4", under="W1", go=0.28, target=0.7, stretch=0.9),
     Quotient(name="tracing: W9 / W2", over="W9", under="W2", go=None, target=0.85, stretch=0.95),
+    Quotient(
+        name="leaves and users: W13 / W3",
+        over="W13",
+        under="W3",
+        figure="cpu_us_each",
+        kind=Kind.CPU,
+        go=None,
+        target=1.3,
+        stretch=1.15,
+    ),
+    *[
+        Quotient(
+            name=f"urgent asks: {over} / W4", over=over, under="W4", go=None, target=0.95, stretch=1
+        )
+        for over in ("W14", "W14-priority")
+    ],
 )

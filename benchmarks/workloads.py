@@ -6,6 +6,7 @@ nothing is prepared before the clock starts but the cluster and its applications
 
 import time
 from abc import abstractmethod
+from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import cycle, islice
@@ -15,7 +16,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from benchmarks.cluster import NODE, NODES_TO_A_REQUEST, Cluster
+from benchmarks.cluster import NODE, NODES_TO_A_REQUEST, URGENT, Cluster
 from benchmarks.failure import Stalled
 from benchmarks.load import PREEMPTS, Load, Size, Timing
 from yunikorn_actors import si
@@ -35,6 +36,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     timing: Timing
     added: dict[str, float] = field(default_factory=dict)
     """Figures that only this kind of load has."""
+    beside: tuple[Load, ...] = ()
+    """Of other resource managers, to be checked as well."""
 
 
 class Workload(Struct, frozen=True, kw_only=True):
@@ -66,6 +69,61 @@ class Flood(Workload, frozen=True, kw_only=True):
             load.receive_ready()
         load.receive_all()
         return Outcome(timing=load.timing())
+
+
+class Interrupted(Flood, frozen=True, kw_only=True):
+    """A flood, and now and then one ask of a queue with a higher priority, timed apart.
+
+    A partition belongs to one resource manager, and priorities rank within it. So another resource
+    manager has a partition of its own beside the flood, and shows how far one that asks for much
+    holds the other up. Where there is none, the asks come from the resource manager of the flood,
+    and have its partition's queue of a higher priority. One thread sends for both: what is timed is
+    from the call to the callback, and each resource manager has its own callback.
+    """
+
+    other: Cluster | None
+    every_s: float = 0.1
+
+    def drive(self, load: Load) -> Outcome:
+        urgent = load
+        if self.other is not None:
+            urgent = Load(load.core)
+            urgent.set_up(self.other)
+        interruption = Interruption(urgent, self.every_s)
+        for application_id in self.cluster.application_ids():
+            keys = [f"{application_id}-{number}" for number in range(self.asks_each)]
+            load.submit(application_id, keys, ASK)
+            load.receive_ready()
+            interruption.go_on()
+        while load.waiting:
+            load.receive()
+            interruption.go_on()
+        timing = load.timing()
+        urgent.receive_all()
+        p50, p99 = replace(timing, latencies_s=interruption.latencies_s).latency_ms(50, 99)
+        return Outcome(
+            timing=timing,
+            added={"urgent_p50_ms": p50, "urgent_p99_ms": p99},
+            beside=() if urgent is load else (urgent,),
+        )
+
+
+class Interruption:
+    """Asks for one more whenever it is time for it."""
+
+    def __init__(self, load: Load, every_s: float) -> None:
+        self.latencies_s = array("d")
+        self._load = load
+        self._every_s = every_s
+        self._due = time.perf_counter()
+
+    def go_on(self) -> None:
+        if time.perf_counter() < self._due:
+            return
+        self._load.receive_ready()
+        key = f"{URGENT}-{self._due}"
+        self._load.submit(URGENT, (key,), ASK, apart=self.latencies_s)
+        self._due = time.perf_counter() + self._every_s
 
 
 class Churn(Workload, frozen=True, kw_only=True):
@@ -308,5 +366,16 @@ WORKLOADS: dict[str, Workload] = {
     ),
     "W12": Recovery(cluster=replace(_LARGEST, comes_later=True), running=100_000),
     "W12-alone": Recovery(cluster=_LARGEST, running=100_000),
+    "W13": Flood(
+        cluster=Cluster(nodes=5_000, leaves=1_000, applications=5_000, users=1_000), asks_each=20
+    ),
+    "W14": Interrupted(
+        cluster=_LARGEST,
+        asks_each=100,
+        other=Cluster(rm_id="rm-urgent", nodes=100, leaves=1, applications=0, is_urgent=True),
+    ),
+    "W14-priority": Interrupted(
+        cluster=replace(_LARGEST, is_urgent=True), asks_each=100, other=None
+    ),
     "W9": Flood(cluster=_TEN_LEAVES, asks_each=100, traced=True),
 }

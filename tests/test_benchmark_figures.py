@@ -60,6 +60,7 @@ def planted(workload: str, rate: float, **added: float) -> Run:
         "latency_ms": {"p50": 1.5, "p99": 300.0, "max": 9.0},
         "peak_rss_mib": 75.0,
         "cpu_s": 0.5,
+        "cpu_us_each": 40.0,
         "wall_s": 1.0,
         "calibration": 3.38,
         "cpu_calibration": 3.38,
@@ -67,13 +68,14 @@ def planted(workload: str, rate: float, **added: float) -> Run:
     }
 
 
+URGENT = {"urgent_p50_ms": 2.0, "urgent_p99_ms": 9.0}
 GANGS = {"placeholders_per_s": 3.0, "swaps_per_s": 4.0}
 
 
 def test_goals_stand_on_figures_that_runs_have() -> None:
-    run = planted("any", 1.0, pairs_per_s=2.0, answered_share=0.5, **GANGS)
+    run = planted("any", 1.0, pairs_per_s=2.0, answered_share=0.5, **GANGS, **URGENT)
     goals = [goal for goal in GOALS if goal.workload in WORKLOADS]
-    assert {goal.workload for goal in goals} | {"W9", "W10", "W11"} == set(WORKLOADS)
+    assert {goal.workload for goal in goals} | {"W9", "W10", "W11", "W13"} == set(WORKLOADS)
     assert [goal.figure for goal in goals if figure_of(run, goal.figure) <= 0] == []
 
 
@@ -112,3 +114,10 @@ def test_the_calibration_of_cpu_time_does_not_count_waiting(
 def test_the_report_relates_workloads_of_one_topology() -> None:
     text = report([planted("W2", 40_000), planted("W9", 34_000)])
     assert "tracing: W9 / W2 fused 0.85 - 0.85 0.95 - 1.00" in lines(text)
+
+
+def test_a_quotient_of_cpu_goes_by_the_calibration_of_cpu_and_less_is_better() -> None:
+    many = planted("W13", 1.0) | {"cpu_us_each": 30.0, "cpu_calibration": 3.38, "calibration": 9.0}
+    few = planted("W3", 1.0) | {"cpu_us_each": 40.0, "cpu_calibration": 1.69}
+    row = next(line for line in lines(report([many, few])) if line.startswith("leaves and users"))
+    assert row == "leaves and users: W13 / W3 fused 1.50 - 1.30 1.15 - 0.87"

@@ -33,6 +33,9 @@ TINY: dict[str, dict[str, int]] = {
     "W11": {"asks": 3},
     "W12": {"running": 15},
     "W12-alone": {"running": 15},
+    "W13": {"asks_each": 3},
+    "W14": {"asks_each": 3, "every_s": 60.0},
+    "W14-priority": {"asks_each": 3, "every_s": 60.0},
     "W9": {"asks_each": 3},
 }
 RUN_KEYS = {
@@ -42,6 +45,7 @@ RUN_KEYS = {
     "latency_ms",
     "peak_rss_mib",
     "cpu_s",
+    "cpu_us_each",
     "wall_s",
     "calibration",
     "cpu_calibration",
@@ -53,6 +57,8 @@ ADDED_KEYS = {
     "W11": {"preemptions_per_s", "served_in_1s"},
     "W12": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
     "W12-alone": {f"quarter_{number}_cpu_s" for number in range(1, 5)},
+    "W14": {"urgent_p50_ms", "urgent_p99_ms"},
+    "W14-priority": {"urgent_p50_ms", "urgent_p99_ms"},
 } | {name: {"answered_share"} for name in ("W7a", "W7b", "W7c")}
 ANNOUNCED = {
     "W1": 15,
@@ -70,6 +76,9 @@ ANNOUNCED = {
     "W11": 3,
     "W12": 15,
     "W12-alone": 15,
+    "W13": 15,
+    "W14": 15,
+    "W14-priority": 15,
     "W9": 15,
 }
 
@@ -147,6 +156,16 @@ def test_a_run_whose_releases_nothing_follows_has_no_figure(
     workload = replace(tiny("W7b"), waiting=0)
     with SchedulerCore() as core, pytest.raises(Stalled, match=r"^nothing followed [23] releases"):
         measure(workload, Load(core))
+
+
+def test_what_interrupts_a_flood_is_timed_apart_and_its_resource_manager_is_checked() -> None:
+    with SchedulerCore() as core:
+        load = Load(core)
+        load.set_up(tiny("W14").cluster)
+        outcome = tiny("W14").drive(load)
+        (urgent,) = outcome.beside
+        assert ("rm-urgent", 15) == (urgent.rm_id, len(outcome.timing.latencies_s))
+        assert [held.application_id for held in urgent.held] == ["app-urgent"]
 
 
 # -- the check at the end
