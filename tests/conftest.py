@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.shell import Shell
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.system import Inside
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE / "helpers")]
@@ -43,13 +43,13 @@ def _no_machine_fails(
     A module that has machines fail says so: `MACHINES_FAIL = True`.
     """
     survived: list[str] = []
-    survive = SchedulerCore.survive
+    survive = Inside.survive
 
-    def note(core: SchedulerCore, shell: Shell, envelope: Envelope, error: Exception) -> None:
+    def note(inside: Inside, shell: Shell, envelope: Envelope, error: Exception) -> None:
         survived.append(f"{shell.address}: {error!r}")
-        survive(core, shell, envelope, error)
+        survive(inside, shell, envelope, error)
 
-    monkeypatch.setattr(SchedulerCore, "survive", note)
+    monkeypatch.setattr(Inside, "survive", note)
     yield
     if not getattr(request.module, "MACHINES_FAIL", False):
         assert [] == survived

@@ -229,7 +229,7 @@ def test_a_trace_on_a_full_disk_is_told_after_the_table(
     said = capsys.readouterr()
     assert 1 == status
     assert "\nroot " in said.out
-    assert said.err.startswith("the trace /dev/full is incomplete: ")
+    assert "\nthe trace /dev/full is incomplete: " in said.err
 
 
 def test_a_core_that_fails_ends_the_play() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
 
-import loguru
 import pykka
 import pytest
 from probes import wait_until
@@ -43,7 +42,6 @@ def ours() -> Callable[[], list[str]]:
 @pytest.fixture
 def log() -> Iterator[StringIO]:
     sink = StringIO()
-    handle = enable_logs(sink)
+    end = enable_logs(sink)
     yield sink
-    loguru.logger.remove(handle)
-    loguru.logger.disable("yunikorn_actors")
+    end()

@@ -16,7 +16,7 @@ from yunikorn_actors import (
     UnknownAsk,
     si,
 )
-from yunikorn_actors.runtime.answering import ASKED, HEARD
+from yunikorn_actors.runtime.answering import ASKED, TAKEN
 from yunikorn_actors.runtime.responses import Responses
 
 REQUEST = si.RegisterResourceManagerRequest(rm_id="rm-1", policy_group="rm-1", config=CONFIG)
@@ -164,7 +164,7 @@ async def test_a_callback_that_would_never_be_called_is_refused() -> None:
         wrong: Any = object()
         with pytest.raises(InvalidRequest, match="callback: must be an AsyncResourceManagerCall"):
             await core.register_resource_manager(REQUEST, wrong)
-        for method in HEARD:
+        for method in TAKEN:
             kind = type("Hearing", (ResourceManagerCallback,), {method: lambda _, __: None})
             with pytest.raises(InvalidRequest, match=rf"callback.{method}: is never called here"):
                 await core.register_resource_manager(REQUEST, kind())

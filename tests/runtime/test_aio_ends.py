@@ -5,9 +5,9 @@ import gc
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator
+from io import StringIO
 from typing import Any
 
-import loguru
 import pykka
 import pytest
 from looping import (
@@ -34,6 +34,7 @@ from yunikorn_actors import (
     InvalidRequest,
     Refused,
     ResponsesLost,
+    enable_logs,
     si,
 )
 from yunikorn_actors.runtime.responses import ROOM, Responses
@@ -361,9 +362,8 @@ async def test_an_error_of_the_program_is_not_hidden_by_a_failure_of_the_core() 
 
 
 def test_a_loop_that_is_closed_early_is_no_fault_of_the_delivery_thread() -> None:
-    lines: list[str] = []
-    sink = loguru.logger.add(lines.append, level="WARNING")
-    loguru.logger.enable("yunikorn_actors")
+    log = StringIO()
+    end_logs = enable_logs(log, "WARNING")
 
     async def begin() -> tuple[AsyncSchedulerCore, Responses]:
         core = await AsyncSchedulerCore().start()
@@ -379,13 +379,12 @@ def test_a_loop_that_is_closed_early_is_no_fault_of_the_delivery_thread() -> Non
         while not core._core.is_settled():
             threading.Event().wait(0.001)
         assert inbox._is_closed
-        assert [] == lines
+        assert "" == log.getvalue()
         asyncio.run(core.stop())
-        assert [] == lines
+        assert "" == log.getvalue()
         del handle
     finally:
-        loguru.logger.disable("yunikorn_actors")
-        loguru.logger.remove(sink)
+        end_logs()
 
 
 def test_a_program_that_is_interrupted_leaves_nothing_running() -> None:

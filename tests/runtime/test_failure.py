@@ -130,10 +130,10 @@ def test_nothing_is_handled_after_a_failure() -> None:
     failed(core, ValueError())
     threads = threading.active_count()
     shell = core._shells._by_address["a"]
-    core._shells.tell("a", core._envelope(_at(shell), "test", Do(label="", effects=wanted)))
+    core._shells.tell("a", core._inside._envelope(_at(shell), "test", Do(label="", effects=wanted)))
     notebook.let_go.set()
     wait_until(core.is_settled)
-    core.carry_out(_at(shell), wanted[-1])
+    core._inside.carry_out(_at(shell), wanted[-1])
     assert ([], []) == (notebook.notes, rm.heard)
     assert threads == threading.active_count()
     core.stop(PATIENCE_S)

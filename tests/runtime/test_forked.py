@@ -90,3 +90,41 @@ def test_a_core_that_was_not_started_can_be_started_there_and_the_parent_goes_on
         check=True,
     )  # fmt: skip
     assert ("[]\nparent []\n", "") == (done.stdout, done.stderr)
+
+
+ON_A_LOOP = """
+import asyncio, os, warnings
+from yunikorn_actors import AsyncSchedulerCore, si
+warnings.simplefilter("ignore")
+config = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
+request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=config)
+async def program():
+    loop, woken = asyncio.get_running_loop(), []
+    async with AsyncSchedulerCore() as core:
+        handle = await core.register_resource_manager(request)
+        waiting = asyncio.create_task(anext(handle.nodes()))
+        stream = await core.event_stream()
+        await asyncio.sleep(0)
+        wake = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+        if (child := os.fork()) == 0:
+            core._core.stop()
+            core._core.stop()
+            print("woken", woken, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        del loop.call_soon_threadsafe
+        node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE)
+        await core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(node,)))
+        print((await waiting).accepted[0].node_id, flush=True)
+asyncio.run(program())
+"""
+
+
+def test_the_copy_of_a_core_on_a_loop_does_not_wake_the_loop_of_the_parent() -> None:
+    """Both processes have the pipe by which a thread wakes a loop."""
+    done = subprocess.run(
+        [sys.executable, "-c", ON_A_LOOP], capture_output=True, text=True, timeout=PATIENCE_S,
+        check=True,
+    )  # fmt: skip
+    assert ("woken []\nn1\n", "") == (done.stdout, done.stderr)

@@ -4,7 +4,8 @@ import asyncio
 import threading
 from collections.abc import Callable
 from io import StringIO
-from typing import get_args
+from types import SimpleNamespace
+from typing import Any, get_args
 
 import pytest
 from looping import break_down, gated, node_request, on_a_loop, outcome, until
@@ -21,6 +22,8 @@ from yunikorn_actors import (
 )
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.callbacks import call_back, method_of
+from yunikorn_actors.messages.predicates import PredicatesAnswered, PreemptionPredicatesAnswered
+from yunikorn_actors.runtime import hooks
 
 
 class Raising(Recorder):
@@ -48,11 +51,30 @@ def test_what_a_callback_raises_is_printed_and_counted(
         assert {} == core.state_dump()["callback_errors"]
         add_nodes(core, "n1")
         wait_until(lambda: core.state_dump()["callback_errors"] == {RM: 1})
-        add_nodes(core, "n2")
-        wait_until(lambda: core.state_dump()["callback_errors"] == {RM: 2})
     printed = capsys.readouterr().err
     line = "yunikorn_actors: callback rm:rm-1#1 raised on CallUpdateNode\nTraceback"
-    assert (2, 2) == (printed.count(line), printed.count(f"\n{type(error).__name__}"))
+    assert (1, 1) == (printed.count(line), printed.count(f"\n{type(error).__name__}"))
+
+
+def test_what_is_raised_again_and_again_is_printed_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1_000.0
+    monkeypatch.setattr(hooks, "time", SimpleNamespace(monotonic=lambda: now_s))
+    told = hooks.Hooks(None, None)
+
+    def printed(rm_id: str = RM, method: str = "update_node") -> list[str]:
+        told.callback_raised("rm:it#1", "It", CallbackRaised(rm_id, method, ERRORS[0]))
+        return [it for it in capsys.readouterr().err.splitlines() if "raised" in it]
+
+    line = "yunikorn_actors: callback rm:it#1 raised on It"
+    assert [[line], [], []] == [printed() for _ in range(3)]
+    assert [line] == printed("rm-2") == printed(method="update_allocation")
+    now_s += hooks.QUIET_S
+    assert [f"{line}, as 2 times since the last line about it"] == printed()
+    now_s += hooks.QUIET_S
+    assert [line] == printed()
+    assert 1 == len(told._printed), "of managers that come and go nothing stays"
 
 
 def test_it_is_not_printed_where_the_log_has_it(
@@ -125,6 +147,42 @@ def test_a_question_on_which_a_callback_raises_is_answered_and_told(
     assert answer is not None
     assert SystemExit is type(error)
     assert method == method_of(type(call))
+
+
+class Mistaken(si.ResourceManagerCallback):
+    """Every question is answered as if it were another one."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+
+    def predicates(self, args: si.PredicatesArgs) -> Any:  # noqa: ARG002
+        return self._answer
+
+    def preemption_predicates(self, args: si.PreemptionPredicatesArgs) -> Any:  # noqa: ARG002
+        return self._answer
+
+
+@pytest.mark.parametrize("answer", [True, False, 0, ("no",), si.PredicatesArgs()], ids=repr)
+@pytest.mark.parametrize(
+    "call",
+    [
+        c.CallPredicates(call_id=1, args=si.PredicatesArgs()),
+        c.CallPreemptionPredicates(call_id=1, args=si.PreemptionPredicatesArgs()),
+    ],
+    ids=["predicates", "preemption_predicates"],
+)
+def test_an_answer_of_another_type_is_a_no_that_is_told(call: c.Message, answer: object) -> None:
+    """`False` for "does not fit" would be read as "no reason why not"."""
+    outcome_, error = call_back(Mistaken(answer), call)
+    assert isinstance(error, TypeError)
+    assert f"{method_of(type(call))} returned {answer!r:.100}" in str(error)
+    match outcome_:
+        case PredicatesAnswered(reason=reason):
+            assert reason
+        case PreemptionPredicatesAnswered(response=response):
+            assert not response.success
+        case _:
+            pytest.fail("no answer")
 
 
 def test_every_call_is_of_a_method_that_exists() -> None:

@@ -1,7 +1,9 @@
 """Silence by default; lines for who asks; and never a secret."""
 
+import logging
 import subprocess
 import sys
+from collections.abc import Iterator
 from io import StringIO
 
 import loguru
@@ -41,13 +43,14 @@ def run(program: str) -> tuple[str, str]:
 
 
 def test_failures_alone_are_printed_by_default() -> None:
-    """What nobody would see otherwise: what a callback raised, and that the core is over."""
+    """What nobody would see otherwise: what a callback raised, the end of core and trace."""
     stdout, stderr = run(NOISY)
     told = sorted(line for line in stderr.splitlines() if line.startswith("yunikorn_actors"))
     assert "" == stdout
-    assert 2 == len(told)
+    assert 3 == len(told)
     assert "yunikorn_actors: callback rm:rm-1#1 raised on CallUpdateNode" == told[0]
     assert told[1].startswith("yunikorn_actors: context failed on ")
+    assert told[2].startswith("yunikorn_actors: the trace /dev/full ends here, the core goes on")
     assert 1 == stderr.count("\nValueError: its own fault\n")
 
 
@@ -66,14 +69,89 @@ def test_lines_appear_for_who_asks() -> None:
 
 def test_a_sink_hears_from_its_level_on() -> None:
     sinks = {level: StringIO() for level in ("INFO", "WARNING")}
-    handles = [enable_logs(sink, level) for level, sink in sinks.items()]
+    ends = [enable_logs(sink, level) for level, sink in sinks.items()]
     with SchedulerCore():
         pass
-    for handle in handles:
-        loguru.logger.remove(handle)
-    loguru.logger.disable("yunikorn_actors")
+    for end in ends:
+        end()
+    with SchedulerCore():
+        pass
+    assert 1 == sinks["INFO"].getvalue().count("core stopped")
     assert " INFO yunikorn_actors.runtime.system core stopped\n" in sinks["INFO"].getvalue()
     assert "" == sinks["WARNING"].getvalue()
+
+
+def test_a_stream_gets_the_lines_alone() -> None:
+    """Not standard error as well; and a program without loguru does not load it."""
+    asked = """
+import sys
+from yunikorn_actors import SchedulerCore, enable_logs
+enable_logs(sys.stdout)
+with SchedulerCore():
+    pass
+print("loguru" in sys.modules)
+"""
+    stdout, stderr = run(asked)
+    *lines, loaded = stdout.splitlines()
+    assert (2, "False", "") == (len(lines), loaded, stderr)
+    assert lines[1].endswith(" INFO yunikorn_actors.runtime.system core stopped")
+
+
+class Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture
+def theirs() -> Iterator[tuple[logging.Logger, Kept]]:
+    target, kept = logging.getLogger("a program's own"), Kept()
+    target.addHandler(kept)
+    target.setLevel(logging.INFO)
+    target.propagate = False
+    end = enable_logs(target)
+    yield target, kept
+    end()
+    target.removeHandler(kept)
+
+
+def test_a_logger_of_the_standard_library_gets_records(
+    theirs: tuple[logging.Logger, Kept],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, kept = theirs
+    with SchedulerCore() as core:
+        register(core, Raising())
+        add_nodes(core, "n1")
+        wait_until(lambda: len(kept.records) == 2)
+    started, raised, stopped = kept.records
+    assert ("a program's own", "INFO", "system", "core stopped") == (
+        stopped.name, stopped.levelname, stopped.module, stopped.getMessage(),
+    )  # fmt: skip
+    assert "start" == started.funcName
+    assert "ValueError: no access with password=***" in raised.getMessage()
+    assert ("", "") == capsys.readouterr()
+
+
+def test_what_a_logger_does_not_want_is_printed_as_without_logs(
+    theirs: tuple[logging.Logger, Kept], capsys: pytest.CaptureFixture[str]
+) -> None:
+    target, kept = theirs
+    target.setLevel(logging.CRITICAL)
+    with SchedulerCore() as core:
+        register(core, Raising())
+        add_nodes(core, "n1")
+        wait_until(lambda: core.state_dump()["callback_errors"] == {RM: 1})
+    assert [] == kept.records
+    assert "raised on CallUpdateNode" in capsys.readouterr().err
+
+
+def test_an_unknown_level_is_refused() -> None:
+    with pytest.raises(ValueError, match="no log level is called 'LOUD': give one of CRITICAL"):
+        enable_logs(StringIO(), "LOUD")
 
 
 SECRETS = {
@@ -126,10 +204,12 @@ class Raising(Recorder):
 def test_an_exception_is_told_without_its_secrets(log: StringIO) -> None:
     everything = StringIO()
     handle = loguru.logger.add(everything, diagnose=True, backtrace=True)
+    end = enable_logs()
     with SchedulerCore() as core:
         register(core, Raising())
         add_nodes(core, "n1")
         wait_until(lambda: "password=***" in log.getvalue())
+    end()
     loguru.logger.remove(handle)
     assert "callback rm:rm-1#1 raised on CallUpdateNode\nTraceback" in log.getvalue()
     for sink in (log, everything):

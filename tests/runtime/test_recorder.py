@@ -24,6 +24,7 @@ from probes import (
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore
+from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Cause, Delivery
@@ -83,13 +84,26 @@ def test_a_trace_can_be_read_while_it_grows(tmp_path: Path) -> None:
 
 def test_a_full_disk_ends_the_recording_and_not_the_core(log: StringIO) -> None:
     with SchedulerCore(trace="/dev/full") as core:
-        assert core.recorder is not None
-        wait_until(lambda: core.recorder and core.recorder.failure)
+        wait_until(lambda: core.trace_failure)
         work(core)
-    assert core.recorder.failure is not None
-    assert errno.ENOSPC == core.recorder.failure.errno
+    assert core.trace_failure is not None
+    assert errno.ENOSPC == core.trace_failure.errno
     assert 1 == log.getvalue().count("the trace /dev/full ends here, the core goes on")
     assert core.failure is None
+
+
+def test_where_no_log_takes_it_the_end_of_a_trace_is_printed_and_the_health_tells(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with SchedulerCore(trace="/dev/full") as core:
+        wait_until(lambda: core.trace_failure)
+        work(core)
+        dump = core.state_dump()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("yunikorn_actors: the trace /dev/full ends here, the core goes on: ")
+    health = health_of(dump)
+    found = [it.diagnosis for it in health.checks if not it.succeeded]
+    assert [f"the trace ends early: {core.trace_failure}"] == found
 
 
 def test_a_reader_that_goes_away_ends_the_recording(tmp_path: Path, log: StringIO) -> None:
@@ -100,7 +114,7 @@ def test_a_reader_that_goes_away_ends_the_recording(tmp_path: Path, log: StringI
         wait_until(lambda: _arrived(reader))
         os.close(reader)
         work(core)
-        wait_until(lambda: core.recorder and core.recorder.failure)
+        wait_until(lambda: core.trace_failure)
     assert "Broken pipe" in log.getvalue()
 
 
@@ -124,9 +138,8 @@ def test_a_disk_that_hangs_does_not_hold_up_the_core(
         core._post("a", Do(label="x" * 10_000), "more than a pipe holds")
     wait_until(lambda: len(notebook.labels("a")) == 20)
     core.stop(timeout=0.1)
-    assert core.recorder is not None
-    assert core.recorder.failure is not None
-    assert errno.ETIMEDOUT == core.recorder.failure.errno
+    assert core.trace_failure is not None
+    assert errno.ETIMEDOUT == core.trace_failure.errno
     os.close(reader)
 
 

@@ -302,7 +302,7 @@ def test_what_a_machine_wants_after_the_stop_is_not_done(ours: Callable[[], list
         StopMachine(address="b"),
         StopMachine(address="b"),
     ):
-        core.carry_out(shell, effect)
+        core._inside.carry_out(shell, effect)
     assert [] == notebook.notes
     assert [] == ours()
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from io import StringIO
 
-import loguru
 import pytest
 from probes import PATIENCE_S, register, wait_until
 from support import CONFIG, RM, Recorder
@@ -17,10 +16,9 @@ HEALTHY, NOT_HEALTHY = "DEBUG yunikorn_actors.runtime.watch health check: health
 @pytest.fixture
 def everything() -> Iterator[StringIO]:
     sink = StringIO()
-    handle = enable_logs(sink, "DEBUG")
+    end = enable_logs(sink, "DEBUG")
     yield sink
-    loguru.logger.remove(handle)
-    loguru.logger.disable("yunikorn_actors")
+    end()
 
 
 def register_with(core: SchedulerCore, rm_id: str = RM, **extra: str) -> None:

@@ -1,4 +1,4 @@
-"""Is a core healthy? Eleven checks over a state dump, each with what it found.
+"""Is a core healthy? Twelve checks over a state dump, each with what it found.
 
 They work on plain values, so a live core, a dump in a file and the end of a recorded run are judged
 by the same code. A number that should balance is added up again from its parts.
@@ -164,6 +164,12 @@ def _failed_machines(dump: Dump) -> Iterator[str]:
         yield f"the {role} failed and was replaced {count} times"
 
 
+def _trace(dump: Dump) -> Iterator[str]:
+    """Only a core on threads records itself."""
+    if failure := dump.get("trace_failure"):
+        yield f"the trace ends early: {failure}"
+
+
 REPORTS: Mapping[str, Callable[[Dump], str]] = {"Reservation check": _reserved_share}
 """What a check that found no fault says, if it has more to say than that."""
 CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
@@ -194,4 +200,5 @@ CHECKS: tuple[tuple[str, str, Callable[[Dump], Iterator[str]]], ...] = (
         _unconfirmed,
     ),
     ("Failed machines", "No part of the core has failed", _failed_machines),
+    ("Trace", "What is recorded is recorded whole", _trace),
 )

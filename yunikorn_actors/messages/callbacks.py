@@ -38,7 +38,11 @@ def _tell_states(rm: ResourceManagerCallback, call: c.CallUpdateContainerSchedul
 
 
 def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Message:
-    return PredicatesAnswered(call_id=call.call_id, reason=str(rm.predicates(call.args) or ""))
+    reason: object = rm.predicates(call.args)
+    if reason is not None and not isinstance(reason, str):
+        # A program that returns whether it fits would be understood the wrong way round.
+        raise TypeError(f"predicates returned {reason!r:.100}: return None, or the reason as text")
+    return PredicatesAnswered(call_id=call.call_id, reason=str(reason or ""))
 
 
 def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
@@ -47,8 +51,14 @@ def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
 
 def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
     response = rm.preemption_predicates(call.args)
-    if response is None or _fault_of_response(response) is not None:
+    if response is None:
         response = PreemptionPredicatesResponse(success=False)
+    fault = _fault_of_response(response)
+    if fault is not None:
+        raise TypeError(
+            f"preemption_predicates returned {response!r:.100}, and its answer{fault.path} "
+            f"{fault.reason}: return a PreemptionPredicatesResponse, or None for a no"
+        )
     return PreemptionPredicatesAnswered(call_id=call.call_id, response=response)
 
 

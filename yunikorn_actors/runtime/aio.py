@@ -64,6 +64,11 @@ class AsyncSchedulerCore:
         return self._core.failure
 
     @property
+    def trace_failure(self) -> OSError | None:
+        """Why the trace ends early, None while it is whole; the core goes on without it."""
+        return self._core.trace_failure
+
+    @property
     def clock(self) -> Clock:
         return self._core.clock
 
@@ -221,6 +226,11 @@ class _Core(SchedulerCore):
         """Tell first: a delivery thread that waits for room has to be let go to be stopped."""
         self._tell()
         super().stop(timeout)
+
+    def _become_a_copy(self) -> None:
+        """Leave the iterators to the parent: the pipe that wakes their loop is shared with it."""
+        super()._become_a_copy()
+        self._tell = lambda: None
 
     def _overrides(self, callback: si.ResourceManagerCallback, method: str) -> bool:
         """An inbox has every method, and hands on what its program overrides."""

@@ -4,12 +4,16 @@ A failure is seen by nobody if it goes to a log that is off. So whatever no sink
 taken is printed, unless the program has a hook for it.
 """
 
+import time
 import traceback
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.runtime.logs import alarm, logger
+
+QUIET_S: Final = 60.0
+"""What the same method of the same manager raises is printed once in that time; all are counted."""
 
 _Report = TypeVar("_Report")
 
@@ -26,6 +30,12 @@ OnFailure = Callable[[CoreFailed], object]
 OnCallbackError = Callable[[CallbackRaised], object]
 
 
+class _Printed(NamedTuple):
+    at_s: float
+    unprinted: int
+    """How often it has raised since."""
+
+
 class Hooks:
     """Called on a thread of the core, that of the callback or that of the machine that failed."""
 
@@ -34,9 +44,11 @@ class Hooks:
     ) -> None:
         self._on_failure = on_failure
         self._on_callback_error = on_callback_error
+        self._printed: dict[tuple[str, str], _Printed] = {}
+        """Of each resource manager and method what was printed within the last `QUIET_S`."""
 
     def failed(self, failure: CoreFailed, error: BaseException | None) -> None:
-        is_logged = logger.error("{}", failure, exception=error or False)
+        is_logged = logger.error("{}", failure, exception=error)
         if self._on_failure is not None:
             _call("on_failure", self._on_failure, anew(failure))
         elif not is_logged:
@@ -49,7 +61,23 @@ class Hooks:
         if self._on_callback_error is not None:
             _call("on_callback_error", self._on_callback_error, raised)
         elif not is_logged:
-            alarm(_with_traceback(text, raised.error))
+            self._print(text, raised)
+
+    def _print(self, text: str, raised: CallbackRaised) -> None:
+        """One that raises on every call must not bury whatever else is printed."""
+        now_s = time.monotonic()
+        key = (raised.rm_id, raised.method)
+        last = self._printed.get(key)
+        if last is not None and now_s - last.at_s < QUIET_S:
+            # Callbacks of one manager follow each other on one thread, so nothing is lost here.
+            self._printed[key] = last._replace(unprinted=last.unprinted + 1)
+            return
+        # By then the names of managers that come and go are forgotten.
+        recent = {it: p for it, p in self._printed.copy().items() if now_s - p.at_s < QUIET_S}
+        self._printed = {**recent, key: _Printed(now_s, 0)}
+        before = 0 if last is None else last.unprinted
+        more = f", as {before} times since the last line about it" if before else ""
+        alarm(_with_traceback(text + more, raised.error))
 
 
 def _call(name: str, hook: Callable[[_Report], object], report: _Report) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, record_of
-from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.runtime.logs import alarm, logger
 
 GATHER_S: Final = 0.5
 CLOSE_TIMEOUT_S: Final = 30.0
@@ -90,7 +90,9 @@ class Recorder:
         with self._changed:
             self.failure = error
             self._gathered = []
-        logger.error("the trace {} ends here, the core goes on: {}", self.path, error)
+        text = f"the trace {self.path} ends here, the core goes on: {error}"
+        if not logger.error("{}", text):
+            alarm(text)
 
 
 def _opened(path: Path) -> FileIO:

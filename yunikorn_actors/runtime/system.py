@@ -110,10 +110,7 @@ class SchedulerCore(Gateway):
         self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
-        self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
-        """What machines were replaced for: the first of too many is why the core stops."""
-        self.recorder: Recorder | None = None
-        self.here = Here()
+        self._inside = Inside(self)
         self._topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
@@ -127,7 +124,6 @@ class SchedulerCore(Gateway):
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
-        self._marks = count(1)
         self._feeds: dict[str, Feed] = {}
         self._timers = TimerThread(self.clock, self._shells.tell)
         self._lock = threading.RLock()
@@ -140,6 +136,12 @@ class SchedulerCore(Gateway):
         self._stopped = threading.Event()
         self._stopper: threading.Thread | None = None
         _cores.add(self)
+
+    @property
+    def trace_failure(self) -> OSError | None:
+        """Why the trace ends early, None while it is whole; the core goes on without it."""
+        recorder = self._inside.recorder
+        return None if recorder is None else recorder.failure
 
     # -- life
 
@@ -172,9 +174,9 @@ class SchedulerCore(Gateway):
 
     def _start_threads(self) -> None:
         if self._trace is not None:
-            self.recorder = Recorder(self._trace, self._header())
+            self._inside.recorder = Recorder(self._trace, self._header())
         for address, machine in self._topology.first_machines().items():
-            self._shells.start(self, address, machine)
+            self._shells.start(self._inside, address, machine)
         self._timers.start()
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
@@ -185,7 +187,7 @@ class SchedulerCore(Gateway):
         deadline = time.monotonic() + timeout
         with self._lock:
             before, self._state = self._state, "stopped"
-        if self.here.shell is not None:
+        if self._inside.here.shell is not None:
             if before == "running":
                 self._stop_elsewhere(timeout)
         elif before == "running":
@@ -246,7 +248,7 @@ class SchedulerCore(Gateway):
         if error is None:
             self._check_sound()
 
-    def forked(self) -> None:
+    def _become_a_copy(self) -> None:
         """Be a core that is over: this is its copy in a forked process, which has no threads.
 
         What a thread of the parent may have locked at that moment is made anew, and empty.
@@ -256,7 +258,7 @@ class SchedulerCore(Gateway):
         self._state = "forked"
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
-        self._shells, self._replies, self.here = Shells(), Replies(), Here()
+        self._shells, self._replies, self._inside = Shells(), Replies(), Inside(self)
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             # Its reader comes later, if at all: nobody waits in this process.
@@ -265,7 +267,7 @@ class SchedulerCore(Gateway):
     # -- the door
 
     def _post(self, address: str, message: Message, stimulus: str) -> None:
-        shell = self.here.shell
+        shell = self._inside.here.shell
         if shell is not None and shell.at is not None:
             envelope = Envelope(shell.address, message, *shell.at)
         else:
@@ -278,7 +280,7 @@ class SchedulerCore(Gateway):
 
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         self._check_running()
-        if self.here.shell is not None:
+        if self._inside.here.shell is not None:
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
@@ -306,12 +308,12 @@ class SchedulerCore(Gateway):
 
     def _await_room(self, backlog: Backlog) -> None:
         """A thread of the core would wait for itself; a core that is over lets everybody go."""
-        if self.here.shell is None:
+        if self._inside.here.shell is None:
             backlog.wait()
 
     def _check_former(self, rm_id: str) -> None:
         """A call that is about to return is waited for; a thread of the core waits for nobody."""
-        if self.here.shell is not None:
+        if self._inside.here.shell is not None:
             return
         stuck = self._shells.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
         if stuck is not None:
@@ -327,7 +329,7 @@ class SchedulerCore(Gateway):
         with self._lock:
             self._check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
-            self._shells.start(self, address, holder)
+            self._shells.start(self._inside, address, holder)
 
     def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
         rm_id = manager_of(address)
@@ -351,6 +353,10 @@ class SchedulerCore(Gateway):
     def _warn(self, complaints: Iterable[str]) -> None:
         for complaint in complaints:
             logger.warning("{}", complaint)
+
+    def _context_dump(self) -> dict[str, Any]:
+        failure = self.trace_failure
+        return super()._context_dump() | {"trace_failure": "" if failure is None else str(failure)}
 
     def _look(self) -> Health:
         return health_of(self._context_dump())
@@ -383,83 +389,7 @@ class SchedulerCore(Gateway):
         if self._feeds.pop(address, None) is not None:
             self._close_stream(address)
 
-    # -- effects, on the thread of the shell that wants them
-
-    def carry_out(self, shell: Shell, effect: Effect) -> None:
-        match effect:
-            case Send():
-                self._send(shell, effect.to, effect.message)
-            case CallRm():
-                self._send(shell, effect.callback, effect.call)
-            case SetTimer():
-                envelope = self._envelope(shell, TIMER, effect.message)
-                self._timers.arm(shell.address, effect.name, effect.due_ns, envelope)
-            case CancelTimer():
-                self._timers.cancel(shell.address, effect.name)
-            case StopCore():
-                first = self.survived[0]
-                self._end_with(first, first.__cause__)
-            case StartMachine():
-                # What stood there has failed, so it arms nothing more.
-                self._timers.cancel_all(effect.address)
-                machine = self._topology.build(effect.kind, effect.arguments)
-                self._shells.start(self, effect.address, machine)
-            case StopMachine():
-                # The machine first: what it still arms in the meantime is cancelled as well. If it
-                # is in the middle of a message it may arm one later, which finds no mailbox.
-                self._shells.retire(effect.address)
-                self._timers.cancel_all(effect.address)
-            case Log():
-                (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
-
-    def _send(self, shell: Shell, to: str, message: Message) -> None:
-        """Messages to an address without a machine are dropped."""
-        taken = self._shells.tell(to, self._envelope(shell, shell.address, message))
-        if to == GATEWAY:
-            self._record(shell, to, next(self._marks), message)
-            self._receive(message)
-        elif not taken and self._replies.serves(to):
-            self._record(shell, to, 1, message)
-            self._replies.answer(to, message)
-
-    def _record(self, shell: Shell, to: str, step: int, message: Message) -> None:
-        """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
-        if self.recorder is not None:
-            assert shell.at is not None
-            now_ns = self.clock.now_ns()
-            self.recorder.add(Delivery(to, step, shell.address, *shell.at, now_ns, message))
-
-    @staticmethod
-    def _envelope(shell: Shell, sender: str, message: Message) -> Envelope:
-        assert shell.at is not None
-        return Envelope(sender, message, *shell.at)
-
     # -- failure
-
-    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
-        """Keep the first failure with its story; from here on nothing is handled."""
-        self._end_with(_failure_of(shell, envelope, error), error)
-
-    def survive(self, shell: Shell, envelope: Envelope, error: Exception) -> None:
-        """A machine failed that can be replaced: keep what led there, should it not help."""
-        failure = _failure_of(shell, envelope, error)
-        self.survived.append(failure)
-        told = f"{_headline(shell, envelope, error)}; another takes its place"
-        logger.error("{}", told, exception=error)
-        alarm(told)
-        # What the frames hold is the whole machine; the lines are all that is of use.
-        traceback.clear_frames(error.__traceback__)
-        self.decline(envelope)
-
-    def decline(self, envelope: Envelope) -> None:
-        """Let a caller go whose question will not be answered any more."""
-        answer = refusal_of(envelope)
-        if answer is not None:
-            now_ns = self.clock.now_ns()
-            if self.recorder is not None:
-                head = (answer.to, 1, GATEWAY, envelope.cause, envelope.stimulus)
-                self.recorder.add(Delivery(*head, now_ns, answer.message))
-            self._replies.answer(answer.to, answer.message)
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
         # The failure is there before a caller is let go: callers look for the reason. No machine
@@ -473,12 +403,7 @@ class SchedulerCore(Gateway):
         if is_first:
             self._hooks.failed(failure, error)
         else:
-            logger.error("{}", failure, exception=error or False)
-
-    def stopped_from_outside(self, shell: Shell) -> None:
-        """A call that stops all actors of the process stops this core as well."""
-        logger.warning("{} was stopped from outside, so the core stops", shell.address)
-        self.stop()
+            logger.error("{}", failure, exception=error)
 
     # -- rest, trace
 
@@ -512,7 +437,7 @@ class SchedulerCore(Gateway):
 
     def _close_trace(self, left: list[Shell], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
-        if self.recorder is None:
+        if self._inside.recorder is None:
             return
         footer: dict[str, Any] = {"states": {}}
         if self.failure is not None:
@@ -524,12 +449,111 @@ class SchedulerCore(Gateway):
                 for address, machine in self._shells.machines().items()
                 if address not in at_work
             }
-        self.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+        self._inside.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+
+
+class Inside:
+    """A core as its actors see it: their clock, and what becomes of all that they want or raise.
+
+    Apart from `SchedulerCore`, so that an embedder finds there what is meant for him.
+    """
+
+    def __init__(self, core: SchedulerCore) -> None:
+        self.clock = core.clock
+        self.here = Here()
+        self.recorder: Recorder | None = None
+        self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
+        """What machines were replaced for: the first of too many is why the core stops."""
+        self._core = core
+        self._marks = count(1)
+
+    # -- effects, on the thread of the shell that wants them
+
+    def carry_out(self, shell: Shell, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(shell, effect.to, effect.message)
+            case CallRm():
+                self._send(shell, effect.callback, effect.call)
+            case SetTimer():
+                envelope = self._envelope(shell, TIMER, effect.message)
+                self._core._timers.arm(shell.address, effect.name, effect.due_ns, envelope)
+            case CancelTimer():
+                self._core._timers.cancel(shell.address, effect.name)
+            case StopCore():
+                first = self.survived[0]
+                self._core._end_with(first, first.__cause__)
+            case StartMachine():
+                # What stood there has failed, so it arms nothing more.
+                self._core._timers.cancel_all(effect.address)
+                machine = self._core._topology.build(effect.kind, effect.arguments)
+                self._core._shells.start(self, effect.address, machine)
+            case StopMachine():
+                # The machine first: what it still arms in the meantime is cancelled as well. If it
+                # is in the middle of a message it may arm one later, which finds no mailbox.
+                self._core._shells.retire(effect.address)
+                self._core._timers.cancel_all(effect.address)
+            case Log():
+                (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
+
+    def _send(self, shell: Shell, to: str, message: Message) -> None:
+        """Messages to an address without a machine are dropped."""
+        taken = self._core._shells.tell(to, self._envelope(shell, shell.address, message))
+        if to == GATEWAY:
+            self._record(shell, to, next(self._marks), message)
+            self._core._receive(message)
+        elif not taken and self._core._replies.serves(to):
+            self._record(shell, to, 1, message)
+            self._core._replies.answer(to, message)
+
+    def _record(self, shell: Shell, to: str, step: int, message: Message) -> None:
+        """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
+        if self.recorder is not None:
+            assert shell.at is not None
+            now_ns = self.clock.now_ns()
+            self.recorder.add(Delivery(to, step, shell.address, *shell.at, now_ns, message))
+
+    @staticmethod
+    def _envelope(shell: Shell, sender: str, message: Message) -> Envelope:
+        assert shell.at is not None
+        return Envelope(sender, message, *shell.at)
+
+    # -- failure
+
+    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
+        """Keep the first failure with its story; from here on nothing is handled."""
+        self._core._end_with(_failure_of(shell, envelope, error), error)
+
+    def survive(self, shell: Shell, envelope: Envelope, error: Exception) -> None:
+        """A machine failed that can be replaced: keep what led there, should it not help."""
+        failure = _failure_of(shell, envelope, error)
+        self.survived.append(failure)
+        told = f"{_headline(shell, envelope, error)}; another takes its place"
+        logger.error("{}", told, exception=error)
+        alarm(told)
+        # What the frames hold is the whole machine; the lines are all that is of use.
+        traceback.clear_frames(error.__traceback__)
+        self.decline(envelope)
+
+    def decline(self, envelope: Envelope) -> None:
+        """Let a caller go whose question will not be answered any more."""
+        answer = refusal_of(envelope)
+        if answer is not None:
+            now_ns = self.clock.now_ns()
+            if self.recorder is not None:
+                head = (answer.to, 1, GATEWAY, envelope.cause, envelope.stimulus)
+                self.recorder.add(Delivery(*head, now_ns, answer.message))
+            self._core._replies.answer(answer.to, answer.message)
+
+    def stopped_from_outside(self, shell: Shell) -> None:
+        """A call that stops all actors of the process stops this core as well."""
+        logger.warning("{} was stopped from outside, so the core stops", shell.address)
+        self._core.stop()
 
 
 def _forked() -> None:
     for core in _cores:
-        core.forked()
+        core._become_a_copy()
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -70,8 +70,8 @@ def _close(core: SchedulerCore, books: Books, trace: Path) -> int:
     print()
     for line in report(books):
         print(line)
-    if core.recorder is not None and core.recorder.failure is not None:
-        print(f"the trace {trace} is incomplete: {core.recorder.failure}", file=sys.stderr)
+    if core.trace_failure is not None:
+        print(f"the trace {trace} is incomplete: {core.trace_failure}", file=sys.stderr)
         return 1
     print(f"\nevery message of it is recorded in {trace}")
     print(f"look with: yunikorn-actors trace show {trace}")
