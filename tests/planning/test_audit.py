@@ -91,7 +91,7 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
     ("the planner knows nodes", lambda p: p.model.nodes.views.pop("n2")),
     ("free of node n1", lambda p: p.model.nodes.views["n1"].free.update(vcore=8)),
     ("node n1 is in the order", lambda p: setattr(p.state.nodes["n1"], "drained", True)),
-    ("nodes are out of order", lambda p: p.model.nodes._runs[0].reverse()),
+    ("nodes are out of order", lambda p: p.model.nodes.runs._runs[0].reverse()),
     ("the planner knows queues", lambda p: p.model.tree.queues.pop("root.other")),
     ("used of queue root.default", lambda p: p.model.tree.queues[LEAF].used.update(vcore=4)),
     ("used of queue root ", lambda p: p.model.flights.placements.clear()),

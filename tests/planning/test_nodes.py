@@ -10,7 +10,7 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.resource import Resource
-from yunikorn_actors.planning.model.nodes import RUN_LENGTH, NodeIndex, NodeView
+from yunikorn_actors.planning.model.nodes import RUN_LENGTH, NodeIndex, NodeRuns, NodeView
 from yunikorn_actors.planning.model.shape import Shape, shape_key
 
 POLICIES = tuple(NODE_ORDERS)
@@ -82,8 +82,9 @@ class Nodes:
         return next(fitting, None)
 
     def check(self) -> None:
+        runs = self.index.runs
         assert self.sorted() == [view.id for view in self.index.in_order()]
-        for run, ceiling in zip(self.index._runs, self.index._ceilings, strict=True):
+        for run, ceiling in zip(runs._runs, runs._ceilings, strict=True):
             assert 0 < len(run) <= 2 * RUN_LENGTH
             for _, _, view in run:
                 assert all(
@@ -196,12 +197,12 @@ def test_each_node_moves_once_however_often_it_changed(
 ) -> None:
     moves: list[str] = []
 
-    def move(index: NodeIndex, view: NodeView) -> None:
+    def move(runs: NodeRuns, view: NodeView) -> None:
         moves.append(view.id)
-        original(index, view)
+        original(runs, view)
 
-    original = NodeIndex._move
-    monkeypatch.setattr(NodeIndex, "_move", move)
+    original = NodeRuns.move
+    monkeypatch.setattr(NodeRuns, "move", move)
     nodes = Nodes(policy, WEIGHTS)
     views = [nodes.add(f"n{number}", {"vcore": 10}) for number in range(5)]
     for number, view in enumerate(views[:3]):
@@ -219,7 +220,7 @@ def test_random_changes_of_many_nodes(policy: str) -> None:
     """Enough for several runs, which split, shrink and go."""
     nodes = Nodes(policy, {"vcore": 2.0, "gpu": 0.5, "memory": 0.0})
     workload = Workload(nodes, 99, 450)
-    assert len(nodes.index._runs) > 2
+    assert len(nodes.index.runs._runs) > 2
     for number in range(1500):
         workload.step()
         if not number % 25:

@@ -58,7 +58,7 @@ def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
     for view in model.nodes.in_order():
-        if view.entry != model.nodes.entry_of(view):
+        if view.entry != model.nodes.runs.entry_of(view):
             yield f"node {view.id} stands by another score than it has"
 
 

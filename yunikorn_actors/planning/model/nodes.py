@@ -13,8 +13,10 @@ Where full nodes stand first there is a floor as well for the shapes that were a
 node before it has room for that shape. Equal asks come in crowds, so most searches begin where the
 last one ended.
 
-An application may have an order of its own. The nodes stand in that as well from its first search
-on, and those that changed move there before the next one: nobody else pays for it.
+`NodeRuns` is that: the open nodes in one order. `NodeIndex` knows all nodes of the partition, and
+has their runs in the order of the partition. An application may have an order of its own. The nodes
+stand in that as well from its first search on, and those that changed move there before the next
+one: nobody else pays for it.
 
 What is free here is what the replica has available less what proposals in flight have taken.
 """
@@ -68,212 +70,31 @@ class NodeView:
 Entry = tuple[float, str, NodeView]
 
 
-class NodeIndex:
-    """All nodes of a partition; those that take work stand in order of their score."""
+class NodeRuns:
+    """The nodes that take work, in one order, cut into runs."""
 
-    def __init__(self) -> None:
-        self.views: dict[str, NodeView] = {}
-        self.order = FAIR
-        self._score = FAIR.score
-        self._weights = NodeSortConfig().weights
+    def __init__(self, order: NodeOrder, weights: dict[str, float]) -> None:
+        self.order = order
+        self.weights = weights
+        self._score = order.score
         self._measured: Resource | None = None
         """The capacity that was measured last, and what came of it."""
         self._scale = Scale()
-        self._others: dict[NodeOrder, _OtherOrder] = {}
         self._runs: list[list[Entry]] = []
         self._last: list[Entry] = []
         self._ceilings: list[Resource] = []
         self._floors: dict[Shape, Entry] = {}
-        self._stray: dict[NodeView, None] = {}
-        """Nodes whose free amounts changed since they found their place."""
-        self.changed: dict[NodeView, None] = {}
-        """Nodes whose amounts or place changed since somebody last made a list of all."""
 
-    def set_order(self, order: NodeOrder, weights: dict[str, float]) -> None:
-        """Take another order; every node finds its new place."""
-        self.order, self._score = order, order.score
-        self._weights = weights
-        self._measured = None
-        self._others.clear()
-        ordered = [view for view in self.views.values() if view.entry is not None]
-        self._runs, self._last, self._ceilings = [], [], []
-        self._floors.clear()
-        self._stray.clear()
-        for view in ordered:
-            self._note_change(view)
-            self._measure(view)
-            self._place(view, self.entry_of(view))
+    # -- who stands where
 
-    def add(self, view: NodeView) -> None:
-        """Know a node; its first `refresh` measures and places it."""
-        self.views[view.id] = view
-
-    def knows(self, view: NodeView) -> bool:
-        """Whether it is there, and not one of the same name that came later."""
-        return self.views.get(view.id) is view
-
-    def discard(self, view: NodeView) -> None:
-        del self.views[view.id]
-        self._displace(view)
-        self._note_change(view)
-        del self.changed[view]
-        # A node of the same name may come back: entries of two lives must never be compared.
-        self._floors = {s: entry for s, entry in self._floors.items() if entry[2] is not view}
-
-    def refresh(self, view: NodeView, free: Resource) -> None:
-        """The node itself changed: size, attributes, or whether it takes work."""
-        self._displace(view)
-        view.free = free
-        self._note_change(view)
+    def put(self, view: NodeView) -> None:
+        """The node itself changed, or is new: it is measured, and stands where it belongs."""
+        self.displace(view)
         self._measure(view)
         if view.is_open:
             self._place(view, self.entry_of(view))
 
-    def take(self, view: NodeView, amount: Resource) -> None:
-        free = view.free
-        for kind, quantity in amount.items():
-            free[kind] = free.get(kind, 0) - quantity
-        self._stray[view] = self.changed[view] = None
-
-    def give_back(self, view: NodeView, amount: Resource) -> None:
-        free = view.free
-        for kind, quantity in amount.items():
-            free[kind] = free.get(kind, 0) + quantity
-        self._stray[view] = self.changed[view] = None
-
-    def tidy(self) -> None:
-        """Let each node whose free amounts changed find its place; every search begins with it."""
-        for view in self._stray:
-            if view.entry is not None:
-                self._move(view)
-        for other in self._others.values():
-            other.behind.update(self._stray)
-        self._stray.clear()
-
-    def _note_change(self, view: NodeView) -> None:
-        """The node itself is another now; of amounts that changed `tidy` tells the other orders."""
-        self.changed[view] = None
-        for other in self._others.values():
-            other.behind[view] = None
-
-    def first_fit(self, shape: Shape, order: NodeOrder | None = None) -> NodeView | None:
-        """Return the first node that has room, in the order of its own that an ask has, if any."""
-        is_own = order is not None and order is not self.order
-        if is_own or shape.required_node or shape.denial is not None:
-            return self._first_serving(shape, order or self.order)
-        wanted = shape.wanted
-        self.tidy()
-        floor = self._floors.get(shape)
-        number = start = 0
-        if floor is not None:
-            number = bisect_left(self._last, floor)
-            if number < len(self._runs):
-                start = bisect_left(self._runs[number], floor)
-        for place in range(number, len(self._runs)):
-            ceiling = self._ceilings[place]
-            for kind, quantity in wanted:
-                if quantity > ceiling.get(kind, 0):
-                    break
-            else:
-                found = self._scan(place, start, wanted)
-                if found is not None:
-                    # Where the fullest nodes come first a search passes over many in vain. In the
-                    # fair order the first nodes are the emptiest, so there is nothing to skip.
-                    if self.order.full_first:
-                        self._lay_floor(shape, found)
-                    return found
-            start = 0
-        self._floors.pop(shape, None)
-        return None
-
-    def _first_serving(self, shape: Shape, order: NodeOrder) -> NodeView | None:
-        """As `first_fit`, also for an ask that may not go to every node or has its own order."""
-        if shape.required_node:
-            required = self.views.get(shape.required_node)
-            return required if required is not None and required.serves(shape) else None
-        if order is self.order:
-            self.tidy()
-            return next(self._serving(shape), None)
-        twin = self.by(order).first_fit(shape)
-        return None if twin is None else self.views[twin.id]
-
-    def first_other(
-        self, shape: Shape, node_id: str, order: NodeOrder | None = None
-    ) -> NodeView | None:
-        """As `first_fit`, leaving one out; only a required one need not be open."""
-        if shape.required_node:
-            required = self.first_fit(shape, order)
-            return required if required is not None and required.id != node_id else None
-        index = self.by(order or self.order)
-        others = (view.id for view in index._serving(shape) if view.id != node_id)
-        found = next(others, None)
-        return None if found is None else self.views[found]
-
-    def by(self, order: NodeOrder) -> "NodeIndex":
-        """Return the same nodes in an order of somebody's own."""
-        self.tidy()
-        if order is self.order:
-            return self
-        other = self._others.get(order)
-        if other is None:
-            other = self._others[order] = _OtherOrder(order, self._weights, self.views.values())
-        return other.caught_up(self)
-
-    def _serving(self, shape: Shape) -> Iterator[NodeView]:
-        """Yield the nodes that can hold it, also an ask that may not go to every node."""
-        return (view for view in self._forwards(shape.wanted) if view.serves(shape))
-
-    def _forwards(self, wanted: Wanted) -> Iterator[NodeView]:
-        """Yield all nodes but those of runs that have no room."""
-        for number, run in enumerate(self._runs):
-            if self._may_hold(number, wanted):
-                for _, _, view in run:
-                    yield view
-
-    def _may_hold(self, number: int, wanted: Wanted) -> bool:
-        ceiling = self._ceilings[number]
-        return all(quantity <= ceiling.get(kind, 0) for kind, quantity in wanted)
-
-    def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:
-        run = self._runs[number]
-        for position in range(start, len(run)):
-            view = run[position][2]
-            free = view.free
-            for kind, quantity in wanted:
-                if quantity > free.get(kind, 0):
-                    break
-            else:
-                return view
-        # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
-        # each placement, because that would take a walk through the run each time.
-        if not start:
-            self._ceilings[number] = _ceiling(run)
-        return None
-
-    def _lay_floor(self, shape: Shape, view: NodeView) -> None:
-        floors = self._floors
-        if shape not in floors and len(floors) >= FLOORS_MAX:
-            del floors[next(iter(floors))]
-        assert view.entry is not None
-        floors[shape] = view.entry
-
-    def in_order(self) -> list[NodeView]:
-        self.tidy()
-        return [view for run in self._runs for _, _, view in run]
-
-    def entry_of(self, view: NodeView) -> Entry:
-        """Return where it belongs by what is free there now."""
-        return (self._score(view.scale, view.free), view.id, view)
-
-    def _measure(self, view: NodeView) -> None:
-        """Nodes come in few sizes, so the scale of the last one often serves again."""
-        capacity = view.node.capacity
-        if capacity != self._measured:
-            self._measured = capacity
-            self._scale = scale_of(capacity, self._weights)
-        view.scale = self._scale
-
-    def _move(self, view: NodeView) -> None:
+    def move(self, view: NodeView) -> None:
         """The free amounts changed; often the node keeps its place between its neighbours."""
         old = view.entry
         assert old is not None
@@ -287,6 +108,34 @@ class NodeIndex:
         else:
             self._cut(number, position)
             self._place(view, new)
+
+    def displace(self, view: NodeView) -> None:
+        entry = view.entry
+        if entry is None:
+            return
+        view.entry = None
+        number = bisect_left(self._last, entry)
+        self._cut(number, bisect_left(self._runs[number], entry))
+
+    def forget(self, view: NodeView) -> None:
+        self.displace(view)
+        # A node of the same name may come back: entries of two lives must never be compared.
+        self._floors = {s: entry for s, entry in self._floors.items() if entry[2] is not view}
+
+    def entry_of(self, view: NodeView) -> Entry:
+        """Return where it belongs by what is free there now."""
+        return (self._score(view.scale, view.free), view.id, view)
+
+    def in_order(self) -> list[NodeView]:
+        return [view for run in self._runs for _, _, view in run]
+
+    def _measure(self, view: NodeView) -> None:
+        """Nodes come in few sizes, so the scale of the last one often serves again."""
+        capacity = view.node.capacity
+        if capacity != self._measured:
+            self._measured = capacity
+            self._scale = scale_of(capacity, self.weights)
+        view.scale = self._scale
 
     def _place(self, view: NodeView, entry: Entry) -> None:
         view.entry = entry
@@ -318,15 +167,6 @@ class NodeIndex:
                 if entry < floor and view.fits(shape.wanted):
                     self._floors[shape] = entry
 
-    def _displace(self, view: NodeView) -> None:
-        entry = view.entry
-        if entry is None:
-            return
-        view.entry = None
-        self._stray.pop(view, None)
-        number = bisect_left(self._last, entry)
-        self._cut(number, bisect_left(self._runs[number], entry))
-
     def _cut(self, number: int, position: int) -> None:
         run = self._runs[number]
         del run[position]
@@ -342,37 +182,213 @@ class NodeIndex:
         self._last[number : number + 1] = [head[-1], tail[-1]]
         self._ceilings[number : number + 1] = [_ceiling(head), _ceiling(tail)]
 
+    # -- who has room
+
+    def first_fit(self, shape: Shape) -> NodeView | None:
+        """Return the first node that has room for an ask that may go to every node."""
+        wanted = shape.wanted
+        floor = self._floors.get(shape)
+        number = start = 0
+        if floor is not None:
+            number = bisect_left(self._last, floor)
+            if number < len(self._runs):
+                start = bisect_left(self._runs[number], floor)
+        for place in range(number, len(self._runs)):
+            ceiling = self._ceilings[place]
+            for kind, quantity in wanted:
+                if quantity > ceiling.get(kind, 0):
+                    break
+            else:
+                found = self._scan(place, start, wanted)
+                if found is not None:
+                    # Where the fullest nodes come first a search passes over many in vain. In the
+                    # fair order the first nodes are the emptiest, so there is nothing to skip.
+                    if self.order.full_first:
+                        self._lay_floor(shape, found)
+                    return found
+            start = 0
+        self._floors.pop(shape, None)
+        return None
+
+    def serving(self, shape: Shape) -> Iterator[NodeView]:
+        """Yield the nodes that can hold it, also an ask that may not go to every node."""
+        wanted = shape.wanted
+        for ceiling, run in zip(self._ceilings, self._runs, strict=True):
+            if all(quantity <= ceiling.get(kind, 0) for kind, quantity in wanted):
+                yield from (view for _, _, view in run if view.serves(shape))
+
+    def _scan(self, number: int, start: int, wanted: Wanted) -> NodeView | None:
+        run = self._runs[number]
+        for position in range(start, len(run)):
+            view = run[position][2]
+            free = view.free
+            for kind, quantity in wanted:
+                if quantity > free.get(kind, 0):
+                    break
+            else:
+                return view
+        # The whole run was searched in vain, so its ceiling was too high. It is not lowered with
+        # each placement, because that would take a walk through the run each time.
+        if not start:
+            self._ceilings[number] = _ceiling(run)
+        return None
+
+    def _lay_floor(self, shape: Shape, view: NodeView) -> None:
+        floors = self._floors
+        if shape not in floors and len(floors) >= FLOORS_MAX:
+            del floors[next(iter(floors))]
+        assert view.entry is not None
+        floors[shape] = view.entry
+
+
+class NodeIndex:
+    """All nodes of a partition, and who of them has room for a shape."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, NodeView] = {}
+        self.runs = NodeRuns(FAIR, NodeSortConfig().weights)
+        self._others: dict[NodeOrder, _OtherOrder] = {}
+        self._stray: dict[NodeView, None] = {}
+        """Nodes whose free amounts changed since they found their place."""
+        self.changed: dict[NodeView, None] = {}
+        """Nodes whose amounts or place changed since somebody last made a list of all."""
+
+    def set_order(self, order: NodeOrder, weights: dict[str, float]) -> None:
+        """Take another order; every node finds its new place."""
+        self.runs = NodeRuns(order, weights)
+        self._others.clear()
+        self._stray.clear()
+        for view in [view for view in self.views.values() if view.entry is not None]:
+            # Its entry is one of the former order, where nobody looks any more.
+            view.entry = None
+            self._note_change(view)
+            self.runs.put(view)
+
+    # -- nodes that come, change and go
+
+    def add(self, view: NodeView) -> None:
+        """Know a node; its first `refresh` measures and places it."""
+        self.views[view.id] = view
+
+    def knows(self, view: NodeView) -> bool:
+        """Whether it is there, and not one of the same name that came later."""
+        return self.views.get(view.id) is view
+
+    def discard(self, view: NodeView) -> None:
+        del self.views[view.id]
+        self._stray.pop(view, None)
+        self.runs.forget(view)
+        self._note_change(view)
+        del self.changed[view]
+
+    def refresh(self, view: NodeView, free: Resource) -> None:
+        """The node itself changed: size, attributes, or whether it takes work."""
+        self._stray.pop(view, None)
+        view.free = free
+        self._note_change(view)
+        self.runs.put(view)
+
+    def take(self, view: NodeView, amount: Resource) -> None:
+        free = view.free
+        for kind, quantity in amount.items():
+            free[kind] = free.get(kind, 0) - quantity
+        self._stray[view] = self.changed[view] = None
+
+    def give_back(self, view: NodeView, amount: Resource) -> None:
+        free = view.free
+        for kind, quantity in amount.items():
+            free[kind] = free.get(kind, 0) + quantity
+        self._stray[view] = self.changed[view] = None
+
+    def tidy(self) -> None:
+        """Let each node whose free amounts changed find its place; every search begins with it."""
+        for view in self._stray:
+            if view.entry is not None:
+                self.runs.move(view)
+        for other in self._others.values():
+            other.behind.update(self._stray)
+        self._stray.clear()
+
+    def _note_change(self, view: NodeView) -> None:
+        """The node itself is another now; of amounts that changed `tidy` tells the other orders."""
+        self.changed[view] = None
+        for other in self._others.values():
+            other.behind[view] = None
+
+    # -- searches
+
+    def first_fit(self, shape: Shape, order: NodeOrder | None = None) -> NodeView | None:
+        """Return the first node that has room, in the order of its own that an ask has, if any."""
+        if shape.required_node:
+            required = self.views.get(shape.required_node)
+            return required if required is not None and required.serves(shape) else None
+        self.tidy()
+        if order is None or order is self.runs.order:
+            if shape.denial is None:
+                return self.runs.first_fit(shape)
+            return next(self.runs.serving(shape), None)
+        other = self._in(order)
+        found = other.first_fit(shape) if shape.denial is None else next(other.serving(shape), None)
+        return None if found is None else self.views[found.id]
+
+    def first_other(
+        self, shape: Shape, node_id: str, order: NodeOrder | None = None
+    ) -> NodeView | None:
+        """As `first_fit`, leaving one out; only a required one need not be open."""
+        if shape.required_node:
+            required = self.first_fit(shape, order)
+            return required if required is not None and required.id != node_id else None
+        runs = self._in(order or self.runs.order)
+        others = (view.id for view in runs.serving(shape) if view.id != node_id)
+        found = next(others, None)
+        return None if found is None else self.views[found]
+
+    def in_order(self) -> list[NodeView]:
+        self.tidy()
+        return self.runs.in_order()
+
+    def _in(self, order: NodeOrder) -> NodeRuns:
+        """Return the same nodes in an order of somebody's own, where they are twins of ours."""
+        self.tidy()
+        if order is self.runs.order:
+            return self.runs
+        other = self._others.get(order)
+        if other is None:
+            runs = NodeRuns(order, self.runs.weights)
+            other = self._others[order] = _OtherOrder(runs, self.views.values())
+        return other.caught_up(self)
+
 
 class _OtherOrder:
-    """An index of its own, whose views are twins of ours: they share the amounts that are free."""
+    """Runs of twins of our nodes: a node has one entry, so it cannot stand in two orders.
 
-    def __init__(
-        self, order: NodeOrder, weights: dict[str, float], views: Iterable[NodeView]
-    ) -> None:
-        self._index = NodeIndex()
-        self._index.set_order(order, weights)
+    Twins share the amounts that are free.
+    """
+
+    def __init__(self, runs: NodeRuns, views: Iterable[NodeView]) -> None:
+        self._runs = runs
         self._twins: dict[NodeView, NodeView] = {}
         self.behind: dict[NodeView, None] = dict.fromkeys(views)
         """Nodes that changed since the last search."""
 
-    def caught_up(self, ours: NodeIndex) -> NodeIndex:
+    def caught_up(self, ours: NodeIndex) -> NodeRuns:
         """Move what is behind; a node that left stands before one that came under its name."""
         for view in self.behind:
             self._follow(view, ours)
         self.behind.clear()
-        return self._index
+        return self._runs
 
     def _follow(self, view: NodeView, ours: NodeIndex) -> None:
         twin = self._twins.get(view)
         if not ours.knows(view):
             if twin is not None:
-                self._index.discard(self._twins.pop(view))
+                self._runs.forget(self._twins.pop(view))
             return
         if twin is None:
             twin = self._twins[view] = NodeView(view.node)
-            self._index.add(twin)
         twin.keeping = view.keeping
-        self._index.refresh(twin, view.free)
+        twin.free = view.free
+        self._runs.put(twin)
 
 
 def _ceiling(run: list[Entry]) -> Resource:
