@@ -67,8 +67,8 @@ def _reverse_lanes(planner: Planner) -> None:
 def _swap_places(planner: Planner) -> None:
     """The first of two lanes is taken for the second."""
     leaf = planner.model.tree.queues[LEAF]
-    leaf.first()
-    first, second = leaf.order[0][2], leaf.order[1][2]
+    leaf.open_lanes.first()
+    first, second = leaf.open_lanes._order[0][2], leaf.open_lanes._order[1][2]
     first.number = 0
     assert first is not second
 

@@ -158,7 +158,7 @@ def _order(model: Model) -> Iterator[str]:
         if (
             not found
             and view.open_lanes
-            and view.first() is not min(view.open_lanes, key=_rank).first
+            and view.open_lanes.first() is not min(view.open_lanes, key=_rank).first
         ):
             yield f"another ask than the first is tried in {path}"
 

@@ -96,7 +96,7 @@ class Tree:
         assert app.entry is not None
         del lane.apps[bisect_left(lane.apps, app.entry)]
         if lane.apps:
-            self._move(lane)
+            leaf.open_lanes.move(lane)
         else:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
@@ -105,27 +105,15 @@ class Tree:
 
     def open_lane(self, lane: Lane) -> None:
         leaf = lane.leaf
-        # As long as one lane was open alone it had no place; now the two are compared.
-        if len(leaf.open_lanes) == 1:
-            leaf.moved.update(leaf.open_lanes)
-        leaf.open_lanes[lane] = None
-        self._move(lane)
+        leaf.open_lanes.open(lane)
         if leaf.entry is None:
             show(leaf)
-
-    def _move(self, lane: Lane) -> None:
-        """Another ask may stand first in it; a lane that is open alone needs no place."""
-        leaf = lane.leaf
-        if len(leaf.open_lanes) > 1 and lane in leaf.open_lanes:
-            leaf.moved[lane] = None
 
     def close_lane(self, lane: Lane) -> None:
         open_lanes = lane.leaf.open_lanes
         if lane in open_lanes:
-            del open_lanes[lane]
-            lane.leaf.moved.pop(lane, None)
+            open_lanes.close(lane)
             if not open_lanes:
-                lane.leaf.order.clear()
                 hide(lane.leaf)
 
     # -- lanes that wait, and what wakes them
@@ -237,7 +225,7 @@ class Tree:
         """Another ask is on top of a pile; these are the priorities of both."""
         leaf = app.leaf
         if new is not None and len(leaf.open_lanes) > 1 and app.entry is not None:
-            self._move(leaf.lanes[shape, app.owner])
+            leaf.open_lanes.move(leaf.lanes[shape, app.owner])
         if old == new:
             return
         heads = app.heads

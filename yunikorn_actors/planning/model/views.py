@@ -76,6 +76,62 @@ class Lane:
         return (key, app.piles[self.shape][0][0])
 
 
+class OpenLanes(dict[Lane, None]):
+    """The open lanes of a leaf, and which of them has the ask that stands first.
+
+    It is a dictionary itself, because each decision asks on its way down whether any is open.
+    """
+
+    __slots__ = ("_moved", "_numbered", "_order")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._order: list[tuple[Rank, int, Lane]] = []
+        """A heap of the lanes, while there are several; some entries do not hold any more."""
+        self._numbered = 0
+        """How many entries that heap has had: no two of them compare as equal."""
+        self._moved: dict[Lane, None] = {}
+        """Lanes in which another ask may have come to stand first since."""
+
+    def open(self, lane: Lane) -> None:
+        # As long as one lane was open alone it had no place; now the two are compared.
+        if len(self) == 1:
+            self._moved.update(self)
+        self[lane] = None
+        self.move(lane)
+
+    def move(self, lane: Lane) -> None:
+        """Another ask may stand first in it; a lane that is open alone needs no place."""
+        if len(self) > 1 and lane in self:
+            self._moved[lane] = None
+
+    def close(self, lane: Lane) -> None:
+        del self[lane]
+        self._moved.pop(lane, None)
+        if not self:
+            self._order.clear()
+
+    def first(self) -> "AskView":
+        """Return the first ask that may be tried, of the first application; some lane is open."""
+        if len(self) == 1:
+            (lane,) = self
+            return lane.first
+        order = self._order
+        # Entries that do not hold any more are dropped when they come to the top. Those below it
+        # would make the heap grow without end, so it is built anew when they are more than half.
+        if len(order) > 2 * len(self):
+            order.clear()
+            self._moved.update(self)
+        for lane in self._moved:
+            self._numbered += 1
+            lane.number = self._numbered
+            heappush(order, (lane.rank, lane.number, lane))
+        self._moved.clear()
+        while order[0][1] != order[0][2].number or order[0][2] not in self:
+            heappop(order)
+        return order[0][2].first
+
+
 class AskView(Struct, eq=False):
     """An ask as the planner sees it: `waiting` repeats are neither placed nor in flight.
 
@@ -212,6 +268,13 @@ _PRIORITY_MAX = 2**31 - 1
 
 
 class QueueView:
+    """A queue: what it uses, what that is a share of, and where it stands among its siblings.
+
+    It has many members, and they are one noun. Each decision reads usage, quota, priority and place
+    together, on each level of a lineage. And a queue is a gate twice over, for the room of asks and
+    for the places of applications: both are counted on the same tree and wake what waits for it.
+    """
+
     kind: ClassVar[GateKind] = GateKind.QUEUE
     __slots__ = (
         "application_limits",
@@ -227,10 +290,7 @@ class QueueView:
         "limits",
         "lineage",
         "members",
-        "moved",
-        "numbered",
         "open_lanes",
-        "order",
         "parent",
         "priority",
         "queue",
@@ -263,13 +323,7 @@ class QueueView:
         self.limits: tuple[QueueView, ...] = ()
         """The queues of the lineage that can refuse something: quotas, then the cluster."""
         self.lanes: dict[tuple[Shape, Owner], Lane] = {}
-        self.open_lanes: dict[Lane, None] = {}
-        self.order: list[tuple[Rank, int, Lane]] = []
-        """A heap of the open lanes, while there are several; some entries do not hold any more."""
-        self.numbered = 0
-        """How many entries that heap has had: no two of them compare as equal."""
-        self.moved: dict[Lane, None] = {}
-        """Open lanes in which another ask may have come to stand first since."""
+        self.open_lanes = OpenLanes()
         self.children: list[ChildEntry] = []
         """Children with something to try, in order."""
         self.entry: ChildEntry | None = None
@@ -422,25 +476,6 @@ class QueueView:
         """As `refusing`, but the size of the cluster does not count."""
         gate = self.refusing(wanted)
         return gate if gate is not None and gate.is_quota else None
-
-    def first(self) -> AskView:
-        """Return the first ask that may be tried, of the first application of an open leaf."""
-        lanes = self.open_lanes
-        if len(lanes) == 1:
-            (lane,) = lanes
-            return lane.first
-        order = self.order
-        if len(order) > 2 * len(lanes):
-            order.clear()
-            self.moved.update(lanes)
-        for lane in self.moved:
-            self.numbered += 1
-            lane.number = self.numbered
-            heappush(order, (lane.rank, lane.number, lane))
-        self.moved.clear()
-        while order[0][1] != order[0][2].number or order[0][2] not in lanes:
-            heappop(order)
-        return order[0][2].first
 
 
 def priority_of(app: AppView) -> int:

@@ -110,7 +110,7 @@ class Placer:
         # Only queues with an open lane below them are children in the order, so a leaf is reached.
         while not leaf.open_lanes:
             leaf = leaf.children[0][1]
-        if not self._try(leaf, leaf.first(), proposals):
+        if not self._try(leaf, leaf.open_lanes.first(), proposals):
             # The application may have been woken for a place: it leaves the place to the next.
             model.participants.top_up()
         return True
