@@ -20,15 +20,13 @@ from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AskView, Lane, QueueView
 from yunikorn_actors.planning.model.waiting import waiting_in
 from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
+from yunikorn_actors.planning.preempt.agenda import PAUSE_NS, Agenda, may_preempt
 from yunikorn_actors.planning.preempt.claimant import earmarks_of
 from yunikorn_actors.planning.preempt.quota import Enforcement
 from yunikorn_actors.planning.preempt.required import victims_on
-from yunikorn_actors.planning.preempt.rules import delay_of
 from yunikorn_actors.planning.preempt.scene import Flight, Scene
 from yunikorn_actors.planning.preempt.search import Search, is_barred
 
-PAUSE_NS = 15_000_000_000
-"""Between two attempts for one ask."""
 ATTEMPTS_MAX = 256
 """In one plan; what is left over is tried in the next."""
 
@@ -38,21 +36,14 @@ class Preemptor:
         self._model = model
         self._desk = desk
         self._marks = model.wakes.preempting
-        self._delay_ns = delay_ns
         self.in_flight: dict[int, Flight] = {}
+        self.agenda = Agenda(self._marks, delay_ns)
         self._due_ns = NEVER_NS
         """When an ask has waited long enough, or a quota is to be enforced."""
-        self._due: dict[QueueView, int] = {}
-        """Leaves with asks that may preempt, and when to look at the first of them."""
-        self._idle: dict[QueueView, int] = {}
-        """Leaves for which nothing was found: when to look again once something has changed."""
-        self._blocked: dict[QueueView, None] = {}
-        """Leaves whose asks look again as soon as something that was promised is not any more."""
         self.one_at_a_time = False
         """The resource manager is asked first: until it answers, nothing counts on the result."""
         self._is_cut_short = False
         """The bound ended the last plan; there may be more to find."""
-        self._changes = 0
         self._attempts = 0
 
     @property
@@ -62,12 +53,9 @@ class Preemptor:
     @property
     def has_work(self) -> bool:
         """Whether there is something to look at, or to find out when to."""
-        marks = self._marks
-        if self._is_cut_short or marks.lanes or (marks.was_freed and self._blocked):
+        if self._is_cut_short or self.agenda.has_changed:
             return True
-        return marks.is_stale and bool(
-            self._idle or marks.new or marks.nodes or self._model.state.quotas
-        )
+        return self._marks.is_stale and bool(self._marks.nodes or self._model.state.quotas)
 
     # -- what becomes of the proposals
 
@@ -93,7 +81,7 @@ class Preemptor:
         flight = self._take_out(proposal_id)
         # Without the pause of 15 s: the attempt was not in vain, only its view was old (H-23).
         if flight.ask is not None and not flight.ask.gone:
-            self._idle[flight.ask.app.leaf] = 0
+            self.agenda.retry(flight.ask.app.leaf)
 
     def extend(self, proposal: Preempt, further: tuple[VictimRef, ...]) -> Preempt:
         """Add victims that the resource manager asked for to a proposal that is not sent yet."""
@@ -106,7 +94,7 @@ class Preemptor:
     def plan(self, now_ns: int, room: int) -> list[Proposal]:
         if room <= 0 or not (self.has_work or self.due_ns <= now_ns):
             return []
-        self._take_marks()
+        self.agenda.take_marks()
         self._attempts = 0
         self._is_cut_short = False
         proposals: list[Proposal] = []
@@ -118,38 +106,10 @@ class Preemptor:
         self._measure()
         return proposals
 
-    def _take_marks(self) -> None:
-        """Find the leaves to look at, and when."""
-        marks = self._marks
-        if marks.was_measured:
-            marks.was_measured = False
-            self._changes += 1
-            self._due.update(dict.fromkeys(marks.leaves, 0))
-            marks.leaves.clear()
-        if marks.is_stale:
-            marks.is_stale = False
-            self._changes += 1
-            for leaf, due_ns in self._idle.items():
-                self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
-            self._idle.clear()
-        if marks.was_freed:
-            marks.was_freed = False
-            self._due.update(dict.fromkeys(self._blocked, 0))
-            self._blocked.clear()
-        for leaf, created_ns in marks.new.items():
-            due_ns = created_ns + self.delay_of(leaf)
-            self._due[leaf] = min(due_ns, self._due.get(leaf, NEVER_NS))
-        marks.new.clear()
-        for former in marks.lanes:
-            lane = former.leaf.lanes.get((former.shape, former.owner))
-            if lane is not None and _may_preempt(lane):
-                self._due[lane.leaf] = 0
-        marks.lanes.clear()
-
     def _decide(self, now_ns: int) -> Iterator[Preempt]:
         yield from self._for_required_nodes(now_ns)
-        times = (*self._model.state.quotas.values(), *self._due.values())
-        if all(due_ns > now_ns for due_ns in times):
+        quotas = self._model.state.quotas.values()
+        if not self.agenda.is_any_due(now_ns) and all(due_ns > now_ns for due_ns in quotas):
             return
         # Made only now: it counts what was just decided for required nodes. For the same reason
         # quotas come before guarantees: room that their victims leave spares other victims.
@@ -159,15 +119,11 @@ class Preemptor:
         yield from self._for_guarantees(scene, now_ns)
 
     def _measure(self) -> None:
-        """Find out when to come back; a leaf in which nothing waits is forgotten."""
-        for leaf in [leaf for leaf in self._due if not leaf.lanes]:
-            del self._due[leaf]
+        """Find out when to come back."""
         config = self._model.state.config
         quotas = config is not None and config.quota_preemption_enabled
-        self._due_ns = min(
-            min((due for leaf, due in self._due.items() if _has_waiting(leaf)), default=NEVER_NS),
-            min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS,
-        )
+        quotas_ns = min(self._open_quotas(), default=NEVER_NS) if quotas else NEVER_NS
+        self._due_ns = min(self.agenda.next_ns(), quotas_ns)
 
     def _open_quotas(self) -> Iterator[int]:
         """Yield when they are due; what is being enforced is looked at when that is resolved."""
@@ -236,7 +192,7 @@ class Preemptor:
             # Context records that there is no victim, but not again within the pause.
             if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:
                 return
-            ask.tried = (now_ns, self._changes)
+            ask.tried = (now_ns, self.agenda.changes)
         elif not victims:
             return
         rule = PreemptionRule.REQUIRED_NODE
@@ -275,13 +231,11 @@ class Preemptor:
         config = self._model.state.config
         root = self._model.tree.root
         if config is None or not config.preemption_enabled or root is None:
-            self._due.clear()
+            self.agenda.clear()
             return
         searches: dict[tuple[QueueView, Shape, int], Search] = {}
         for leaf in _leaves(root):
-            if self._due.get(leaf, NEVER_NS) <= now_ns:
-                # Until all of the leaf was looked at it stays due: the plan may be cut short.
-                self._due[leaf] = 0
+            if self.agenda.begin(leaf, now_ns):
                 yield from self._for_leaf(leaf, scene, searches, now_ns)
 
     def _for_leaf(
@@ -291,18 +245,18 @@ class Preemptor:
         searches: dict[tuple[QueueView, Shape, int], Search],
         now_ns: int,
     ) -> Iterator[Preempt]:
-        delay_ns, next_ns = self.delay_of(leaf), NEVER_NS
-        for lane, ask in waiting_in(leaf, _may_preempt):
+        agenda, next_ns = self.agenda, NEVER_NS
+        for lane, ask in waiting_in(leaf, may_preempt):
             if not ask.ask.spec.allow_preempt_other or self._is_kept_back(ask, lane):
                 continue
             if not self._repeats_left(ask):
                 continue
-            due_ns = ask.ask.created_ns + delay_ns
+            due_ns = ask.ask.created_ns + agenda.delay_of(leaf)
             if ask.tried is not None:
                 tried_ns, changes = ask.tried
                 due_ns = max(due_ns, tried_ns + PAUSE_NS)
-                if due_ns > now_ns and changes == self._changes:
-                    self._rest(leaf, due_ns)
+                if due_ns > now_ns and changes == agenda.changes:
+                    agenda.rest(leaf, due_ns)
                     continue
             if due_ns > now_ns:
                 next_ns = min(next_ns, due_ns)
@@ -311,18 +265,18 @@ class Preemptor:
             if key not in searches:
                 searches[key] = Search(scene, leaf.queue, ask.ask.spec, lane.shape)
             if scene.would_exceed_limit(ask.app, ask.resource):
-                self._block(leaf, now_ns)
+                self.agenda.block(leaf, now_ns)
                 continue
             yield from self._try(ask, searches[key], now_ns)
             if self._attempts >= ATTEMPTS_MAX:
                 self._is_cut_short = True
                 return
-        self._due[leaf] = next_ns
+        agenda.end(leaf, next_ns)
 
     def _is_kept_back(self, ask: AskView, lane: Lane) -> bool:
         """Whether something else than room holds it back: then file it there, to be woken."""
         app, model = ask.app, self._model
-        if app.blocked_by is not None or not _may_preempt(lane):
+        if app.blocked_by is not None or not may_preempt(lane):
             # An ask before this one has found out.
             return True
         gate = app.blocked_at()
@@ -343,10 +297,10 @@ class Preemptor:
             found = None if search.is_over else search.next(ask.app, ask.ask.spec)
             if found is None or found.has_only_to_wait:
                 if found is not None or search.is_blocked:
-                    self._block(leaf, now_ns)
+                    self.agenda.block(leaf, now_ns)
                 else:
-                    ask.tried = (now_ns, self._changes)
-                    self._rest(leaf, now_ns + PAUSE_NS)
+                    ask.tried = (now_ns, self.agenda.changes)
+                    self.agenda.rest(leaf, now_ns + PAUSE_NS)
                 return
             yield self._propose(
                 PreemptionRule.GUARANTEE,
@@ -355,17 +309,6 @@ class Preemptor:
                 ask,
                 model.nodes.views[found.node_id],
             )
-
-    def _block(self, leaf: QueueView, now_ns: int) -> None:
-        """The obstacle may end at any time; then the asks do not wait for the pause."""
-        self._blocked[leaf] = None
-        self._rest(leaf, now_ns + PAUSE_NS)
-
-    def _rest(self, leaf: QueueView, due_ns: int) -> None:
-        self._idle[leaf] = min(due_ns, self._idle.get(leaf, NEVER_NS))
-
-    def delay_of(self, leaf: QueueView) -> int:
-        return delay_of(leaf.queue, self._delay_ns)
 
     def _repeats_left(self, ask: AskView) -> int:
         """Each repeat causes one preemption at a time: its earmark remembers (R-077)."""
@@ -380,17 +323,6 @@ def _is_refused(ask: AskView) -> bool:
         or refusing_limit(app.limits, wanted) is not None
         or app.blocked_at() is not None
     )
-
-
-def _may_preempt(lane: Lane) -> bool:
-    """Lanes that wait for room on nodes or in queues; a user's limit is nobody else's fault."""
-    if lane.is_open or lane.shape.required_node:
-        return False
-    return lane.refused_by is None or isinstance(lane.refused_by, QueueView)
-
-
-def _has_waiting(leaf: QueueView) -> bool:
-    return len(leaf.lanes) > len(leaf.open_lanes)
 
 
 def _leaves(queue: QueueView) -> Iterator[QueueView]:

@@ -4,8 +4,8 @@ from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.why import Preempting
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
-from yunikorn_actors.planning.parts.preempting import PAUSE_NS
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.preempt.agenda import PAUSE_NS
 from yunikorn_actors.planning.preempt.claimant import earmarks_of
 from yunikorn_actors.planning.preempt.rules import bounds_of
 
@@ -35,7 +35,7 @@ def account_of(planner: Planner, ask: AskView) -> Preempting:
         )
     if ask.shape.required_node:
         return Preempting(text="victims are looked for whenever its node changes")
-    due_ns = ask.ask.created_ns + planner.preemptor.delay_of(ask.app.leaf)
+    due_ns = ask.ask.created_ns + planner.preemptor.agenda.delay_of(ask.app.leaf)
     return Preempting(text="no victims have been looked for yet", next_ns=due_ns)
 
 
