@@ -11,6 +11,7 @@ print there is what they print.
 import ast
 import contextlib
 import io
+import json
 import re
 import runpy
 import shlex
@@ -19,7 +20,7 @@ from inspect import cleandoc
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain import application as a
@@ -395,12 +396,18 @@ def situations() -> str:
     """Set up every situation anew, and write what is said of it."""
     script = runpy.run_path(str(HOME / "situations.py"))
     rows: list[tuple[str, str]] = []
+    dumps: list[dict[str, Any]] = []
     for what, arrange in script["SITUATIONS"]:
         simulator = Simulator(Topology("fused", settings=Settings(), instance="docs"))
         whom = arrange(script["Cluster"](simulator, simulator.settle))
         rows.append((what, f"`{simulator.explain(*whom)}`"))
-    text = (HOME / WHY).read_text("utf-8")
-    return _SITUATIONS.sub(lambda _: table(("situation", "what is said"), rows), text)
+        dumps.append(simulator.state_dump())
+    text = _SITUATIONS.sub(
+        lambda _: table(("situation", "what is said"), rows), (HOME / WHY).read_text("utf-8")
+    )
+    with TemporaryDirectory() as folder, contextlib.chdir(folder):
+        Path("core.json").write_text(json.dumps(dumps[0]), "utf-8")
+        return _CONSOLE.sub(_transcript, text)
 
 
 WHY = "how-to/ask-why-it-waits.md"

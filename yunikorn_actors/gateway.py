@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config, warnings_in
+from yunikorn_actors.domain.snapshot import DUMP_FORMAT
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import (
     CoreFailed,
@@ -284,6 +285,7 @@ class Gateway(ABC):
         }
         unhandled = {rm_id: registration.backlog.unhandled for rm_id, registration in registered}
         return dump | {
+            "format": DUMP_FORMAT,
             "waiting": waiting,
             "rm_diagnostics": diagnostics,
             "unhandled_requests": unhandled,

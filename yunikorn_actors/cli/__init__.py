@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "watch the core schedule a small cluster",
     "config": "check a configuration file",
     "health": "judge a state dump",
+    "why": "say why asks wait, from a state dump",
 }
 """A command is imported only when it is used, so that none waits for the imports of others."""
 

@@ -18,6 +18,9 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, pruned, saturated
 from yunikorn_actors.domain.user import Usage
 
+DUMP_FORMAT = 1
+"""Number of the form of a state dump: another one where a reader of this one would be misled."""
+
 
 def snapshot(state: PartitionState) -> dict[str, Any]:
     return {

@@ -9,7 +9,9 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
 
 
 class Cause(StrEnum):
@@ -169,7 +171,21 @@ class Why(Struct, frozen=True, kw_only=True):
 
     def report(self) -> str:
         """Say all of it, one thing on a line."""
-        return "\n".join(_lines(self))
+        return "\n".join(self.lines())
+
+    def lines(self) -> tuple[str, ...]:
+        return tuple(_lines(self))
+
+
+def what_became(state: str, message: str) -> str:
+    """Say it of an application that has ended, and what its user may do."""
+    if state != ApplicationState.COMPLETED:
+        why = f" ({message})" if message else ""
+        return f"it is {state}{why}; submit it again"
+    return (
+        "it is Completed, because it had no work for a while; submit it again, with tag "
+        f"{APP_TAG_COMPLETING_DISABLE}=true if it is to stay"
+    )
 
 
 _S = 1_000_000_000

@@ -443,8 +443,8 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
     else:
         text = f"{name} has no room for the whole gang, {_short(lacks, used, sizes)}"
         remedy = "release work there until all of the gang fits, or raise the maximum"
-        if any(committed.get(kind) for kind in lacks):
-            text += f", and {describe(_of(lacks, committed))} are to come of other gangs"
+        if promised := _some(lacks, committed):
+            text += f", and {describe(promised)} are to come of other gangs"
     if app.lapsed_ns:
         text += "; its commitment lapsed, because no placeholder could be placed in time"
     return Obstacle(
@@ -453,7 +453,7 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
         never=never,
         wanted=need,
         used=_of(need, used),
-        promised=_of(need, committed),
+        promised=_some(need, committed),
         maximum=_of(need, sizes),
         lacks=lacks,
         gang=_gang_of(app),
@@ -586,7 +586,7 @@ def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle
     """`kept` is what is promised there to others."""
     sizes, used = full.sizes, full.used
     wanted = {kind: quantity for kind, quantity in shape.wanted if kind in sizes}
-    promised = _of(lacks, kept)
+    promised = _some(lacks, kept)
     never = not has_room(sizes, {}, wanted.items())
     if never:
         text = f"{full.name} can never hold it: {_too_large(wanted, sizes)}"
@@ -594,7 +594,7 @@ def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle
     else:
         text = f"{full.name} has no room for it, {_short(lacks, used, sizes)}"
         remedy = "release that much there, or raise the maximum"
-        if any(promised.values()):
+        if promised:
             text += f", and {describe(promised)} are promised to others"
     return Obstacle(
         cause=full.cause,
@@ -602,7 +602,7 @@ def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle
         never=never,
         wanted=wanted,
         used=_of(wanted, used),
-        promised=_of(wanted, kept),
+        promised=_some(wanted, kept),
         maximum=_of(wanted, sizes),
         lacks=lacks,
         text=text,
@@ -627,6 +627,11 @@ def _of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:
     """Take the amounts of these types alone, 0 where there is none."""
     names = (kind if isinstance(kind, str) else kind[0] for kind in kinds)
     return {name: amounts.get(name, 0) for name in names}
+
+
+def _some(kinds: Iterable[str], amounts: Resource) -> Resource:
+    """Take those of them that there is any of."""
+    return {kind: amounts[kind] for kind in kinds if amounts.get(kind)}
 
 
 # -- nodes

@@ -23,6 +23,7 @@ from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.domain.why import what_became
 from yunikorn_actors.machines.context.answers import rejected_ask
 from yunikorn_actors.machines.context.commit import place
 from yunikorn_actors.machines.context.container_states import tell_state
@@ -57,7 +58,6 @@ from yunikorn_actors.messages.rm_events import (
     RejectedAsk,
 )
 from yunikorn_actors.messages.scheduling import Observation
-from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
 
 UNKNOWN_APPLICATION = "failed to find application"
 _WAKES = frozenset({ApplicationState.NEW, ApplicationState.COMPLETING})
@@ -170,13 +170,7 @@ def no_application(states: Iterable[PartitionState], id_: str) -> str:
     if state is None:
         return what
     ended = state.finished[state.last_ends[id_]]
-    if ended.state is not ApplicationState.COMPLETED:
-        why = f" ({ended.message})" if ended.message else ""
-        return f"{what}: it is {ended.state.value}{why}; submit it again"
-    return (
-        f"{what}: it is Completed, because it had no work for a while; submit it again, with tag "
-        f"{APP_TAG_COMPLETING_DISABLE}=true if it is to stay"
-    )
+    return f"{what}: {what_became(ended.state, ended.message)}"
 
 
 def _refusal(state: PartitionState, item: AskItem) -> str | None:
