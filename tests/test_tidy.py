@@ -19,7 +19,7 @@ PACKAGE = "yunikorn_actors"
 FUNCTION_MAX = 60
 
 CORE = ("domain", "planning", "messages", "machines")
-EDGES = ("runtime", "sim", "scenario", "trace", "cli")
+EDGES = ("runtime", "sim", "scenario", "trace", "front", "cli")
 """Where the first failure is kept, or told as the outcome: they may catch anything."""
 CALLS_STRANGERS = f"{PACKAGE}.messages.callbacks"
 """What a resource manager raises when it is asked something is an answer as well."""

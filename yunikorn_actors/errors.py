@@ -3,6 +3,7 @@
 from typing import TypeVar
 
 from yunikorn_actors.domain.config import ConfigError
+from yunikorn_actors.domain.quantity import QuantityError
 from yunikorn_actors.machines.settings import InvalidSetting
 from yunikorn_actors.si import InvalidRequest
 
@@ -49,6 +50,41 @@ class WouldBlock(CoreError, RuntimeError):  # noqa: N818
     """A call that waits for the core was made from inside the core."""
 
 
+# -- of the front
+
+
+class SchedulerClosed(CoreStopped):
+    """The scheduler was closed, or was not started yet; what it kept is over."""
+
+
+class Duplicate(CoreError, ValueError):  # noqa: N818
+    """There is a node, an application or an ask of this name already."""
+
+
+class UnknownName(CoreError, LookupError):  # noqa: N818
+    """There is no node, application or ask of this name."""
+
+
+class NodeRejected(CoreError, ValueError):  # noqa: N818
+    """The core refused a node; nothing of it was taken."""
+
+
+class ApplicationRejected(CoreError, ValueError):  # noqa: N818
+    """The core refused an application: its queue, its user or its gang will not do."""
+
+
+class ApplicationEnded(CoreError, RuntimeError):  # noqa: N818
+    """The application was closed, is Completed or has failed: it takes no more asks."""
+
+
+class AskRejected(CoreError, ValueError):  # noqa: N818
+    """The core refused an ask, and why."""
+
+
+class AskWithdrawn(CoreError, RuntimeError):  # noqa: N818
+    """The core took an ask back before it was placed, as when a hard gang did not come together."""
+
+
 def anew(failure: _Error) -> _Error:
     """Make a copy for each caller: two callers must not share one traceback."""
     again = type(failure)(*failure.args)
@@ -57,17 +93,26 @@ def anew(failure: _Error) -> _Error:
 
 
 __all__ = [
+    "ApplicationEnded",
+    "ApplicationRejected",
+    "AskRejected",
+    "AskWithdrawn",
     "CallbackStuck",
     "ConfigError",
     "CoreError",
     "CoreFailed",
     "CoreStopped",
+    "Duplicate",
     "InvalidRequest",
     "InvalidSetting",
     "NoReply",
+    "NodeRejected",
+    "QuantityError",
     "Refused",
     "ResponsesLost",
+    "SchedulerClosed",
     "UnknownAsk",
+    "UnknownName",
     "UnknownResourceManager",
     "WouldBlock",
 ]

@@ -49,11 +49,12 @@ class AsyncSchedulerCore:
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """As `SchedulerCore`; the hooks are called on the event loop."""
-        self._core = _Core(
-            self._end_all, topology=topology, settings=settings, instance=instance, trace=trace,
+        self._core = SchedulerCore(
+            topology=topology, settings=settings, instance=instance, trace=trace,
             config=config, clock=clock, on_failure=self._on_loop(on_failure),
             on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip
+        self._core._when_over.append(self._end_all)
         self._calls = OrderedCalls()
         self._inboxes: dict[str, Inbox] = {}
         """Of each resource manager that is registered; written on the threads of its calls."""
@@ -213,35 +214,6 @@ class AsyncSchedulerCore:
         self._is_over = True
         for inbox in self._inboxes.copy().values():
             inbox.end(self._core.failure)
-
-
-class _Core(SchedulerCore):
-    """A core that says at once when it is over, whether it was stopped or failed."""
-
-    def __init__(self, tell: Callable[[], None], **arguments: Any) -> None:  # noqa: ANN401 - as its own
-        super().__init__(**arguments)
-        self._tell = tell
-
-    def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
-        """Tell first: a delivery thread that waits for room has to be let go to be stopped."""
-        self._tell()
-        super().stop(timeout)
-
-    def _become_a_copy(self) -> None:
-        """Leave the iterators to the parent: the pipe that wakes their loop is shared with it."""
-        super()._become_a_copy()
-        self._tell = lambda: None
-
-    def _overrides(self, callback: si.ResourceManagerCallback, method: str) -> bool:
-        """An inbox has every method, and hands on what its program overrides."""
-        if isinstance(callback, Inbox):
-            return callback.answers(method)
-        return super()._overrides(callback, method)
-
-    def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:
-        # Afterwards: the iterators raise the failure that is kept by then.
-        super()._end_with(failure, error)
-        self._tell()
 
 
 def _caller_of(request: object) -> str | None:

@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.gateway import StandIn
 from yunikorn_actors.runtime.answering import Answerer, AnyCallback, check_callback
 from yunikorn_actors.runtime.logs import alarm, logger
 
@@ -120,7 +121,7 @@ class _Gap:
         self.count = 1
 
 
-class Inbox(si.ResourceManagerCallback):
+class Inbox(StandIn):
     """The way from a delivery thread to the loop: filled on the one, emptied on the other."""
 
     def __init__(
@@ -133,7 +134,6 @@ class Inbox(si.ResourceManagerCallback):
         if callback is not None:
             check_callback(callback)
         self._answerer = Answerer(callback, loop)
-        self.answers = self._answerer.answers
         strange = sorted(set(wants) - set(KINDS))
         if strange:
             raise InvalidRequest(f"wants: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
@@ -161,6 +161,9 @@ class Inbox(si.ResourceManagerCallback):
         """Set, and then replaced, for each change: all iterators that wait for it look again."""
         self._has_ended = False
         self._failure: CoreFailed | None = None
+
+    def answers(self, method: str) -> bool:
+        return self._answerer.answers(method)
 
     # -- on the delivery thread
 

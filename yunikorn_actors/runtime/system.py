@@ -125,6 +125,8 @@ class SchedulerCore(Gateway):
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
         self._feeds: dict[str, Feed] = {}
+        self._when_over: list[Callable[[], None]] = []
+        """Called when the core was stopped or has failed, perhaps twice; none may block."""
         self._timers = TimerThread(self.clock, self._shells.tell)
         self._lock = threading.RLock()
         """Guards the state and the failure: what was posted before a stop is in a mailbox.
@@ -263,6 +265,8 @@ class SchedulerCore(Gateway):
         for feed in feeds.values():
             # Its reader comes later, if at all: nobody waits in this process.
             feed.failure, feed.has_ended = CoreStopped(_OVER["forked"]), True
+        # Those belong to the parent: so does, for one, the pipe that wakes an event loop.
+        self._when_over = []
 
     # -- the door
 
@@ -367,6 +371,8 @@ class SchedulerCore(Gateway):
             registration.backlog.close()
         for feed in self._feeds.copy().values():
             feed.end(self.failure)
+        for tell in tuple(self._when_over):
+            tell()
 
     # -- event streams
 

@@ -105,7 +105,7 @@ from yunikorn_actors.si.registration import (
     RegisterResourceManagerResponse,
     UpdateConfigurationRequest,
 )
-from yunikorn_actors.si.resource import Quantity, Resource
+from yunikorn_actors.si.resource import Amount, Quantity, Resource
 from yunikorn_actors.si.wire import SiMessage
 
 __all__ = [
@@ -130,6 +130,7 @@ __all__ = [
     "AllocationReleasesRequest",
     "AllocationRequest",
     "AllocationResponse",
+    "Amount",
     "ApplicationRequest",
     "ApplicationResponse",
     "CONTAINER_IMAGE",

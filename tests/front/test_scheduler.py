@@ -1,0 +1,484 @@
+"""What a program does with a scheduler: nodes, applications, asks, leases and their ends."""
+
+import threading
+from concurrent.futures import CancelledError, wait
+from pathlib import Path
+
+import pytest
+from fronting import PATIENCE_S, QUEUES, quick_core, raised
+from probes import wait_until
+
+from yunikorn_actors import (
+    ApplicationChanged,
+    ApplicationEnded,
+    ApplicationRejected,
+    AskRejected,
+    ConfigError,
+    Duplicate,
+    InvalidRequest,
+    Lease,
+    Placed,
+    QuantityError,
+    Running,
+    Scheduler,
+    SchedulerClosed,
+    UnknownAsk,
+    UnknownName,
+    si,
+)
+
+
+def test_an_ask_gets_a_lease() -> None:
+    with Scheduler(QUEUES) as s:
+        assert [] == s.add_node("n1", vcore=4, memory="8Gi")
+        app = s.application("etl", queue="root.batch", user="ann")
+        lease = app.ask("t1", vcore="500m", memory="2Gi").result(PATIENCE_S)
+        assert ("n1", "etl", "t1", "held") == (
+            lease.node_id,
+            lease.application,
+            lease.key,
+            lease.state,
+        )
+        assert [lease] == app.leases
+        with lease:
+            used = s.core.state_dump()["partitions"]["[rm-1]default"]["nodes"]["n1"]["allocated"]
+            assert {"vcore": 500, "memory": 2 << 30} == used
+        assert "released" == lease.state
+        assert not lease.wanted_back.is_set()
+        assert [] == app.leases
+        lease.release()
+        assert "released" == lease.state
+
+
+def test_without_queues_there_is_an_open_one() -> None:
+    with Scheduler() as s:
+        s.add_node("n1", vcore=1)
+        assert s.application("a", user="ann").ask("t", vcore=1).result(PATIENCE_S).node_id == "n1"
+
+
+def test_queues_are_a_file_a_text_or_a_mapping(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    file.write_text(QUEUES)
+    mapping = {
+        "partitions": [
+            {
+                "name": "default",
+                "queues": [{"name": "root", "submitacl": "*", "queues": [{"name": "batch"}]}],
+            }
+        ]
+    }
+    for queues in (file, str(file), QUEUES, mapping):
+        with Scheduler(queues) as s:
+            assert "root.batch" == s.application("a", queue="root.batch", user="ann").queue
+
+
+def test_bad_queues_are_refused_when_the_scheduler_is_made() -> None:
+    assert "unknown key 'nam'" in raised(lambda: Scheduler("partitions: [{nam: x}]"), ConfigError)
+    assert "set" in raised(lambda: Scheduler({"partitions": {1, 2}}), InvalidRequest)
+    assert "list" in raised(lambda: Scheduler([]), InvalidRequest)  # type: ignore[arg-type]
+    with pytest.raises(FileNotFoundError):
+        Scheduler("nothing.yaml")
+
+
+def test_another_configuration_can_be_loaded() -> None:
+    with Scheduler(QUEUES) as s:
+        raised(lambda: s.application("a", queue="root.new", user="ann"), ApplicationRejected)
+        s.configure(QUEUES + "    - {name: new, submitacl: '*'}\n")
+        s.application("a", queue="root.new", user="ann")
+
+
+# -- amounts
+
+
+def test_amounts_are_those_of_the_configuration() -> None:
+    parsed = si.Resource.parse({"nvidia.com/gpu": 2}, vcore="500m", memory="2Gi")
+    assert {"nvidia.com/gpu": 2, "vcore": 500, "memory": 2 << 30} == parsed.amounts()
+    assert {"vcore": 16_000} == si.Resource.parse(vcore=16).amounts()
+
+
+@pytest.mark.parametrize(
+    "amount", [-1, 0.5, True, None, "", "2 apples", "1e3", 10**30, "9" * 5000], ids=range(9)
+)
+def test_what_is_no_amount_is_refused(amount: object) -> None:
+    assert raised(lambda: si.Resource.parse(vcore=amount), QuantityError).startswith("vcore: ")  # type: ignore[arg-type]
+
+
+# -- what is refused at the call
+
+
+def test_what_makes_no_sense_is_refused_at_the_call() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        app.ask("held", vcore=1).result(PATIENCE_S)
+        waits = app.ask("waits", vcore=100)
+        assert "remove_node('n1') first" in raised(lambda: s.add_node("n1", vcore=1), Duplicate)
+        assert "close() it first" in raised(lambda: s.application("a", user="ann"), Duplicate)
+        assert "has a lease on n1" in raised(lambda: app.ask("held", vcore=1), Duplicate)
+        assert "waits to be placed" in raised(lambda: app.ask("waits", vcore=1), Duplicate)
+        assert "(there: n1)" in raised(lambda: s.drain("n2"), UnknownName)
+        assert "without gang=" in raised(lambda: app.ask("x", vcore=1, group="g"), UnknownName)
+        for ask in (
+            lambda: app.ask("x"),
+            lambda: app.ask("", vcore=1),
+            lambda: app.ask("x", vcore=1, resources={"vcore": 1}),
+            lambda: app.ask("x", vcore=1, count=0),
+            lambda: app.ask("x", vcore=1, priority=2**40),
+            lambda: app.ask("x" * 2000, vcore=1),
+            lambda: app.ask("x", vcore=1, fits="n1"),  # type: ignore[call-overload]
+            lambda: s.add_node("n2"),
+            lambda: s.add_node("", vcore=1),
+            lambda: s.application("", user="ann"),
+            lambda: s.application("b", user="ann", timeout="soon"),
+            lambda: s.application("b", user="ann", gang={"g": {"count": 2}}),
+            lambda: s.application("b", user="ann", gang={"g": {"count": 0, "vcore": 1}}),
+            lambda: s.application("b", user="ann", running=[{"key": "x"}]),  # type: ignore[list-item]
+            lambda: s.events("placed", "nonsense"),  # type: ignore[arg-type]
+            lambda: Scheduler(grace=-1),
+        ):
+            raised(ask, InvalidRequest)
+        assert waits.cancel()
+        assert "n1" == app.ask("later", vcore=1).result(PATIENCE_S).node_id
+
+
+@pytest.mark.parametrize(
+    ("queue", "reason"),
+    [("root.nope", "no queue root.nope"), ("root", "may not submit"), ("root.closed", "permitted")],
+)
+def test_an_application_that_is_rejected_says_why(queue: str, reason: str) -> None:
+    with Scheduler(QUEUES) as s:
+        told = raised(lambda: s.application("a", queue=queue, user="ann"), ApplicationRejected)
+        assert reason in told
+        s.application("a", queue="root.batch", user="ann")
+
+
+def test_an_ask_that_is_rejected_says_why() -> None:
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.batch", user="ann")
+        future = app.ask("zero", vcore=0)
+        told = raised(lambda: future.result(PATIENCE_S), AskRejected)
+        assert "ask 'zero' of 'a' was rejected: allocation contains no resources" == told
+        assert told in str(app.explain("zero"))
+        app.ask("zero", vcore=0)
+
+
+# -- cancelling
+
+
+def test_cancelling_withdraws_the_ask() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        futures = [app.ask("big", vcore=100), app.ask("other", vcore=100)]
+        assert futures[0].cancel()
+        assert futures[0].cancel()
+        done, _ = wait(futures, timeout=PATIENCE_S, return_when="FIRST_COMPLETED")
+        assert {futures[0]} == done
+        with pytest.raises(CancelledError):
+            futures[0].result()
+        assert "withdrawn" == app.explain("big").state
+        assert "n1" == app.ask("big", vcore=1).result(PATIENCE_S).node_id
+
+
+def test_an_ask_that_was_just_placed_is_given_back() -> None:
+    """Its placement is on the way while the program cancels, and asks again by the same key."""
+    is_told, go_on = threading.Event(), threading.Event()
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=6)
+        app = s.application("a", queue="root.batch", user="ann")
+        tell = s._desk.update_allocation
+
+        def held(response: si.AllocationResponse) -> None:
+            if response.new:
+                is_told.set()
+                assert go_on.wait(PATIENCE_S)
+            tell(response)
+
+        s._desk.update_allocation = held  # type: ignore[method-assign]
+        first = app.ask("t", vcore=3)
+        assert is_told.wait(PATIENCE_S)
+        assert first.cancel()
+        second = app.ask("t", vcore=3)
+        go_on.set()
+        lease = second.result(PATIENCE_S)
+        assert "n1" == app.ask("last", vcore=3).result(PATIENCE_S).node_id
+        assert ("held", False) == (lease.state, lease.wanted_back.is_set())
+        lease.release()
+        assert "n1" == app.ask("t", vcore=3).result(PATIENCE_S).node_id
+
+
+# -- several at once, conditions
+
+
+def test_a_count_is_a_list_of_futures() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=2)
+        app = s.application("a", queue="root.batch", user="ann")
+        futures = app.ask("t", vcore=1, count=3)
+        leases = [future.result(PATIENCE_S) for future in futures[:2]]
+        assert ["t-1", "t-2"] == [lease.key for lease in leases]
+        assert not futures[2].done()
+        raised(lambda: app.ask("t", vcore=1, count=4), Duplicate)
+        leases[0].release()
+        assert "t-3" == futures[2].result(PATIENCE_S).key
+
+
+def test_fits_has_a_say() -> None:
+    asked: list[str] = []
+
+    def fits(node_id: str) -> bool:
+        asked.append(node_id)
+        return node_id == "n2"
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        s.add_node("n2", vcore=4)
+        a, b = (s.application(name, queue="root.batch", user="ann") for name in "ab")
+        mine = a.ask("t", vcore=1, fits=fits)
+        others = [b.ask(key, vcore=1) for key in ("t", "u", "v")]
+        assert "n2" == mine.result(PATIENCE_S).node_id
+        assert "n2" in asked
+        count = len(asked)
+        assert {"n1", "n2"} == {it.result(PATIENCE_S).node_id for it in others}
+        assert count == len(asked), "another ask of the same key was asked about"
+        assert "n2" == b.ask("w", vcore=1, fits=fits).result(PATIENCE_S).node_id
+
+
+def test_a_required_node() -> None:
+    with Scheduler(QUEUES) as s:
+        for name in ("n1", "n2", "n3"):
+            s.add_node(name, vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        futures = app.ask("t", vcore=1, required_node="n2", count=3)
+        assert {"n2"} == {future.result(PATIENCE_S).node_id for future in futures}
+
+
+# -- nodes
+
+
+def test_a_drained_node_gets_nothing_until_it_is_resumed() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        s.drain("n1")
+        app = s.application("a", queue="root.batch", user="ann")
+        future = app.ask("t", vcore=1)
+        wait_until(lambda: "take no work" in str(app.explain("t")))
+        assert not future.done()
+        s.resume("n1")
+        assert "n1" == future.result(PATIENCE_S).node_id
+
+
+def test_a_lease_is_lost_with_its_node() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        lease = app.ask("t", vcore=1).result(PATIENCE_S)
+        s.remove_node("n1")
+        assert lease.wanted_back.wait(PATIENCE_S)
+        assert ("lost", "Node n1 Removed") == (lease.state, lease.reason)
+        assert lease.lost
+        assert [] == s.nodes
+        s.add_node("n1", vcore=4)
+        assert "held" == app.ask("t", vcore=1).result(PATIENCE_S).state
+
+
+# -- wanted back
+
+
+def preempted(s: Scheduler) -> Lease:
+    s.add_node("n1", vcore=4)
+    batch = s.application("b", queue="root.batch", user="ann")
+    return batch.ask("t", vcore=4).result(PATIENCE_S)
+
+
+def test_a_preempted_lease_is_wanted_back_and_its_room_goes_on_when_it_is_released() -> None:
+    with Scheduler(QUEUES, grace=PATIENCE_S * 10) as s:
+        lease = preempted(s)
+        sure = s.application("s", queue="root.sure", user="bob").ask("u", vcore=4)
+        assert lease.wanted_back.wait(PATIENCE_S)
+        assert "wanted back" == lease.state
+        assert lease.reason
+        assert not sure.done()
+        lease.release()
+        assert "n1" == sure.result(PATIENCE_S).node_id
+        assert "released" == lease.state
+
+
+def test_a_lease_that_is_not_given_back_is_lost_after_the_grace_time() -> None:
+    with Scheduler(QUEUES, grace=0.01) as s:
+        lease = preempted(s)
+        with s.events("lease_over", "wanted_back") as events:
+            sure = s.application("s", queue="root.sure", user="bob").ask("u", vcore=4)
+            assert "n1" == sure.result(PATIENCE_S).node_id
+            assert ["wanted_back", "lease_over"] == [next(events).kind, next(events).kind]
+        assert lease.wanted_back.is_set()
+        assert ("lost", True) == (lease.state, "it was not released within 0.01 s" in lease.reason)
+        lease.release()
+        assert "lost" == lease.state
+
+
+# -- applications
+
+
+def test_an_application_without_work_completes_unless_it_stays() -> None:
+    with Scheduler(QUEUES, core=quick_core()) as s:
+        s.add_node("n1", vcore=4)
+        with s.events("application") as events:
+            app = s.application("a", queue="root.batch", user="ann")
+            stays = s.application("b", queue="root.batch", user="ann", stays=True)
+            for it in (stays, app):
+                it.ask("t", vcore=1).result(PATIENCE_S).release()
+            while True:
+                event = next(events)
+                if event.kind == "application" and event.state == "Completed":
+                    break
+        assert "a" == event.application
+        told = raised(lambda: app.ask("u", vcore=1), ApplicationEnded)
+        assert "is Completed" in told
+        assert "stays=True" in told
+        assert "n1" == stays.ask("u", vcore=1).result(PATIENCE_S).node_id
+        again = s.application("a", queue="root.batch", user="ann")
+        assert "n1" == again.ask("t", vcore=1).result(PATIENCE_S).node_id
+
+
+def test_a_closed_application_has_nothing_any_more() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        with s.application("a", queue="root.batch", user="ann") as app:
+            lease = app.ask("t", vcore=3).result(PATIENCE_S)
+            waits = app.ask("u", vcore=3)
+        assert lease.lost
+        assert lease.wanted_back.is_set()
+        assert "was closed" in lease.reason
+        raised(lambda: waits.result(PATIENCE_S), ApplicationEnded)
+        raised(lambda: app.ask("v", vcore=1), ApplicationEnded)
+        app.close()
+        again = s.application("a", queue="root.batch", user="ann")
+        lease = again.ask("t", vcore=3).result(PATIENCE_S)
+        assert "n1" == again.ask("u", vcore=1).result(PATIENCE_S).node_id
+        assert "held" == lease.state
+
+
+# -- what there is to see
+
+
+def test_explain_knows_asks_in_every_state() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=16)
+        app = s.application("a", queue="root.batch", user="ann")
+        app.ask("runs", vcore=6).result(PATIENCE_S)
+        app.ask("waits", vcore=3)
+        wait_until(lambda: app.explain("waits").why is not None)
+        waits = app.explain("waits")
+        assert ("waiting", True) == (waits.state, "root.batch" in str(waits))
+        assert ("placed", "n1") == (app.explain("runs").state, app.explain("runs").node_id)
+        assert "runs of a: placed; it runs on n1" == str(s.explain("a", "runs"))
+        app.leases[0].release()
+        assert "released" == app.explain("runs").state
+        raised(lambda: app.explain("other"), UnknownAsk)
+        app.close()
+        assert "was closed" in str(s.explain("a", "waits"))
+
+
+def test_events_are_told_apart() -> None:
+    with Scheduler(QUEUES) as s, s.events() as events:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        app.ask("t", vcore=1).result(PATIENCE_S)
+        seen: list[str] = []
+        for event in events:
+            match event:
+                case Placed(lease=lease):
+                    seen.append(f"{lease.key} on {lease.node_id}")
+                    break
+                case ApplicationChanged(application=name, state=state):
+                    seen.append(f"{name} {state}")
+                case _:
+                    seen.append(event.kind)
+    assert ["node", "a Accepted", "t on n1"] == seen
+
+
+def test_the_custom_callback_hears_and_answers() -> None:
+    heard: list[str] = []
+
+    class Mine(si.ResourceManagerCallback):
+        def predicates(self, args: si.PredicatesArgs) -> str | None:
+            return "no disk" if args.node_id == "n1" else None
+
+        def update_allocation(self, response: si.AllocationResponse) -> None:
+            heard.extend(new.node_id for new in response.new)
+
+        def get_state_dump(self) -> str:
+            return '{"mine": 1}'
+
+    with Scheduler(QUEUES, callback=Mine()) as s:
+        s.add_node("n1", vcore=4)
+        s.add_node("n2", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        assert "n2" == app.ask("t", vcore=1).result(PATIENCE_S).node_id
+        wait_until(lambda: heard)
+        assert ["n2"] == heard
+        assert {"mine": 1} == s.core.state_dump()["rm_diagnostics"]["rm-1"]
+
+
+# -- recovery
+
+
+def test_work_that_runs_already_has_its_lease() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        kept = app.ask("t", vcore="1500m", priority=3).result(PATIENCE_S).running
+    assert (
+        Running(application="a", key="t", node_id="n1", resources={"vcore": "1500m"}, priority=3)
+        == kept
+    )
+    with Scheduler(QUEUES) as s:
+        raised(lambda: s.add_node("n1", vcore=4, running=[kept]), UnknownName)
+        app = s.application("a", queue="root.batch", user="ann", running=[kept])
+        raised(lambda: s.add_node("n2", vcore=4, running=[kept]), UnknownName)
+        raised(lambda: s.add_node("n1", vcore=4, running=[kept, kept]), Duplicate)
+        [lease] = s.add_node("n1", vcore=4, running=[kept])
+        assert kept == lease.running
+        assert [lease] == app.leases
+        assert "placed" == app.explain("t").state
+        other = app.ask("u", vcore=3)
+        wait_until(lambda: app.explain("u").why is not None)
+        assert not other.done()
+        lease.release()
+        assert "n1" == other.result(PATIENCE_S).node_id
+
+
+# -- the end
+
+
+def test_when_it_is_closed_everything_ends() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        lease = app.ask("t", vcore=3).result(PATIENCE_S)
+        waits = app.ask("u", vcore=3)
+        events = s.events("not_placed")
+    assert "the scheduler was closed" == raised(lambda: waits.result(0), SchedulerClosed)
+    assert lease.lost
+    assert lease.wanted_back.is_set()
+    lease.release()
+    assert ["u"] == [event.key for event in events if event.kind == "not_placed"]
+    for call in (
+        lambda: app.ask("v", vcore=1),
+        lambda: s.add_node("n2", vcore=1),
+        lambda: s.application("b", user="ann"),
+        lambda: s.explain("a", "t"),
+        lambda: s.configure(QUEUES),
+        s.events,
+        lambda: s.drain("n1"),
+    ):
+        raised(call, SchedulerClosed)
+    app.close()
+    s.close()
+
+
+def test_before_its_start_it_says_how_to_start() -> None:
+    s = Scheduler(QUEUES)
+    assert "start()" in raised(lambda: s.add_node("n1", vcore=1), SchedulerClosed)
+    s.close()

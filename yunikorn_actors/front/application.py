@@ -1,0 +1,246 @@
+"""An application, as its program holds it: it asks, and is closed."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Final, Generic, NamedTuple, Self, TypeVar, overload
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import InvalidRequest, UnknownName
+from yunikorn_actors.front.desk import Account, Asked, AskStatus, Desk, Fits, Promise
+from yunikorn_actors.front.lease import BaseLease, Lease, Running
+from yunikorn_actors.front.written import read_amounts, read_count, shown
+
+L = TypeVar("L", bound=BaseLease)
+F = TypeVar("F")
+
+
+class Made(NamedTuple, Generic[F, L]):
+    """A future, its other side, and how it tells of being cancelled."""
+
+    future: F
+    promise: Promise[L]
+    when_cancelled: Callable[[Callable[[], None]], None]
+
+
+class BaseApplication(Generic[F, L]):
+    """What `Application` and `AsyncApplication` have in common."""
+
+    def __init__(
+        self,
+        desk: Desk[L],
+        account: Account[L],
+        queue: str,
+        user: str,
+        make: Callable[[], Made[F, L]],
+    ) -> None:
+        self.id: Final = account.id
+        self.queue: Final = queue
+        """The queue that was asked for; a placement rule may have chosen another one."""
+        self.user: Final = user
+        self._desk = desk
+        self._account = account
+        self._make = make
+
+    @property
+    def state(self) -> str:
+        """Where it stands: New, Accepted, Running, Completing, Completed, Failing, Failed..."""
+        return self._account.state
+
+    @property
+    def leases(self) -> list[L]:
+        """What it holds at this moment."""
+        return self._desk.leases(self._account)
+
+    @overload
+    def ask(
+        self,
+        key: str,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        group: str = "",
+        priority: int = 0,
+        required_node: str = "",
+        fits: Fits | None = None,
+        count: None = None,
+        tags: Mapping[str, str] | None = None,
+        may_preempt: bool = True,
+        preemptible: bool = True,
+        originator: bool = False,
+    ) -> F: ...
+
+    @overload
+    def ask(
+        self,
+        key: str,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        group: str = "",
+        priority: int = 0,
+        required_node: str = "",
+        fits: Fits | None = None,
+        count: int,
+        tags: Mapping[str, str] | None = None,
+        may_preempt: bool = True,
+        preemptible: bool = True,
+        originator: bool = False,
+    ) -> list[F]: ...
+
+    def ask(
+        self,
+        key: str,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        group: str = "",
+        priority: int = 0,
+        required_node: str = "",
+        fits: Fits | None = None,
+        count: int | None = None,
+        tags: Mapping[str, str] | None = None,
+        may_preempt: bool = True,
+        preemptible: bool = True,
+        originator: bool = False,
+    ) -> F | list[F]:
+        """Ask for room; the answer is a future of the lease. The call itself never waits.
+
+        The future raises `AskRejected` or `AskWithdrawn` with the core's reason, or
+        `ApplicationEnded`, or what ended the scheduler. Cancel it to withdraw the ask.
+
+        - `vcore`, `memory`, `resources`: how much, in the units of the configuration: `vcore=2` is
+          two cpus, `vcore="500m"` half of one, `memory="2Gi"`; other types go into `resources`.
+        - `group`: of a gang, the group that this is a member of. Its size is that of the group
+          unless amounts are given.
+        - `priority`: more important asks of an application go first.
+        - `required_node`: the only node that will do.
+        - `fits`: called with a node's id before the ask is placed there; false means another node.
+          It runs on the core's delivery thread, so it must be quick, and what waits for the core
+          raises `WouldBlock` in it. With `AsyncScheduler` it runs on the event loop and may be
+          `async`.
+        - `count`: ask for so many alike, with the keys `key-1`, `key-2` and so on. The answer is a
+          list of futures, as each is placed, cancelled, rejected and lost by itself: one future of
+          a list could say nothing before the last of them is placed. `concurrent.futures.wait` and
+          `asyncio.gather` make one of many where that is wanted.
+        - `may_preempt`: whether others may lose their leases for it, as far as its queue has a
+          guarantee. `preemptible`: false means that it loses its own after all others.
+        - `tags`, `originator`: as in `si.AllocationAsk`.
+        """
+        _check(key, fits, tags)
+        written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
+        ask = si.AllocationAsk(
+            allocation_key=key,
+            application_id=self.id,
+            partition_name=self._desk.partition,
+            resource_ask=si.Resource.parse(written),
+            priority=priority,
+            task_group_name=group,
+            tags=_tags(tags, required_node),
+            preemption_policy=si.PreemptionPolicy(
+                allow_preempt_self=preemptible, allow_preempt_other=may_preempt
+            ),
+            originator=originator,
+        )
+        if count is None:
+            return self._ask([(key, ask)], written, fits)[0]
+        keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
+        return self._ask([(it, ask) for it in keys], written, fits)
+
+    def _amounts(self, written: dict[str, si.Amount], group: str) -> Mapping[str, si.Amount]:
+        groups = self._account.groups
+        if group and group not in groups:
+            known = ", ".join(groups) or "none, as it was made without gang="
+            raise UnknownName(
+                f"ask: application {self.id!r} has no group {group!r} (there: {known})"
+            )
+        if not written and not group:
+            raise InvalidRequest("ask: say how much it needs: vcore=, memory=, or resources=")
+        return written or groups[group]
+
+    def _ask(
+        self,
+        asks: list[tuple[str, si.AllocationAsk]],
+        written: Mapping[str, si.Amount],
+        fits: Fits | None,
+    ) -> list[F]:
+        made = [self._make() for _ in asks]
+        entries = self._desk.ask(
+            self._account,
+            [
+                Asked(
+                    replace(ask, allocation_key=key), _running(key, ask, written), fits, it.promise
+                )
+                for (key, ask), it in zip(asks, made, strict=True)
+            ],
+        )
+        for it, entry in zip(made, entries, strict=True):
+            it.when_cancelled(lambda entry=entry: self._desk.withdraw(entry))  # type: ignore[misc]
+        return [it.future for it in made]
+
+    def close(self) -> None:
+        """End it: waiting asks raise `ApplicationEnded`, its leases are lost.
+
+        The call does not wait; made again, it does nothing. The id can be used again at once.
+        """
+        self._desk.close_application(self._account)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}: {self.state}>"
+
+
+class Application(BaseApplication[Future[Lease], Lease]):
+    """An application of a `Scheduler`: make one with its `application`.
+
+    An application that has no work is Completing, and Completed 30 seconds later: then `ask` raises
+    `ApplicationEnded`. One made with `stays=True` goes on until it is closed. Leave its `with`
+    block, or call `close`, to end it.
+    """
+
+    def explain(self, key: str) -> AskStatus:
+        """Say why an ask waits, where it runs, or what became of it; waits for the core."""
+        return self._desk.explain(self.id, key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check(key: object, fits: object, tags: object) -> None:
+    """Refuse what the core would not understand, or what would raise only later."""
+    if not isinstance(key, str) or not key:
+        raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
+    if fits is not None and not callable(fits):
+        raise InvalidRequest(f"ask: fits: must be a function of a node's id, not {shown(fits)}")
+    if tags is not None and not isinstance(tags, Mapping):
+        raise InvalidRequest(f"ask: tags: must be a mapping from text to text, not {shown(tags)}")
+
+
+def _tags(tags: Mapping[str, str] | None, required_node: str) -> dict[str, str]:
+    given = dict(tags or {})
+    return given | ({si.TAG_REQUIRED_NODE: required_node} if required_node else {})
+
+
+def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) -> Running:
+    policy = ask.preemption_policy
+    return Running(
+        application=ask.application_id,
+        key=key,
+        node_id="",
+        resources=dict(written),
+        group=ask.task_group_name,
+        priority=ask.priority,
+        preemptible=policy is None or policy.allow_preempt_self,
+    )

@@ -1,0 +1,168 @@
+"""What happens, told as it happens: a union of classes, each with a `kind` of its own.
+
+Compare `event.kind`, or match the class: a type checker then knows which fields there are.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Generic, Literal, Self, TypeVar, get_args
+
+from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.front.lease import BaseLease, Lease
+
+ROOM: Final = 10_000
+"""Events that may wait to be taken from one iterator."""
+
+L = TypeVar("L", bound=BaseLease)
+E = TypeVar("E")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed(Generic[L]):
+    """An ask got a lease; its future has it too."""
+
+    lease: L
+    kind: Literal["placed"] = "placed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotPlaced:
+    """The core rejected an ask, or took it back; its future raises the same error."""
+
+    application: str
+    key: str
+    error: CoreError
+    kind: Literal["not_placed"] = "not_placed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedBack(Generic[L]):
+    """A lease is to be given back: `lease.reason` says why."""
+
+    lease: L
+    kind: Literal["wanted_back"] = "wanted_back"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseOver(Generic[L]):
+    """A lease was released or lost: `lease.state` says which, and `lease.reason` why."""
+
+    lease: L
+    kind: Literal["lease_over"] = "lease_over"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplicationChanged:
+    """An application has a new state; with Rejected, Completed, Failed and Removed it ends."""
+
+    application: str
+    state: str
+    message: str
+    kind: Literal["application"] = "application"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeChanged:
+    """A node was accepted, rejected, or is draining, resumed or removed."""
+
+    node_id: str
+    state: Literal["accepted", "rejected", "draining", "resumed", "removed"]
+    message: str = ""
+    kind: Literal["node"] = "node"
+
+
+Kind = Literal["placed", "not_placed", "wanted_back", "lease_over", "application", "node"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+AnyEvent = Placed[L] | NotPlaced | WantedBack[L] | LeaseOver[L] | ApplicationChanged | NodeChanged
+Event = AnyEvent[Lease]
+
+
+class Subscription(Generic[E]):
+    """Keeps events for one reader, who may come late; no writer waits for it."""
+
+    def __init__(self, kinds: tuple[str, ...], leave: Callable[["Subscription[E]"], None]) -> None:
+        strange = sorted(set(kinds) - set(KINDS))
+        if strange:
+            raise InvalidRequest(f"events: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
+        self.kinds = frozenset(kinds or KINDS)
+        self._leave = leave
+        self._lock = threading.RLock()
+        self._kept: deque[E] = deque()
+        self._dropped = 0
+        self._is_over = False
+        self._failure: CoreError | None = None
+
+    def tell(self, event: E) -> None:
+        with self._lock:
+            if len(self._kept) < ROOM and not self._dropped:
+                self._kept.append(event)
+            else:
+                self._dropped += 1
+        self._notify()
+
+    def end(self, failure: CoreError | None) -> None:
+        """What was told can still be taken; then the iteration ends, or raises the failure."""
+        with self._lock:
+            self._failure, self._is_over = self._failure or failure, True
+        self._notify()
+
+    def close(self) -> None:
+        """Hear nothing more."""
+        self._leave(self)
+        self.end(None)
+
+    def _notify(self) -> None:
+        raise NotImplementedError
+
+    def _take(self) -> E | None:
+        """Hand out the oldest event, None while there is none; raise what was lost, or the end."""
+        with self._lock:
+            if self._kept:
+                return self._kept.popleft()
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                raise ResponsesLost(
+                    f"{dropped} events were dropped here, because {ROOM} before them were not "
+                    "taken; name the kinds that you need, or iterate again to go on behind them"
+                )
+            if self._is_over and self._failure is not None:
+                raise anew(self._failure)
+            return None
+
+
+class Events(Subscription[E], Iterator[E]):
+    """Iterate over it, in a `with` block: each step waits for the next event.
+
+    It ends when it is closed, or its scheduler is; it raises `CoreFailed` if the core has failed,
+    and `ResponsesLost` where events were dropped because ten thousand were not taken.
+    """
+
+    def __init__(self, kinds: tuple[str, ...], leave: Callable[[Subscription[E]], None]) -> None:
+        super().__init__(kinds, leave)
+        self._changed = threading.Condition(self._lock)
+
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def __next__(self) -> E:
+        with self._changed:
+            while (event := self._take()) is None:
+                if self._is_over:
+                    raise StopIteration
+                self._changed.wait()
+            return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,104 @@
+"""What an ask got: room on a node, until it is released, lost, or wanted back for too long."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Literal, Self
+
+from yunikorn_actors import si
+
+LeaseState = Literal["held", "wanted back", "released", "lost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """Work that runs already: what `add_node(running=...)` needs to know to go on with it.
+
+    `lease.running` is the one of a lease. Keep it as JSON with `dataclasses.asdict`, and after a
+    restart make it again with `Running(**item)`.
+    """
+
+    application: str
+    key: str
+    node_id: str
+    resources: Mapping[str, si.Amount] = field(default_factory=dict)
+    """As people write them: `{"vcore": "500m", "memory": "2Gi"}`."""
+    group: str = ""
+    """Of a gang, the group that it is a member of."""
+    priority: int = 0
+    preemptible: bool = True
+
+
+class BaseLease:
+    """What `Lease` and `AsyncLease` have in common."""
+
+    def __init__(self, running: Running, release: Callable[[], None]) -> None:
+        self.running: Final = running
+        """All that a restarted program needs to go on with this work."""
+        self.state: LeaseState = "held"
+        """`held`, `wanted back`, `released` by the program, or `lost` to it."""
+        self.reason = ""
+        """Why the lease is wanted back, or why it is lost."""
+        self._release = release
+
+    @property
+    def application(self) -> str:
+        """The id of its application."""
+        return self.running.application
+
+    @property
+    def key(self) -> str:
+        """The key of its ask."""
+        return self.running.key
+
+    @property
+    def node_id(self) -> str:
+        """The node where the room is."""
+        return self.running.node_id
+
+    @property
+    def resources(self) -> Mapping[str, si.Amount]:
+        """How much room there is, as in `Running`."""
+        return self.running.resources
+
+    @property
+    def lost(self) -> bool:
+        """Whether the room is gone: with its node, its application, after the grace time."""
+        return self.state == "lost"
+
+    def release(self) -> None:
+        """Give the room back: the work has ended, or has not begun. Again, it does nothing."""
+        self._release()
+
+    def __repr__(self) -> str:
+        told = f"{self.key} of {self.application} on {self.node_id}: {self.state}"
+        return f"<{type(self).__name__} {told}{', ' if self.reason else ''}{self.reason}>"
+
+
+class Lease(BaseLease):
+    """Room on a node that an ask got. Leave its `with` block, or call `release`, to give it back.
+
+    When `wanted_back` is set, end the work and release the lease: it was preempted, timed out, or
+    lost with its node; `reason` says which. A lease that is wanted back and not released is lost
+    when the grace time of its scheduler is over: then its room is given to others.
+    """
+
+    def __init__(self, running: Running, release: Callable[[], None]) -> None:
+        super().__init__(running, release)
+        self.wanted_back: Final = threading.Event()
+        """Set when the work is to end; wait for it, or look at it now and then."""
+
+    def _want_back(self) -> None:
+        self.wanted_back.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()

@@ -1,0 +1,271 @@
+"""The front door for programs on threads."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Final, Self
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
+from yunikorn_actors.front import requests
+from yunikorn_actors.front.application import Application, Made
+from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front.desk import Account, AskStatus, Desk, Fits
+from yunikorn_actors.front.events import AnyEvent, Event, Events, Kind, Subscription
+from yunikorn_actors.front.futures import FuturePromise
+from yunikorn_actors.front.lease import Lease, Running
+from yunikorn_actors.front.written import Queues, read_queues
+from yunikorn_actors.gateway import overrides
+from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
+
+
+class Scheduler:
+    """A scheduler inside this process: nodes and applications go in, leases come out.
+
+    ```python
+    with Scheduler(queues="queues.yaml") as s:
+        s.add_node("node-1", vcore=16, memory="64Gi")
+        app = s.application("etl-1", queue="root.batch", user="ann")
+        with app.ask("task-1", vcore="500m", memory="2Gi").result(timeout=10) as lease:
+            print(f"run it on {lease.node_id}")
+    ```
+
+    Every call may be made from any thread. Those that wait for the core (`application`, `add_node`,
+    `explain`, `configure`) raise `WouldBlock` inside `fits` and inside a callback.
+    """
+
+    def __init__(
+        self,
+        queues: Queues | None = None,
+        *,
+        grace: float = requests.GRACE_S,
+        callback: si.ResourceManagerCallback | None = None,
+        core: SchedulerCore | None = None,
+        rm_id: str = "rm-1",
+        partition: str = "",
+    ) -> None:
+        """Make a scheduler; it starts with its `with` block, or with `start`.
+
+        - `queues`: the configuration: a file, its text, or the same as a mapping. Without it there
+          is one queue, `root.default`, open to everybody.
+        - `grace`: for so many seconds a lease that is wanted back may still be held.
+        - `callback`: answers predicates, hears events and so on, as `SchedulerCore` has it; what it
+          hears the scheduler has heard before.
+        - `core`: a core with settings, a trace or hooks of its own, not started yet. With a core of
+          yours `fits` has the time that its settings give (`predicate_timeout_ns`).
+        - `rm_id`, `partition`: by which names the core knows this scheduler and its nodes.
+        """
+        if callback is not None and not isinstance(callback, si.ResourceManagerCallback):
+            raise InvalidRequest(
+                f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
+                "subclass it and override what you care about"
+            )
+        self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        self.core: Final = core or SchedulerCore(settings=requests.patient_settings())
+        """The core below, for whatever the front does not offer."""
+        self._callers = Callers()
+        self._desk: Desk[Lease] = Desk(
+            self.core,
+            rm_id=rm_id,
+            partition=partition,
+            grace=self._terms.grace,
+            make_lease=Lease,
+            want_back=Lease._want_back,
+        )
+        self._desk.voice = _Voice(self._desk.fits_of, callback)
+
+    # -- life
+
+    def start(self) -> Self:
+        """Start the core and register with it."""
+        self.core._when_over.append(self._desk.core_is_over)
+        self.core.start()
+        try:
+            self._desk.open()
+            self.core.register_resource_manager(self._terms.registration, self._desk)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def close(self, timeout: float = STOP_TIMEOUT_S) -> None:
+        """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped.
+
+        Call it from anywhere, as often as you like.
+        """
+        self._desk.end(SchedulerClosed("the scheduler was closed"))
+        self.core.stop(timeout)
+        self._desk.join(timeout)
+        self._callers.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+        if error is None:
+            self.core._check_sound()
+
+    # -- nodes
+
+    def add_node(
+        self,
+        node_id: str,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        attributes: Mapping[str, str] | None = None,
+        running: Iterable[Running] = (),
+    ) -> list[Lease]:
+        """Add a node, and return the leases of what runs there already, in the order of `running`.
+
+        Amounts are those of the configuration: `vcore=16` is sixteen cpus, `memory="64Gi"`; other
+        types go into `resources`. The applications of what runs there must be made before. Waits
+        for the core; raises `NodeRejected` with its reason.
+        """
+        self._desk.check_may_wait("add_node")
+        accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
+        amounts = (vcore, memory, resources)
+        requests.add_node(self._desk, node_id, amounts, attributes, running, accepted)
+        return self._desk.wait(accepted.future, "add_node")
+
+    def drain(self, node_id: str) -> None:
+        """Place nothing new on a node; what runs there goes on."""
+        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+
+    def resume(self, node_id: str) -> None:
+        """Place work on a drained node again."""
+        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+
+    def remove_node(self, node_id: str) -> None:
+        """Take a node away; the leases there are lost."""
+        self._desk.remove_node(node_id)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ids of the nodes, those that drain included."""
+        return self._desk.node_ids()
+
+    # -- applications
+
+    def application(
+        self,
+        application_id: str,
+        *,
+        queue: str = "root.default",
+        user: str,
+        groups: Iterable[str] = (),
+        gang: Mapping[str, Mapping[str, si.Amount]] | None = None,
+        gang_style: requests.Style = "Soft",
+        timeout: str | float | None = None,
+        stays: bool = False,
+        running: Iterable[Running] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> Application:
+        """Submit an application; waits for the core, raises `ApplicationRejected` with its reason.
+
+        - `queue`: with its whole path; `""` leaves the choice to the placement rules. As in
+          YuniKorn, what finds no queue goes to `root.default` if there is such a leaf.
+        - `user`, `groups`: whose limits and permissions count.
+        - `gang`: members that are of use only together, as
+          `{"driver": {"vcore": 1}, "executor": {"count": 4, "vcore": 2}}`. Room for all of them is
+          kept before the first is placed. Ask for each by its `group`.
+        - `gang_style`, `timeout`: if the room for a gang is not there in time (seconds, or text
+          such as `"10m"`; 15 minutes unless given), the application fails and its asks raise
+          (`Hard`), or its asks are placed one by one as room appears (`Soft`). Without a gang
+          `timeout` is how long the application may run.
+        - `stays`: do not complete while there is no work, as a service wants it.
+        - `running`: after a restart, what runs; those of this application are taken off its gang,
+          and it is accepted even if its queue is gone. Pass each to `add_node` as well.
+        - `tags`: as in `si.AddApplicationRequest`.
+        """
+        self._desk.check_may_wait("application")
+        accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
+        request = si.AddApplicationRequest(
+            application_id=application_id,
+            queue_name=queue,
+            ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
+            gang_scheduling_style=gang_style,
+            tags=dict(tags or {}),
+        )
+        account = requests.add_application(
+            self._desk, request, gang=gang, timeout=timeout, stays=stays, running=running,
+            accepted=accepted,
+        )  # fmt: skip
+        self._desk.wait(accepted.future, "application")
+        return Application(self._desk, account, queue, user, self._make)
+
+    def _make(self) -> Made[Future[Lease], Lease]:
+        promise: FuturePromise[Lease] = FuturePromise(self._callers)
+        return Made(promise.future, promise, promise.future.when_cancelled)
+
+    # -- what there is to see
+
+    def events(self, *kinds: Kind) -> Events[Event]:
+        """Hear what happens from now on: all of it, or the kinds that are named.
+
+        Iterate over it in a `with` block. `event.kind` tells the classes apart; type checkers know
+        the fields of each.
+        """
+        reader: Events[Event] = Events(kinds, self._leave)
+        self._desk.subscribe(reader)
+        return reader
+
+    def _leave(self, reader: Subscription[AnyEvent[Lease]]) -> None:
+        self._desk.leave(reader)
+
+    def explain(self, application_id: str, key: str) -> AskStatus:
+        """Say why an ask waits, where it runs, or what became of it; waits for the core."""
+        return self._desk.explain(application_id, key)
+
+    def configure(self, queues: Queues) -> None:
+        """Load another configuration; if it is refused nothing has changed."""
+        text = read_queues(queues)
+        self._desk.check()
+        self.core.update_configuration(
+            si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
+        )
+
+
+class _Voice:
+    """Asks the program on the thread that asks, as the core itself does."""
+
+    def __init__(
+        self, fits_of: Callable[[str], Fits | None], callback: si.ResourceManagerCallback | None
+    ) -> None:
+        self._fits_of = fits_of
+        self._callback = callback
+        self._methods: dict[str, Callable[..., Any]] = {}
+        if callback is not None:
+            self._methods = {
+                name: getattr(callback, name) for name in CALLED if overrides(callback, name)
+            }
+
+    def answers(self, method: str) -> bool:
+        return method in self._methods
+
+    def ask(self, method: str, *arguments: Any, otherwise: Any) -> Any:  # noqa: ANN401, ARG002 - as Voice
+        if method == "predicates" and (objection := self._objection(*arguments)):
+            return objection
+        answer = self._methods.get(method)
+        return None if answer is None else answer(*arguments)
+
+    def _objection(self, args: si.PredicatesArgs) -> str | None:
+        fits = self._fits_of(args.allocation_key)
+        return None if fits is None or fits(args.node_id) else requests.NO_FIT
+
+    def tell(self, method: str, told: object) -> None:
+        if method in self._methods:
+            self._methods[method](told)
+
+    def end(self) -> None:
+        pass
+
+
+CALLED: Final = tuple(name for name in vars(si.ResourceManagerCallback) if not name.startswith("_"))

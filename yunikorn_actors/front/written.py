@@ -1,0 +1,151 @@
+"""What a program writes for the front, read into the messages of the interface."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.lease import Running
+from yunikorn_actors.runtime.configuration import read_config
+
+Queues = str | Path | Mapping[str, Any]
+"""A file, its text, or what stands in it as a mapping."""
+
+OPEN_QUEUE: Final = (
+    "partitions: [{name: default, queues: "
+    "[{name: root, submitacl: '*', queues: [{name: default}]}]}]"
+)
+"""Where nobody says anything about queues: `root.default`, open to everybody."""
+
+_MILLION: Final = 1_000_000
+
+
+def read_queues(queues: Queues | None) -> str:
+    """Return the text of a configuration, which has no fault."""
+    if queues is None:
+        return OPEN_QUEUE
+    if isinstance(queues, Mapping):
+        try:
+            queues = json.dumps(queues)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidRequest(f"queues: {error}; use what a YAML file could hold") from None
+    if not isinstance(queues, str | Path):
+        raise InvalidRequest(
+            f"queues: must be a file, a text or a mapping, not {type(queues).__name__}"
+        )
+    return read_config(queues)
+
+
+def read_amounts(
+    what: str,
+    vcore: si.Amount | None,
+    memory: si.Amount | None,
+    resources: Mapping[str, si.Amount] | None,
+) -> dict[str, si.Amount]:
+    """Put amounts together as they were written."""
+    named = {"vcore": vcore, "memory": memory}
+    amounts = {kind: amount for kind, amount in named.items() if amount is not None}
+    if resources is not None and not isinstance(resources, Mapping):
+        raise InvalidRequest(f"{what}: resources: must be a mapping from types to amounts")
+    twice = sorted(amounts.keys() & (resources or {}).keys())
+    if twice:
+        raise InvalidRequest(f"{what}: {twice[0]} is given twice, by name and in resources")
+    return {**amounts, **(resources or {})}
+
+
+def shown(value: object) -> str:
+    """Return a value as a message may have it, whatever it is."""
+    try:
+        return f"{value!r:.100}"
+    except Exception:  # noqa: BLE001 - the edge: a class of the program, or a number too long
+        return f"a {type(value).__name__}"
+
+
+class Members(NamedTuple):
+    """How many members a group of a gang has, and how large each is."""
+
+    number: int
+    written: dict[str, si.Amount]
+    size: si.Resource
+
+
+def read_gang(gang: Mapping[str, Mapping[str, si.Amount]] | None) -> dict[str, Members]:
+    """Read `{"executor": {"count": 4, "vcore": 2}}`."""
+    groups: dict[str, Members] = {}
+    for name, written in ({} if gang is None else dict(gang)).items():
+        if not isinstance(name, str) or not name:
+            raise InvalidRequest(f"gang: {shown(name)} is no name of a group; use a text")
+        if not isinstance(written, Mapping):
+            raise InvalidRequest(
+                f"gang: {name}: must be a mapping such as {{'count': 4, 'vcore': 2}}"
+            )
+        amounts = dict(written)
+        count = amounts.pop("count", 1)
+        if not amounts:
+            raise InvalidRequest(f"gang: {name}: say how much a member needs, such as 'vcore': 2")
+        groups[name] = Members(
+            read_count(f"gang: {name}", count), amounts, si.Resource.parse(amounts)
+        )
+    return groups
+
+
+def read_count(what: str, count: object) -> int:
+    # True is an int as well, and no number that anyone means.
+    if type(count) is not int or not 0 < count <= _MILLION:
+        raise InvalidRequest(
+            f"{what}: count: must be a whole number from 1 to a million, not {shown(count)}"
+        )
+    return count
+
+
+def read_timeout(what: str, timeout: str | float | None) -> int:
+    """Return milliseconds, 0 for None; a number means seconds."""
+    if timeout is None:
+        return 0
+    nanos = parse_duration(timeout) if isinstance(timeout, str) else None
+    if type(timeout) in {int, float} and 0 < float(timeout) < _MILLION * 1000:
+        nanos = int(float(timeout) * 1e9)
+    if nanos is None or nanos < _MILLION:
+        raise InvalidRequest(
+            f"{what}: timeout: {shown(timeout)} is no time; give seconds, or text such as '10m'"
+        )
+    return nanos // _MILLION
+
+
+def still_missing(
+    groups: Mapping[str, Members], application: str, running: Iterable[Running]
+) -> dict[str, Members]:
+    """Take off the members that run already."""
+    there = Counter(it.group for it in running if it.application == application)
+    rest = {name: it._replace(number=it.number - there[name]) for name, it in groups.items()}
+    return {name: it for name, it in rest.items() if it.number > 0}
+
+
+def whole_gang(groups: Mapping[str, Members]) -> si.Resource | None:
+    """Sum all members up; None if there is none."""
+    if not groups:
+        return None
+    total: Counter[str] = Counter()
+    for members in groups.values():
+        for kind, amount in members.size.amounts().items():
+            total[kind] += amount * members.number
+    return si.Resource.of(total)
+
+
+def placeholders(
+    application: str, partition: str, groups: Mapping[str, Members]
+) -> Iterable[si.AllocationAsk]:
+    for name, members in groups.items():
+        for number in range(1, members.number + 1):
+            yield si.AllocationAsk(
+                application_id=application,
+                allocation_key=f"~{name}-{number}",
+                partition_name=partition,
+                resource_ask=members.size,
+                task_group_name=name,
+                placeholder=True,
+            )
