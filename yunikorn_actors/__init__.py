@@ -25,6 +25,13 @@ from yunikorn_actors.errors import (
     UnknownResourceManager,
     WouldBlock,
 )
+from yunikorn_actors.front.aio import (
+    AsyncApplication,
+    AsyncEvent,
+    AsyncEvents,
+    AsyncLease,
+    AsyncScheduler,
+)
 from yunikorn_actors.front.application import Application
 from yunikorn_actors.front.desk import AskStatus
 from yunikorn_actors.front.events import (
@@ -57,7 +64,12 @@ __all__ = [
     "AskRejected",
     "AskStatus",
     "AskWithdrawn",
+    "AsyncApplication",
+    "AsyncEvent",
+    "AsyncEvents",
+    "AsyncLease",
     "AsyncResourceManagerCallback",
+    "AsyncScheduler",
     "AsyncSchedulerCore",
     "CallbackRaised",
     "CallbackStuck",

@@ -15,7 +15,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -262,6 +262,18 @@ class Desk(StandIn, Generic[L]):
         except CoreError:
             return True
         return False
+
+    @contextmanager
+    def undone(self, undo: Callable[[], None]) -> Iterator[None]:
+        """Take back what the core was told, if the program stops waiting for the answer."""
+        try:
+            yield
+        except BaseException as error:
+            is_answer = isinstance(error, CoreError) and not isinstance(error, NoReply)
+            if not is_answer:
+                with suppress(CoreError):
+                    undo()
+            raise
 
     def wait(self, future: Future[T], what: str) -> T:
         """Wait for the core's answer to a call of the program."""

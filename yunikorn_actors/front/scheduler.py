@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -11,7 +12,7 @@ from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import Application, Made
 from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.desk import Account, AskStatus, Desk, Fits
-from yunikorn_actors.front.events import AnyEvent, Event, Events, Kind, Subscription
+from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
 from yunikorn_actors.front.written import Queues, read_queues
@@ -133,7 +134,8 @@ class Scheduler:
         accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
         amounts = (vcore, memory, resources)
         requests.add_node(self._desk, node_id, amounts, attributes, running, accepted)
-        return self._desk.wait(accepted.future, "add_node")
+        with self._desk.undone(partial(self._desk.remove_node, node_id)):
+            return self._desk.wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
@@ -198,7 +200,8 @@ class Scheduler:
             self._desk, request, gang=gang, timeout=timeout, stays=stays, running=running,
             accepted=accepted,
         )  # fmt: skip
-        self._desk.wait(accepted.future, "application")
+        with self._desk.undone(partial(self._desk.close_application, account)):
+            self._desk.wait(accepted.future, "application")
         return Application(self._desk, account, queue, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
@@ -213,12 +216,9 @@ class Scheduler:
         Iterate over it in a `with` block. `event.kind` tells the classes apart; type checkers know
         the fields of each.
         """
-        reader: Events[Event] = Events(kinds, self._leave)
+        reader: Events[Event] = Events(kinds, self._desk.leave)
         self._desk.subscribe(reader)
         return reader
-
-    def _leave(self, reader: Subscription[AnyEvent[Lease]]) -> None:
-        self._desk.leave(reader)
 
     def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""

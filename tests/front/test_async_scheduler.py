@@ -1,0 +1,233 @@
+"""The front on an event loop: the same books, and futures, events and conditions on the loop."""
+
+import asyncio
+import threading
+
+import pytest
+from fronting import PATIENCE_S, QUEUES
+from looping import on_a_loop, until
+
+from yunikorn_actors import (
+    ApplicationEnded,
+    ApplicationRejected,
+    AskRejected,
+    AsyncApplication,
+    AsyncLease,
+    AsyncResourceManagerCallback,
+    AsyncScheduler,
+    CoreStopped,
+    Duplicate,
+    InvalidRequest,
+    NodeRejected,
+    SchedulerClosed,
+    UnknownName,
+    WouldBlock,
+    si,
+)
+
+
+async def a_job(s: AsyncScheduler, name: str = "a", queue: str = "root.batch") -> AsyncApplication:
+    return await s.application(name, queue=queue, user="ann")
+
+
+async def placed(future: "asyncio.Future[AsyncLease]") -> AsyncLease:
+    return await asyncio.wait_for(future, PATIENCE_S)
+
+
+@on_a_loop
+async def test_an_ask_gets_a_lease() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        assert [] == await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        async with await placed(app.ask("t", vcore="500m")) as lease:
+            assert ("n1", "held") == (lease.node_id, lease.state)
+            assert [lease] == app.leases
+            assert "placed" == (await app.explain("t")).state
+        assert "released" == lease.state
+        leases = await asyncio.gather(*app.ask("u", vcore=1, count=3))
+        assert ["u-1", "u-2", "u-3"] == [it.key for it in leases]
+        assert ["n1"] == s.nodes
+        dump = await s.core.state_dump()
+        assert 3_000 == dump["partitions"]["[rm-1]default"]["nodes"]["n1"]["allocated"]["vcore"]
+
+
+@on_a_loop
+async def test_what_is_refused_is_raised() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        with pytest.raises(Duplicate):
+            await s.add_node("n1", vcore=4)
+        with pytest.raises(UnknownName):
+            s.drain("n2")
+        with pytest.raises(ApplicationRejected, match="no queue"):
+            await a_job(s, "b", "root.nope")
+        with pytest.raises(AskRejected, match="contains no resources"):
+            await app.ask("zero", vcore=0)
+        with pytest.raises(InvalidRequest):
+            s.events("nonsense")  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest):
+            AsyncScheduler(callback=si.ResourceManagerCallback)  # type: ignore[arg-type]
+
+
+@on_a_loop
+async def test_cancelling_withdraws_the_ask() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(app.ask("big", vcore=100), 0.01)
+        await until(lambda: "big" not in app._account.by_key)
+        assert "withdrawn" == (await app.explain("big")).state
+        waiting = asyncio.ensure_future(placed(app.ask("big", vcore=100)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        await until(lambda: "big" not in app._account.by_key)
+        assert "n1" == (await placed(app.ask("big", vcore=1))).node_id
+
+
+@on_a_loop
+async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        for call in (s.add_node("n1", vcore=4), a_job(s)):
+            task = asyncio.ensure_future(call)  # type: ignore[arg-type]
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+        assert [] == s.nodes
+        await s.add_node("n1", vcore=4)
+        assert "n1" == (await placed((await a_job(s)).ask("t", vcore=1))).node_id
+
+
+@on_a_loop
+async def test_fits_runs_on_the_loop_and_may_wait() -> None:
+    threads: set[int] = set()
+    raised: list[type[BaseException]] = []
+
+    async def fits(node_id: str) -> bool:
+        threads.add(threading.get_ident())
+        await asyncio.sleep(0)
+        try:
+            await s.add_node(f"{node_id}-more", vcore=1)
+        except WouldBlock as error:
+            raised.append(type(error))
+        return node_id == "n2"
+
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        await s.add_node("n2", vcore=4)
+        app = await a_job(s)
+        assert "n2" == (await placed(app.ask("t", vcore=1, fits=fits))).node_id
+        lease = await placed(app.ask("u", vcore=1, fits=lambda node_id: node_id == "n1"))
+        assert "n1" == lease.node_id
+        assert {threading.get_ident()} == threads
+        assert {WouldBlock} == set(raised)
+
+
+@on_a_loop
+async def test_the_callback_answers_on_the_loop() -> None:
+    class Mine(AsyncResourceManagerCallback):
+        async def predicates(self, args: si.PredicatesArgs) -> str | None:
+            await asyncio.sleep(0)
+            return "no disk" if args.node_id == "n1" else None
+
+        def get_state_dump(self) -> str:
+            return '{"mine": 1}'
+
+    async with AsyncScheduler(QUEUES, callback=Mine()) as s:
+        await s.add_node("n1", vcore=4)
+        await s.add_node("n2", vcore=4)
+        assert "n2" == (await placed((await a_job(s)).ask("t", vcore=1))).node_id
+        assert {"mine": 1} == (await s.core.state_dump())["rm_diagnostics"]["rm-1"]
+
+
+@on_a_loop
+async def test_a_lease_is_wanted_back() -> None:
+    async with AsyncScheduler(QUEUES, grace=PATIENCE_S * 10) as s:
+        await s.add_node("n1", vcore=4)
+        lease = await placed((await a_job(s)).ask("t", vcore=4))
+        sure = (await a_job(s, "s", "root.sure")).ask("u", vcore=4)
+        await asyncio.wait_for(lease.wanted_back.wait(), PATIENCE_S)
+        assert "wanted back" == lease.state
+        lease.release()
+        other = await placed(sure)
+        s.remove_node("n1")
+        await asyncio.wait_for(other.wanted_back.wait(), PATIENCE_S)
+        assert other.lost
+
+
+@on_a_loop
+async def test_events_come_on_the_loop() -> None:
+    async with AsyncScheduler(QUEUES) as s, s.events("placed", "node") as events:
+        await s.add_node("n1", vcore=4)
+        (await a_job(s)).ask("t", vcore=1)
+        seen: list[str] = []
+        async for event in events:
+            if event.kind == "placed":
+                seen.append(event.lease.key)
+                break
+            if event.kind == "node":
+                seen.append(event.node_id)
+        await until(lambda: events)
+    assert ["n1", "t"] == seen
+    assert [] == [event async for event in events]
+
+
+@on_a_loop
+async def test_when_it_is_closed_everything_ends() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        app = await a_job(s)
+        lease = await placed(app.ask("t", vcore=3))
+        waits = app.ask("u", vcore=3)
+        async with await a_job(s, "b") as closed:
+            left = closed.ask("v", vcore=100)
+        with pytest.raises(ApplicationEnded):
+            await left
+        told = asyncio.ensure_future(anext(s.events("node")))
+        await asyncio.sleep(0)
+    with pytest.raises(SchedulerClosed):
+        await waits
+    with pytest.raises(StopAsyncIteration):
+        await told
+    await asyncio.wait_for(lease.wanted_back.wait(), PATIENCE_S)
+    assert lease.lost
+    for call in (
+        s.add_node("n2", vcore=1),
+        a_job(s, "c"),
+        s.explain("a", "t"),
+        s.configure(QUEUES),
+    ):
+        with pytest.raises(SchedulerClosed):
+            await call
+    await s.close()
+
+
+@on_a_loop
+async def test_a_core_that_is_stopped_ends_everything() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        waits = (await a_job(s)).ask("u", vcore=3)
+        await s.core.stop()
+        with pytest.raises(CoreStopped, match="the core was stopped"):
+            await waits
+
+
+@on_a_loop
+async def test_work_that_runs_already_has_its_lease() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        kept = (await placed((await a_job(s)).ask("t", vcore=2))).running
+    async with AsyncScheduler(QUEUES) as s:
+        await a_job(s)
+        [lease] = await s.add_node("n1", vcore=4, running=[kept])
+        assert kept == lease.running
+
+
+@on_a_loop
+async def test_a_rejected_node_says_why() -> None:
+    async with AsyncScheduler(QUEUES, partition="nowhere") as s:
+        with pytest.raises(NodeRejected, match="nowhere"):
+            await s.add_node("n1", vcore=4)
+        assert [] == s.nodes

@@ -1,0 +1,427 @@
+"""The front door for programs on an event loop.
+
+The books are kept as for programs on threads, by the same desk. What differs is where the program
+hears: futures, events and `wanted_back` are set on its loop, and `fits` is called there.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from inspect import isawaitable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import NoReply, SchedulerClosed, WouldBlock
+from yunikorn_actors.front import requests
+from yunikorn_actors.front.application import BaseApplication, Made
+from yunikorn_actors.front.desk import Account, AskStatus, Desk, Fits
+from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.written import Queues, read_queues
+from yunikorn_actors.runtime.aio import AsyncSchedulerCore
+from yunikorn_actors.runtime.answering import (
+    Answerer,
+    AnyCallback,
+    AsyncResourceManagerCallback,
+    check_callback,
+    overrides,
+)
+from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
+
+T = TypeVar("T")
+E = TypeVar("E")
+
+OnLoop = Callable[..., None]
+"""Has a function called on the loop; a loop that has been closed hears nothing."""
+
+
+class AsyncLease(BaseLease):
+    """As `Lease`, with an `asyncio.Event` that is set on the loop, and an `async with` block."""
+
+    def __init__(self, on_loop: OnLoop, running: Running, release: Callable[[], None]) -> None:
+        super().__init__(running, release)
+        self.wanted_back: Final = asyncio.Event()
+        """Set when the work is to end; wait for it, or look at it now and then."""
+        self._on_loop = on_loop
+
+    def _want_back(self) -> None:
+        self._on_loop(self.wanted_back.set)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+AsyncEvent = AnyEvent[AsyncLease]
+
+
+class AsyncEvents(Subscription[E], AsyncIterator[E]):
+    """As `Events`, with `async for` and `async with`."""
+
+    def __init__(
+        self, kinds: tuple[str, ...], leave: Callable[[Subscription[E]], None], on_loop: OnLoop
+    ) -> None:
+        super().__init__(kinds, leave)
+        self._on_loop = on_loop
+        self._changed = asyncio.Event()
+
+    def _notify(self) -> None:
+        self._on_loop(self._changed.set)
+
+    async def __anext__(self) -> E:
+        while True:
+            # Cleared before the look: what comes after it sets it again.
+            self._changed.clear()
+            is_over = self._is_over
+            event = self._take()
+            if event is not None:
+                return event
+            if is_over:
+                raise StopAsyncIteration
+            await self._changed.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]):
+    """As `Application`; its futures are those of `asyncio`, to be awaited."""
+
+    async def explain(self, key: str) -> AskStatus:
+        """Say why an ask waits, where it runs, or what became of it."""
+        return await asyncio.to_thread(self._desk.explain, self.id, key)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class AsyncScheduler:
+    """As `Scheduler`, for a program on an event loop; make all calls on that loop.
+
+    ```python
+    async with AsyncScheduler(queues="queues.yaml") as s:
+        await s.add_node("node-1", vcore=16, memory="64Gi")
+        app = await s.application("etl-1", queue="root.batch", user="ann")
+        async with await app.ask("task-1", vcore="500m", memory="2Gi") as lease:
+            print(f"run it on {lease.node_id}")
+    ```
+
+    What waits for the core is to be awaited; `ask`, `drain`, `resume`, `remove_node`, `release` and
+    `close` of an application return at once. `fits` and the callback run on the loop and may be
+    `async`; awaiting `application` or `add_node` in them raises `WouldBlock`.
+    """
+
+    def __init__(
+        self,
+        queues: Queues | None = None,
+        *,
+        grace: float = requests.GRACE_S,
+        callback: AnyCallback | None = None,
+        core: AsyncSchedulerCore | None = None,
+        rm_id: str = "rm-1",
+        partition: str = "",
+    ) -> None:
+        """Make a scheduler, as `Scheduler` is made; the callback answers, and runs on the loop."""
+        if callback is not None:
+            check_callback(callback)
+        self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        self._callback = callback
+        self.core: Final = core or AsyncSchedulerCore(settings=requests.patient_settings())
+        """The core below, for whatever the front does not offer."""
+        self._desk: Desk[AsyncLease] = Desk(
+            self.core._core,
+            rm_id=rm_id,
+            partition=partition,
+            grace=self._terms.grace,
+            make_lease=partial(AsyncLease, self._on_loop),
+            want_back=AsyncLease._want_back,
+        )
+
+    # -- life
+
+    async def start(self) -> Self:
+        """Start the core and register with it; the loop that runs now is the one that hears."""
+        self._loop = asyncio.get_running_loop()
+        self._voice = _LoopVoice(self._desk.fits_of, self._callback, self._loop)
+        self._desk.voice = self._voice
+        self._desk.core._when_over.append(self._desk.core_is_over)
+        await self.core.start()
+        try:
+            self._desk.open()
+            register = self._desk.core.register_resource_manager
+            await asyncio.to_thread(register, self._terms.registration, self._desk)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def close(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
+        """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped."""
+        self._desk.end(SchedulerClosed("the scheduler was closed"))
+        await self.core.stop(timeout)
+        await asyncio.to_thread(self._desk.join, timeout)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+        if error is None:
+            self._desk.core._check_sound()
+
+    # -- nodes
+
+    async def add_node(
+        self,
+        node_id: str,
+        *,
+        vcore: si.Amount | None = None,
+        memory: si.Amount | None = None,
+        resources: Mapping[str, si.Amount] | None = None,
+        attributes: Mapping[str, str] | None = None,
+        running: Iterable[Running] = (),
+    ) -> list[AsyncLease]:
+        """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
+        self._check_may_wait("add_node")
+        accepted: _LoopPromise[list[AsyncLease]] = _LoopPromise(self._on_loop)
+        amounts = (vcore, memory, resources)
+        requests.add_node(self._desk, node_id, amounts, attributes, running, accepted)
+        with self._desk.undone(partial(self._desk.remove_node, node_id)):
+            return await self._answer(accepted.future, "add_node")
+
+    def drain(self, node_id: str) -> None:
+        """Place nothing new on a node; what runs there goes on."""
+        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+
+    def resume(self, node_id: str) -> None:
+        """Place work on a drained node again."""
+        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+
+    def remove_node(self, node_id: str) -> None:
+        """Take a node away; the leases there are lost."""
+        self._desk.remove_node(node_id)
+
+    @property
+    def nodes(self) -> list[str]:
+        """The ids of the nodes, those that drain included."""
+        return self._desk.node_ids()
+
+    # -- applications
+
+    async def application(
+        self,
+        application_id: str,
+        *,
+        queue: str = "root.default",
+        user: str,
+        groups: Iterable[str] = (),
+        gang: Mapping[str, Mapping[str, si.Amount]] | None = None,
+        gang_style: requests.Style = "Soft",
+        timeout: str | float | None = None,  # noqa: ASYNC109 - the application's
+        stays: bool = False,
+        running: Iterable[Running] = (),
+        tags: Mapping[str, str] | None = None,
+    ) -> AsyncApplication:
+        """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
+        self._check_may_wait("application")
+        accepted: _LoopPromise[Account[AsyncLease]] = _LoopPromise(self._on_loop)
+        request = si.AddApplicationRequest(
+            application_id=application_id,
+            queue_name=queue,
+            ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
+            gang_scheduling_style=gang_style,
+            tags=dict(tags or {}),
+        )
+        account = requests.add_application(
+            self._desk, request, gang=gang, timeout=timeout, stays=stays, running=running,
+            accepted=accepted,
+        )  # fmt: skip
+        with self._desk.undone(partial(self._desk.close_application, account)):
+            await self._answer(accepted.future, "application")
+        return AsyncApplication(self._desk, account, queue, user, self._make)
+
+    def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
+        promise: _LoopPromise[AsyncLease] = _LoopPromise(self._on_loop)
+        return Made(promise.future, promise, promise.when_cancelled)
+
+    # -- what there is to see
+
+    def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
+        """Hear what happens from now on: all of it, or the kinds that are named."""
+        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._desk.leave, self._on_loop)
+        self._desk.subscribe(reader)
+        return reader
+
+    async def explain(self, application_id: str, key: str) -> AskStatus:
+        """Say why an ask waits, where it runs, or what became of it."""
+        return await asyncio.to_thread(self._desk.explain, application_id, key)
+
+    async def configure(self, queues: Queues) -> None:
+        """Load another configuration; if it is refused nothing has changed."""
+        text = read_queues(queues)
+        self._desk.check()
+        await self.core.update_configuration(
+            si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
+        )
+
+    # -- parts
+
+    def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _check_may_wait(self, what: str) -> None:
+        self._desk.check()
+        if self._voice.is_answering:
+            raise WouldBlock(
+                f"{what} waits for the core and was called from inside it (from fits, or from a "
+                "callback): call it from another task"
+            )
+
+    @staticmethod
+    async def _answer(future: "asyncio.Future[T]", what: str) -> T:
+        try:
+            return await asyncio.wait_for(future, REPLY_TIMEOUT_S)
+        except TimeoutError:
+            raise NoReply(f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s") from None
+
+
+class _LoopPromise(Generic[T]):
+    """The other side of an `asyncio` future; kept from any thread."""
+
+    def __init__(self, on_loop: OnLoop) -> None:
+        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._on_loop = on_loop
+
+    def keep(self, value: T) -> None:
+        self._on_loop(self._keep, value)
+
+    def fail(self, error: BaseException) -> None:
+        self._on_loop(self._fail, error)
+
+    def when_cancelled(self, withdraw: Callable[[], None]) -> None:
+        def look(future: "asyncio.Future[T]") -> None:
+            if future.cancelled():
+                withdraw()
+
+        self.future.add_done_callback(look)
+
+    def _keep(self, value: T) -> None:
+        if not self.future.done():
+            self.future.set_result(value)
+
+    def _fail(self, error: BaseException) -> None:
+        if self.future.done():
+            return
+        self.future.set_exception(error)
+        if isinstance(error, SchedulerClosed):
+            # The program did that itself: it need not be told of each future that it left.
+            self.future.exception()
+
+
+class _LoopVoice:
+    """Asks the program on its loop; the thread that asks waits for it, or for the end."""
+
+    def __init__(
+        self,
+        fits_of: Callable[[str], Fits | None],
+        callback: AnyCallback | None,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._callback = callback
+        self._program = _Program(fits_of, callback)
+        self._answerer = Answerer(self._program, loop)
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the task that runs is one in which the program answers the core."""
+        return asyncio.current_task() in self._program.answering
+
+    def answers(self, method: str) -> bool:
+        return self._callback is not None and overrides(self._callback, method)
+
+    def ask(self, method: str, *arguments: object, otherwise: Any) -> Any:  # noqa: ANN401 - its own
+        return self._answerer.ask(method, *arguments, otherwise=otherwise)
+
+    def tell(self, method: str, told: object) -> None:
+        """An asynchronous callback hears nothing: iterators do that."""
+
+    def end(self) -> None:
+        self._answerer.end()
+
+
+class _Program(AsyncResourceManagerCallback):
+    """The conditions of asks and the program's callback, as one that the core may ask."""
+
+    def __init__(self, fits_of: Callable[[str], Fits | None], callback: AnyCallback | None) -> None:
+        self._fits_of = fits_of
+        self._callback = callback or AsyncResourceManagerCallback()
+        self.answering: set[asyncio.Task[Any] | None] = set()
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        task = asyncio.current_task()
+        self.answering.add(task)
+        try:
+            yield
+        finally:
+            self.answering.discard(task)
+
+    async def _ask(self, method: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401
+        with self._noted():
+            said = method(*arguments)
+            return await said if isawaitable(said) else said
+
+    async def predicates(self, args: si.PredicatesArgs) -> str | None:
+        fits = self._fits_of(args.allocation_key)
+        if fits is not None and not await self._ask(fits, args.node_id):
+            return requests.NO_FIT
+        said: str | None = await self._ask(self._callback.predicates, args)
+        return said
+
+    async def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        said: si.PreemptionPredicatesResponse | None = await self._ask(
+            self._callback.preemption_predicates, args
+        )
+        return said
+
+    async def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        await self._ask(self._callback.update_container_scheduling_state, request)
+
+    async def get_state_dump(self) -> str:
+        said: str = await self._ask(self._callback.get_state_dump)
+        return said
