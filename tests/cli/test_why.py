@@ -27,7 +27,7 @@ IDLE = (
 )
 NOWHERE = (
     "it is Rejected (failed to place application nope: application rejected: no placement rule "
-    "matched: there is no queue root.nowhere); submit it again"
+    "matched: there is no queue root.nowhere); mend that and submit it again"
 )
 TOLD: dict[str, list[str]] = {
     "job": [JOB, *SECOND],

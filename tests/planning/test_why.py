@@ -190,13 +190,13 @@ NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
     ),
     "reserved for others": (
         _kept, {"KEPT": 1, "TOO_SMALL": 1},
-        ("of 2 nodes 1 are reserved for others, 1 are too small (short of vcore on 1); "
+        ("of 2 nodes 1 are reserved for others (n2 for other of app-1), 1 are too small (short of vcore on 1); "
         "n1 is nearest, {vcore: 2} short"),
     ),
     "full": (
         _full, {"TOO_SMALL": 1, "FULL": 1},
         ("of 2 nodes 1 are too small, 1 are too full (short of vcore on 2); "
-        "n2 is nearest, {vcore: 3} short"),
+        "n2 is nearest, {vcore: 3} short (others use {vcore: 6} there)"),
     ),
 }  # fmt: skip
 
@@ -222,7 +222,8 @@ def test_nothing_but_kept_nodes() -> None:
     written.reserve("other", "n1")
     written.ask("a", vcore=5)
     found = obstacle(written)
-    assert (None, "of 1 nodes 1 are reserved for others") == (found.near_miss, found.text)
+    text = "of 1 nodes 1 are reserved for others (n1 for other of app-1)"
+    assert (None, text, {"n1": "other of app-1"}) == (found.near_miss, found.text, found.kept_for)
 
 
 def test_an_ask_with_a_node_kept_for_it() -> None:
@@ -247,7 +248,7 @@ def test_a_required_node() -> None:
     written.node("n2", vcore=4)
     written.schedule("n2", drained=True)
     written.foreign("f", "n2", vcore=2)
-    near = NearMiss(node_id="n2", check=NodeCheck.FULL, lacks={"vcore": 1})
+    near = NearMiss(node_id="n2", check=NodeCheck.FULL, lacks={"vcore": 1}, foreign={"vcore": 2})
     assert (Cause.NO_NODE, near) == (obstacle(written).cause, obstacle(written).near_miss)
     written.remove_foreign("f")
     assert Cause.NEXT is obstacle(written).cause

@@ -4,7 +4,7 @@ Everything that refuses a waiting ask is named, in the order in which the planne
 first hides nothing: to take it away helps only if nothing stands behind it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -47,13 +47,15 @@ class NodeCheck(StrEnum):
     REFUSED = "REFUSED"
 
 
-class NearMiss(Struct, frozen=True, kw_only=True):
+class NearMiss(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The node that is short by the least."""
 
     node_id: str
     check: NodeCheck
     lacks: Resource
     """Of what is free there, or of its size if it is too small even when empty."""
+    foreign: Resource = field(default_factory=dict)
+    """How much of these types others use there, whom this core does not schedule."""
 
 
 class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -102,6 +104,8 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exhausted: dict[str, int] = field(default_factory=dict)
     """For each type of resource, how many nodes have too little of it."""
     near_miss: NearMiss | None = None
+    kept_for: dict[str, str] = field(default_factory=dict)
+    """For nodes that are reserved, for whom; not more than ten are named."""
     refusals: dict[str, int] = field(default_factory=dict)
     """For each reason of the resource manager's predicate, how many nodes it refused."""
     until_ns: int = 0
@@ -160,14 +164,16 @@ class Why(Struct, frozen=True, kw_only=True):
     @property
     def decisive(self) -> Obstacle:
         """The first that waiting does not take away; if there is none, the first of all."""
-        return next((it for it in self.obstacles if it.never), self.obstacle)
+        return decisive(self.obstacles)
 
     @property
     def waits(self) -> bool:
         return self.repeats > 0
 
     def __str__(self) -> str:
-        return f"{self.key} of {self.application_id}: {self.decisive}"
+        said = f"{self.key} of {self.application_id}: {self.decisive}"
+        going = self.preempting is not None and self.preempting.victims
+        return f"{said}; {self.preempting.text}" if self.preempting and going else said
 
     def report(self) -> str:
         """Say all of it, one thing on a line."""
@@ -177,11 +183,17 @@ class Why(Struct, frozen=True, kw_only=True):
         return tuple(_lines(self))
 
 
+def decisive(obstacles: Iterable[Obstacle]) -> Obstacle:
+    listed = list(obstacles)
+    return next((it for it in listed if it.never), listed[0])
+
+
 def what_became(state: str, message: str) -> str:
     """Say it of an application that has ended, and what its user may do."""
     if state != ApplicationState.COMPLETED:
         why = f" ({message})" if message else ""
-        return f"it is {state}{why}; submit it again"
+        first = "mend that and " if state == ApplicationState.REJECTED else ""
+        return f"it is {state}{why}; {first}submit it again"
     return (
         "it is Completed, because it had no work for a while; submit it again, with tag "
         f"{APP_TAG_COMPLETING_DISABLE}=true if it is to stay"
@@ -202,7 +214,7 @@ def _lines(why: Why) -> Iterator[str]:
         yield f"  {number}. {obstacle.cause}: {obstacle.text}"
         if obstacle.remedy:
             yield f"     {obstacle.remedy}"
-    if not why.waits:
+    if not why.position:
         return
     yield f"  nodes with room for it now: {why.nodes_with_room}"
     if why.reserved:
@@ -211,7 +223,9 @@ def _lines(why: Why) -> Iterator[str]:
         nodes = ", ".join(f"{count} on {node}" for node, count in why.placed.items())
         yield f"  placed already: {nodes}"
     if why.preempting is not None:
-        yield f"  preemption: {why.preempting.text}"
+        wait_ns = why.preempting.next_ns - why.at_ns
+        more = f" (the next search may begin in {seconds(wait_ns)})" if wait_ns > 0 else ""
+        yield f"  preemption: {why.preempting.text}{more}"
 
 
 def _head(why: Why) -> str:

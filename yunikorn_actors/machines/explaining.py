@@ -28,4 +28,4 @@ def _found(planner: Planner, message: ExplainRequested, now_ns: int) -> Found:
     if not message.application_id:
         return explain_all(planner, EXPLAINED_MAX, now_ns)
     why = explain(planner, message.application_id, message.key, now_ns)
-    return Found([], 0, {}) if why is None else Found([why], 1, {why.obstacle.cause: 1})
+    return Found([], 0, {}) if why is None else Found([why], 1, {why.obstacle.cause.value: 1})

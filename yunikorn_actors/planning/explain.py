@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
@@ -20,7 +20,7 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, add, describe, sub
-from yunikorn_actors.domain.why import Cause, Gang, NodeCheck, Obstacle, Why, seconds
+from yunikorn_actors.domain.why import Cause, Gang, NodeCheck, Obstacle, Why, decisive, seconds
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.planning.model.views import (
@@ -163,9 +163,9 @@ def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
                 continue
             if len(asks) < limit:
                 asks.append(_why(inquiry, app, record))
-                causes[asks[-1].obstacle.cause] += 1
+                causes[asks[-1].obstacle.cause.value] += 1
             else:
-                causes[next(_all_obstacles(inquiry, app, record)).cause] += 1
+                causes[next(_all_obstacles(inquiry, app, record)).cause.value] += 1
     return Found(asks, causes.total(), dict(sorted(causes.items())))
 
 
@@ -252,13 +252,21 @@ def _placed(app: Application, record: Ask) -> Obstacle:
     nodes = list(dict.fromkeys(item.node_id for item in allocations))
     what = "it keeps room" if record.spec.placeholder else "it runs"
     text = f"{what} on {_named(nodes)}"
-    leaving = [item.releasing.name for item in allocations if item.releasing is not None]
+    leaving = [_leaving(item) for item in allocations if item.releasing is not None]
     remedy = ""
     if leaving:
-        what = "it" if len(allocations) == 1 else f"{len(leaving)} of {len(allocations)}"
-        text += f"; {what} was asked back ({', '.join(dict.fromkeys(leaving))})"
+        text += f"; asked back: {len(leaving)} of {len(allocations)} "
+        text += f"({_named(dict.fromkeys(leaving))})"
         remedy = "its resource manager must confirm the release"
     return Obstacle(cause=Cause.PLACED, where=nodes[0], text=text, remedy=remedy)
+
+
+def _leaving(allocation: Allocation) -> str:
+    assert allocation.releasing is not None
+    whom = allocation.beneficiary
+    if whom is None or not whom.key:
+        return allocation.releasing.name
+    return f"{allocation.releasing.name} for {whom.key} of {whom.application_id}"
 
 
 def _named(names: Iterable[str]) -> str:
@@ -387,7 +395,7 @@ def _behind_placeholders(case: Case) -> Obstacle:
     """What refuses the next placeholder keeps all real asks of the gang waiting."""
     member = case.inquiry.next_member(case.app)
     assert member is not None
-    key, refused = member.ask.spec.key, next(_obstacles(Case(case.inquiry, member)))
+    key, refused = member.ask.spec.key, decisive(_obstacles(Case(case.inquiry, member)))
     gang = _gang_of(case.app.app, key, refused.cause)
     return Obstacle(
         cause=Cause.GANG_WAITS,
@@ -478,11 +486,13 @@ def _run_limit(case: Case, gate: Gate) -> Obstacle:
     if isinstance(gate, QueueView):
         path, most = gate.queue.path, gate.queue.spec.max_applications
         if gate.is_stateaware and not gate.is_next_to_start(case.app):
+            before = [other.app.id for other in gate.starting_before(case.app)]
             return Obstacle(
                 cause=Cause.STATEAWARE_BUSY,
                 where=path,
-                text=f"{gate.name} starts one application at a time",
-                remedy="the application before it must start first",
+                holders=tuple(before[:HOLDERS_MAX]),
+                text=f"{gate.name} starts one application at a time, before it: {_named(before)}",
+                remedy="what is before it must run, or be withdrawn",
             )
     else:
         path, most = gate.limit.path, gate.limit.max_applications
@@ -535,14 +545,12 @@ def _quota(case: Case) -> Iterator[Obstacle]:
 def _cluster(case: Case, root: QueueView) -> Iterator[Obstacle]:
     wanted, capacity = case.ask.shape.wanted, case.planner.state.capacity
     lacks = shortfall(capacity, root.used, wanted, True)
-    if not lacks:
-        return
-    never = bool(case.planner.state.nodes) and not has_room(capacity, {}, wanted, True)
+    if not lacks or not case.planner.state.nodes:
+        return  # that there is no node is for `_node` to say
+    never = not has_room(capacity, {}, wanted, True)
     unknown = sorted(kind for kind, _ in wanted if kind not in capacity)
     remedy = "add nodes that have it, or ask for less"
-    if not case.planner.state.nodes:
-        text, remedy = "there is no node", "add a node"
-    elif unknown:
+    if unknown:
         text = f"no node has any {', '.join(unknown)}"
     elif never:
         text = f"all nodes together are smaller: {_too_large(dict(wanted), capacity, 'they have')}"
@@ -660,11 +668,14 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         text, remedy = "there is no node", "add a node"
     elif found.is_hopeless:
         text = _hopeless(found, required)
-        remedy = "add a node that is large enough, or ask for less"
+        larger = "make it larger" if required else "add a node that is large enough"
+        remedy = f"{larger}, or ask for less"
     else:
         text, remedy = _counted(found), _node_remedy(found, required)
         if near is not None:
             text += f"; {near.node_id} is nearest, {describe(near.lacks)} short"
+            if near.foreign:
+                text += f" (others use {describe(near.foreign)} there)"
     return Obstacle(
         cause=Cause.NO_NODE,
         where=required,
@@ -674,6 +685,7 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         without=found.without,
         exhausted=found.exhausted,
         near_miss=near,
+        kept_for=found.kept_for,
         text=text,
         remedy=remedy,
     )
@@ -702,8 +714,8 @@ def _node_remedy(found: Survey, required: str) -> str:
 
 
 _REMEDIES: Final[dict[str, str]] = {
-    NodeCheck.NO_WORK: "let drained nodes take work again ({count} would take it)",
-    NodeCheck.KEPT: "withdraw what nodes are reserved for ({count} would take it)",
+    NodeCheck.NO_WORK: "let nodes take work that are drained or not ready ({count} would do)",
+    NodeCheck.KEPT: "withdraw what nodes are reserved for ({count} would do)",
     NodeCheck.FULL: "release that much on the node",
 }
 
@@ -721,6 +733,7 @@ def _refused(case: Case, found: Survey) -> Obstacle:
         without=found.without,
         exhausted=found.exhausted,
         near_miss=found.near_miss,
+        kept_for=found.kept_for,
         refusals=found.refusals,
         until_ns=denial.due_ns,
         left_ns=left_ns,
@@ -739,12 +752,13 @@ _WORDS: Final[dict[str, str]] = {
 
 
 def _counted(found: Survey) -> str:
-    told = [
-        f"{found.first[check]} {words}" for check, words in _WORDS.items() if check in found.first
-    ]
-    text = f"of {found.total} nodes " + ", ".join(told)
+    words = dict(_WORDS)
+    if found.kept_for:
+        kept = (f"{node} for {whom}" for node, whom in found.kept_for.items())
+        words[NodeCheck.KEPT] += f" ({_named(kept)})"
+    told = ", ".join(f"{found.first[it]} {words[it]}" for it in words if it in found.first)
     short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
-    return f"{text} (short of {short})" if short else text
+    return f"of {found.total} nodes {told}" + (f" (short of {short})" if short else "")
 
 
 def _candidates(case: Case) -> list[NodeView]:

@@ -18,6 +18,7 @@ from yunikorn_actors.planning.model.views import AskView
 
 _OF_SIZE = frozenset({NodeCheck.TOO_SMALL, NodeCheck.FULL})
 Checks = tuple[NodeCheck, ...]
+NAMED_MAX = 10
 
 
 class Survey(NamedTuple):
@@ -31,6 +32,8 @@ class Survey(NamedTuple):
     exhausted: dict[str, int]
     """For each type, how many nodes that are open to the ask have too little of it."""
     near_miss: NearMiss | None
+    kept_for: dict[str, str]
+    """For some of the nodes that are reserved for others, for whom."""
     refusals: dict[str, int]
     is_hopeless: bool
     """No node could hold the ask, even when empty."""
@@ -42,6 +45,7 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
     without: Counter[str] = Counter()
     exhausted: Counter[str] = Counter()
     refusals: Counter[str] = Counter()
+    kept_for: dict[str, str] = {}
     nearest = Nearest(ask.shape)
     for node in nodes:
         total += 1
@@ -54,6 +58,8 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
             without[check] += 1
         if NodeCheck.TOO_SMALL in failing:
             too_small += 1
+        if check is NodeCheck.KEPT and len(kept_for) < NAMED_MAX:
+            kept_for.update((node.id, f"{key} of {app}") for app, key in node.node.reservations)
         if check in _OF_SIZE:
             exhausted.update(nearest.look(node, check).keys())
         elif check is NodeCheck.REFUSED:
@@ -66,6 +72,7 @@ def survey(ask: AskView, nodes: Iterable[NodeView]) -> Survey:
         without={check: without[check] for check in NodeCheck if without[check]},
         exhausted=dict(sorted(exhausted.items())),
         near_miss=nearest.found,
+        kept_for=kept_for,
         refusals=dict(sorted(refusals.items())),
         is_hopeless=0 < total == too_small,
     )
@@ -88,7 +95,13 @@ class Nearest:
         rank = (is_small, short, node.id)
         if self._rank is None or rank < self._rank:
             self._rank = rank
-            self.found = NearMiss(node_id=node.id, check=check, lacks=lacks)
+            taken = node.node.occupied
+            self.found = NearMiss(
+                node_id=node.id,
+                check=check,
+                lacks=lacks,
+                foreign={kind: taken[kind] for kind in lacks if taken.get(kind)},
+            )
         return lacks
 
 

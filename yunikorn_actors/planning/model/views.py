@@ -6,6 +6,7 @@ asks by shape. The order between the shapes of one application is by priority an
 applications by the policy of the leaf, between queues by fair share.
 """
 
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import ClassVar, Protocol, Union
 
@@ -447,14 +448,18 @@ class QueueView:
 
     def is_next_to_start(self, app: "AppView") -> bool:
         """In a stateaware leaf one application starts at a time, the oldest waiting one first."""
-        return not any(
-            starts_before(
+        return next(self.starting_before(app), None) is None
+
+    def starting_before(self, app: "AppView") -> "Iterator[AppView]":
+        return (
+            other
+            for other in self.members.values()
+            if starts_before(
                 other.app,
                 app.app,
                 is_starting=other.starting > 0,
                 awaits_admission=other.awaiting_gang is not None,
             )
-            for other in self.members.values()
         )
 
     def refusing(self, wanted: Wanted) -> "QueueView | None":
