@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, targets, workloads
+from benchmarks import calibrate, cli, imports, targets, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -423,3 +423,17 @@ def test_the_callback_passes_refusals_of_nodes_on() -> None:
 
     with SchedulerCore() as core, pytest.raises(TurnedDown, match=r"^node twice: "):
         Load(core).set_up(Twice(nodes=1, leaves=1, applications=1))
+
+
+def test_imports_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == imports.main(["--pairs", "1"])
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert ["clock", "cpu"] == head.split()[-2:]
+    assert list(imports.PROGRAMS) == [line[:46].strip() for line in lines]
+    assert all(line.count(" ms") == 2 for line in lines)
+
+
+def test_an_import_that_fails_has_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imports, "PROGRAMS", ("raise SystemExit(3)",))
+    with pytest.raises(SystemExit, match="'raise SystemExit\\(3\\)' ended with 3"):
+        imports.main(["--pairs", "1"])

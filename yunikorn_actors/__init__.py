@@ -1,71 +1,115 @@
-"""The Apache YuniKorn scheduler core as actors."""
+"""The Apache YuniKorn scheduler core as actors.
 
-from yunikorn_actors import si
-from yunikorn_actors.errors import (
-    ApplicationEnded,
-    ApplicationRejected,
-    AskRejected,
-    AskWithdrawn,
-    CallbackStuck,
-    ConfigError,
-    CoreError,
-    CoreFailed,
-    CoreStopped,
-    Duplicate,
-    InvalidRequest,
-    InvalidSetting,
-    NodeRejected,
-    NoReply,
-    QuantityError,
-    Refused,
-    ResponsesLost,
-    SchedulerClosed,
-    UnknownAsk,
-    UnknownName,
-    UnknownResourceManager,
-    WouldBlock,
-)
-from yunikorn_actors.front.aio import (
-    AsyncApplication,
-    AsyncEvent,
-    AsyncEvents,
-    AsyncLease,
-    AsyncScheduler,
-)
-from yunikorn_actors.front.application import Application
-from yunikorn_actors.front.desk import AskStatus
-from yunikorn_actors.front.events import (
-    ApplicationChanged,
-    Event,
-    Events,
-    LeaseOver,
-    NodeChanged,
-    NotPlaced,
-    Placed,
-    WantedBack,
-)
-from yunikorn_actors.front.lease import Lease, Running
-from yunikorn_actors.front.scheduler import Scheduler
-from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.runtime.aio import AsyncSchedulerCore
-from yunikorn_actors.runtime.answering import AsyncResourceManagerCallback
-from yunikorn_actors.runtime.hooks import CallbackRaised
-from yunikorn_actors.runtime.logs import enable_logs
-from yunikorn_actors.runtime.system import SchedulerCore
-from yunikorn_actors.si import ResourceManagerCallback
+Start with `Scheduler`, or `AsyncScheduler` on an event loop. Below them are `SchedulerCore` and
+`AsyncSchedulerCore`, which speak the scheduler interface; its messages are in `yunikorn_actors.si`.
+Each name is imported when it is first used, so a program that needs a part of it does not wait for
+the rest.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from yunikorn_actors import si
+    from yunikorn_actors.domain.config import Fault
+    from yunikorn_actors.domain.why import (
+        Cause,
+        Gang,
+        NearMiss,
+        NodeCheck,
+        Obstacle,
+        Preempting,
+        Why,
+    )
+    from yunikorn_actors.errors import (
+        ApplicationEnded,
+        ApplicationRejected,
+        AskRejected,
+        AskWithdrawn,
+        CallbackStuck,
+        ConfigError,
+        CoreError,
+        CoreFailed,
+        CoreStopped,
+        Duplicate,
+        InvalidRequest,
+        InvalidSetting,
+        NodeRejected,
+        NoReply,
+        QuantityError,
+        Refused,
+        ResponsesLost,
+        SchedulerClosed,
+        UnknownAsk,
+        UnknownName,
+        UnknownResourceManager,
+        WouldBlock,
+    )
+    from yunikorn_actors.front.aio import (
+        AsyncApplication,
+        AsyncEvent,
+        AsyncEvents,
+        AsyncLease,
+        AsyncScheduler,
+    )
+    from yunikorn_actors.front.application import Application
+    from yunikorn_actors.front.desk import AskStatus
+    from yunikorn_actors.front.events import (
+        ApplicationChanged,
+        Event,
+        Events,
+        LeaseOver,
+        NodeChanged,
+        NotPlaced,
+        Placed,
+        WantedBack,
+    )
+    from yunikorn_actors.front.lease import (
+        Lease,
+        Running,
+    )
+    from yunikorn_actors.front.scheduler import Scheduler
+    from yunikorn_actors.machines.settings import Settings
+    from yunikorn_actors.messages.queries import EventsFound
+    from yunikorn_actors.runtime.aio import (
+        AsyncEventStream,
+        AsyncSchedulerCore,
+    )
+    from yunikorn_actors.runtime.answering import AsyncResourceManagerCallback
+    from yunikorn_actors.runtime.clock import (
+        Clock,
+        RealClock,
+        StandingClock,
+    )
+    from yunikorn_actors.runtime.hooks import CallbackRaised
+    from yunikorn_actors.runtime.logs import enable_logs
+    from yunikorn_actors.runtime.responses import (
+        AllocationSaid,
+        ApplicationSaid,
+        EventsSaid,
+        NodeSaid,
+        Response,
+        Responses,
+    )
+    from yunikorn_actors.runtime.streams import EventStream
+    from yunikorn_actors.runtime.system import SchedulerCore
+    from yunikorn_actors.si import ResourceManagerCallback
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllocationSaid",
     "Application",
     "ApplicationChanged",
     "ApplicationEnded",
     "ApplicationRejected",
+    "ApplicationSaid",
     "AskRejected",
     "AskStatus",
     "AskWithdrawn",
     "AsyncApplication",
     "AsyncEvent",
+    "AsyncEventStream",
     "AsyncEvents",
     "AsyncLease",
     "AsyncResourceManagerCallback",
@@ -73,36 +117,131 @@ __all__ = [
     "AsyncSchedulerCore",
     "CallbackRaised",
     "CallbackStuck",
+    "Cause",
+    "Clock",
     "ConfigError",
     "CoreError",
     "CoreFailed",
     "CoreStopped",
     "Duplicate",
     "Event",
+    "EventStream",
     "Events",
+    "EventsFound",
+    "EventsSaid",
+    "Fault",
+    "Gang",
     "InvalidRequest",
     "InvalidSetting",
     "Lease",
     "LeaseOver",
+    "NearMiss",
     "NoReply",
     "NodeChanged",
+    "NodeCheck",
     "NodeRejected",
+    "NodeSaid",
     "NotPlaced",
+    "Obstacle",
     "Placed",
+    "Preempting",
     "QuantityError",
+    "RealClock",
     "Refused",
     "ResourceManagerCallback",
+    "Response",
+    "Responses",
     "ResponsesLost",
     "Running",
     "Scheduler",
     "SchedulerClosed",
     "SchedulerCore",
     "Settings",
+    "StandingClock",
     "UnknownAsk",
     "UnknownName",
     "UnknownResourceManager",
     "WantedBack",
+    "Why",
     "WouldBlock",
     "enable_logs",
     "si",
 ]
+
+_HOMES = {
+    "domain.config": ("Fault",),
+    "domain.why": ("Cause", "Gang", "NearMiss", "NodeCheck", "Obstacle", "Preempting", "Why"),
+    "errors": (
+        "ApplicationEnded",
+        "ApplicationRejected",
+        "AskRejected",
+        "AskWithdrawn",
+        "CallbackStuck",
+        "ConfigError",
+        "CoreError",
+        "CoreFailed",
+        "CoreStopped",
+        "Duplicate",
+        "InvalidRequest",
+        "InvalidSetting",
+        "NoReply",
+        "NodeRejected",
+        "QuantityError",
+        "Refused",
+        "ResponsesLost",
+        "SchedulerClosed",
+        "UnknownAsk",
+        "UnknownName",
+        "UnknownResourceManager",
+        "WouldBlock",
+    ),
+    "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
+    "front.application": ("Application",),
+    "front.desk": ("AskStatus",),
+    "front.events": (
+        "ApplicationChanged",
+        "Event",
+        "Events",
+        "LeaseOver",
+        "NodeChanged",
+        "NotPlaced",
+        "Placed",
+        "WantedBack",
+    ),
+    "front.lease": ("Lease", "Running"),
+    "front.scheduler": ("Scheduler",),
+    "machines.settings": ("Settings",),
+    "messages.queries": ("EventsFound",),
+    "runtime.aio": ("AsyncEventStream", "AsyncSchedulerCore"),
+    "runtime.answering": ("AsyncResourceManagerCallback",),
+    "runtime.clock": ("Clock", "RealClock", "StandingClock"),
+    "runtime.hooks": ("CallbackRaised",),
+    "runtime.logs": ("enable_logs",),
+    "runtime.responses": (
+        "AllocationSaid",
+        "ApplicationSaid",
+        "EventsSaid",
+        "NodeSaid",
+        "Response",
+        "Responses",
+    ),
+    "runtime.streams": ("EventStream",),
+    "runtime.system": ("SchedulerCore",),
+    "si": ("ResourceManagerCallback",),
+}
+"""The modules of this package, each with what is public of it."""
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name == "si":
+        return import_module(f"{__name__}.si")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -211,14 +211,17 @@ class Gateway(ABC):
         return si.RegisterResourceManagerResponse()
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
         self._check(request, si.AllocationRequest)
         self._take(request, AllocationsRequested(request=request), "allocation")
 
     def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
         self._check(request, si.ApplicationRequest)
         self._take(request, self._with_groups(request), "application")
 
     def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
         self._check(request, si.NodeRequest)
         self._take(request, NodesRequested(request=request), "node")
 

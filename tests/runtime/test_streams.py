@@ -15,7 +15,8 @@ from yunikorn_actors import AsyncSchedulerCore, CoreFailed, Refused, SchedulerCo
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.runtime import streams
-from yunikorn_actors.runtime.streams import AsyncEventStream, EventStream, Feed
+from yunikorn_actors.runtime.aio import AsyncEventStream
+from yunikorn_actors.runtime.streams import EventStream, Feed
 
 
 def register(core: SchedulerCore, rm: Recorder | None = None, **extra: str) -> None:

@@ -8,6 +8,8 @@ from enum import IntEnum
 
 
 class TerminationType(IntEnum):
+    """Why an allocation, or an ask, ends; a confirmation repeats the type of its request."""
+
     UNKNOWN_TERMINATION_TYPE = 0
     STOPPED_BY_RM = 1
     TIMEOUT = 2

@@ -15,6 +15,8 @@ from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
 
 
 class Cause(StrEnum):
+    """Why an ask waits, as a word for programs; `Obstacle.text` says it to people."""
+
     RM_PAUSED = "RM_PAUSED"
     APP_STATE = "APP_STATE"
     PARKED = "PARKED"
@@ -71,6 +73,8 @@ class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that keeps an ask waiting, and what would take it away."""
+
     cause: Cause
     text: str
     remedy: str = ""
@@ -130,6 +134,8 @@ class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Why(Struct, frozen=True, kw_only=True):
+    """The answer to `explain`."""
+
     application_id: str
     key: str
     repeats: int
@@ -168,6 +174,7 @@ class Why(Struct, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
+        """Whether a repeat of it waits; one that was placed or rejected is explained as well."""
         return self.repeats > 0
 
     def __str__(self) -> str:
@@ -180,6 +187,7 @@ class Why(Struct, frozen=True, kw_only=True):
         return "\n".join(self.lines())
 
     def lines(self) -> tuple[str, ...]:
+        """The report, line by line."""
         return tuple(_lines(self))
 
 

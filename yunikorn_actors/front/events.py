@@ -96,6 +96,7 @@ class Subscription(Generic[E]):
         self._failure: CoreError | None = None
 
     def tell(self, event: E) -> None:
+        """Keep an event until it is taken; beyond what there is room for it is counted."""
         with self._lock:
             if len(self._kept) < ROOM and not self._dropped:
                 self._kept.append(event)

@@ -89,6 +89,8 @@ class EventsRequested(Message, frozen=True, kw_only=True):
 
 
 class EventsFound(Message, frozen=True, kw_only=True):
+    """Event records, and which of them are stored: from `lowest_id` to `highest_id`."""
+
     records: tuple[EventRecord, ...]
     lowest_id: int
     highest_id: int

@@ -7,7 +7,7 @@ hold back a caller who is too far ahead of it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,7 +23,7 @@ from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
-from yunikorn_actors.runtime.streams import ROOM, AsyncEventStream, Feed
+from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
 _Result = TypeVar("_Result")
@@ -62,6 +62,7 @@ class AsyncSchedulerCore:
 
     @property
     def failure(self) -> CoreFailed | None:
+        """Why the core takes nothing more, None while it does."""
         return self._core.failure
 
     @property
@@ -71,6 +72,7 @@ class AsyncSchedulerCore:
 
     @property
     def clock(self) -> Clock:
+        """The clock that it was given, or that of the world."""
         return self._core.clock
 
     @property
@@ -140,39 +142,48 @@ class AsyncSchedulerCore:
         return responses
 
     async def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; the answers come through the handle."""
         await self._call(_caller_of(request), self._core.update_allocation, request)
 
     async def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; the answers come through the handle."""
         await self._call(_caller_of(request), self._core.update_application, request)
 
     async def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; the answers come through the handle."""
         await self._call(_caller_of(request), self._core.update_node, request)
 
     async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Reload the configuration; if it is refused nothing has changed."""
         await self._call(_caller_of(request), self._core.update_configuration, request)
 
     # -- the life of a resource manager
 
     async def resource_manager_lost(self, rm_id: str) -> None:
+        """Suspend its partitions until it registers again; its iterators end."""
         await self._call(rm_id, self._take_leave, self._core.resource_manager_lost, rm_id)
 
     async def unregister_resource_manager(self, rm_id: str) -> None:
+        """Remove everything of a resource manager; its iterators end."""
         await self._call(rm_id, self._take_leave, self._core.unregister_resource_manager, rm_id)
 
     # -- questions
 
     async def state_dump(self) -> dict[str, Any]:
+        """Return everything that the core knows, as plain values; see `SchedulerCore`."""
         return await self._call(None, self._core.state_dump)
 
     async def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        """Say why an ask waits; see `SchedulerCore`."""
         return await self._call(
             None, lambda: self._core.explain(application_id, key, partition=partition)
         )
 
     async def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        """Event records from this number on, with the range that is stored."""
         return await self._call(None, self._core.events, first_id, count)
 
-    async def event_stream(self, history: int = 0) -> AsyncEventStream:
+    async def event_stream(self, history: int = 0) -> "AsyncEventStream":
         """Hear every event record from now on, after so many of the last ones."""
         feed = Feed(max(ROOM, history))
         address = await self._call(None, self._core._open_feed, feed, history)
@@ -214,6 +225,59 @@ class AsyncSchedulerCore:
         self._is_over = True
         for inbox in self._inboxes.copy().values():
             inbox.end(self._core.failure)
+
+
+class AsyncEventStream(AsyncIterator[si.EventRecord]):
+    """As `EventStream`, with `async with` and `async for`."""
+
+    def __init__(self, feed: Feed, leave: Callable[[], Awaitable[None]]) -> None:
+        self._feed = feed
+        self._leave = leave
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        feed.on_change = self._notify
+
+    @property
+    def overflow(self) -> int:
+        """How many records were not kept, because too many waited to be taken."""
+        return self._feed.overflow
+
+    async def close(self) -> None:
+        """Hear no more; what has come can still be taken."""
+        await self._leave()
+        self._feed.end()
+
+    async def __anext__(self) -> si.EventRecord:
+        while True:
+            # As in EventStream: the end is read before the records.
+            is_over = self._feed.has_ended
+            record = self._feed.take()
+            if record is not None:
+                return record
+            if is_over:
+                raise StopAsyncIteration
+            # Cleared before the last look: what comes after the look sets it again.
+            self._changed.clear()
+            if not self._feed.kept and not self._feed.has_ended:
+                await self._changed.wait()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def _notify(self) -> None:
+        """A loop that has been closed hears nothing, and nobody waits on it."""
+        try:
+            self._loop.call_soon_threadsafe(self._changed.set)
+        except RuntimeError:
+            self._feed.has_ended = True
 
 
 def _caller_of(request: object) -> str | None:

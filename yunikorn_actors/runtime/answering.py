@@ -41,9 +41,10 @@ class AsyncResourceManagerCallback:
     def update_container_scheduling_state(
         self, request: si.UpdateContainerSchedulingStateRequest
     ) -> Awaitable[None] | None:
-        pass
+        """Hear that an ask waits, was skipped, was reserved or has its place."""
 
     def get_state_dump(self) -> str | Awaitable[str]:
+        """Return its own state as JSON; a state dump of the core has it (`rm_diagnostics`)."""
         return "{}"
 
 

@@ -10,10 +10,13 @@ from typing import Protocol
 
 
 class Clock(Protocol):
+    """What a core needs of a clock; times are nanoseconds since 1970."""
+
     scale: int
     """How much faster than the world it runs."""
 
-    def now_ns(self) -> int: ...
+    def now_ns(self) -> int:
+        """The time now."""
 
     def seconds_until(self, due_ns: int) -> float:
         """How long to wait in the world until this clock shows `due_ns`."""
@@ -21,15 +24,19 @@ class Clock(Protocol):
 
 
 class RealClock:
+    """The time of the world, or a time that runs faster by a whole factor."""
+
     def __init__(self, scale: int = 1) -> None:
         self.scale = scale
         self._wall_ns = time.time_ns()
         self._start_ns = time.monotonic_ns()
 
     def now_ns(self) -> int:
+        """The time now."""
         return self._wall_ns + (time.monotonic_ns() - self._start_ns) * self.scale
 
     def seconds_until(self, due_ns: int) -> float:
+        """How long to wait in the world until this clock shows `due_ns`."""
         return max(0.0, (due_ns - self.now_ns()) / self.scale / 1e9)
 
 
@@ -42,10 +49,13 @@ class StandingClock:
         self._now_ns = now_ns
 
     def now_ns(self) -> int:
+        """The time that it was moved to last."""
         return self._now_ns
 
     def move_to(self, now_ns: int) -> None:
+        """Show another time; tell the core of it, by `clock_was_moved`."""
         self._now_ns = now_ns
 
     def seconds_until(self, due_ns: int) -> float:
+        """For ever, unless it is due: nothing falls due by itself."""
         return 0.0 if due_ns <= self._now_ns else float("inf")

@@ -18,7 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection
 from operator import attrgetter
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, InvalidRequest, ResponsesLost, anew
@@ -40,11 +40,34 @@ Value = (
 )
 
 
-class Response(NamedTuple):
-    """One response of the core, and of which kind it is."""
+class AllocationSaid(NamedTuple):
+    kind: Literal["allocation"]
+    value: si.AllocationResponse
 
-    kind: Kind
-    value: Value
+
+class ApplicationSaid(NamedTuple):
+    kind: Literal["application"]
+    value: si.ApplicationResponse
+
+
+class NodeSaid(NamedTuple):
+    kind: Literal["node"]
+    value: si.NodeResponse
+
+
+class EventsSaid(NamedTuple):
+    kind: Literal["events"]
+    value: tuple[si.EventRecord, ...]
+
+
+Response: TypeAlias = AllocationSaid | ApplicationSaid | NodeSaid | EventsSaid
+"""One thing that the core said: its kind tells type checkers, too, of which type its value is."""
+_RESPONSES: Final[dict[Kind, Callable[[Any, Any], Response]]] = {
+    "allocation": AllocationSaid,
+    "application": ApplicationSaid,
+    "node": NodeSaid,
+    "events": EventsSaid,
+}
 
 
 class Responses:
@@ -61,15 +84,19 @@ class Responses:
         weakref.finalize(self, inbox.abandon).atexit = False
 
     def allocations(self) -> AsyncIterator[si.AllocationResponse]:
+        """What was placed, what is to be released, and which asks were rejected."""
         return self._stream("allocation")
 
     def applications(self) -> AsyncIterator[si.ApplicationResponse]:
+        """Which applications were accepted or rejected, and their new states."""
         return self._stream("application")
 
     def nodes(self) -> AsyncIterator[si.NodeResponse]:
+        """Which nodes were accepted or rejected."""
         return self._stream("node")
 
     def events(self) -> AsyncIterator[tuple[si.EventRecord, ...]]:
+        """Event records from now on, some at a time."""
         stream = self._stream("events")
         self._inbox.takes_events = True
         return stream
@@ -314,7 +341,7 @@ class Inbox(StandIn):
         with self._changed:
             self._untaken[kind] -= 1
             self._changed.notify_all()
-        return Response(kind, value)
+        return _RESPONSES[kind](kind, value)
 
     def _arrive(self, kind: Kind, value: Value) -> None:
         self._arrived += 1

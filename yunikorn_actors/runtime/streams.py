@@ -5,10 +5,9 @@ and not kept: the core never waits for a reader. A stream ends when it is closed
 over; what it has kept by then can still be taken.
 """
 
-import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, Self
 
@@ -65,6 +64,7 @@ class EventStream(Iterator[si.EventRecord]):
         return self._feed.overflow
 
     def close(self) -> None:
+        """Hear no more; what has come can still be taken."""
         self._leave()
         self._feed.end()
 
@@ -94,55 +94,3 @@ class EventStream(Iterator[si.EventRecord]):
     def _notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
-
-
-class AsyncEventStream(AsyncIterator[si.EventRecord]):
-    """As `EventStream`, with `async with` and `async for`."""
-
-    def __init__(self, feed: Feed, leave: Callable[[], Awaitable[None]]) -> None:
-        self._feed = feed
-        self._leave = leave
-        self._loop = asyncio.get_running_loop()
-        self._changed = asyncio.Event()
-        feed.on_change = self._notify
-
-    @property
-    def overflow(self) -> int:
-        """How many records were not kept, because too many waited to be taken."""
-        return self._feed.overflow
-
-    async def close(self) -> None:
-        await self._leave()
-        self._feed.end()
-
-    async def __anext__(self) -> si.EventRecord:
-        while True:
-            # As in EventStream: the end is read before the records.
-            is_over = self._feed.has_ended
-            record = self._feed.take()
-            if record is not None:
-                return record
-            if is_over:
-                raise StopAsyncIteration
-            # Cleared before the last look: what comes after the look sets it again.
-            self._changed.clear()
-            if not self._feed.kept and not self._feed.has_ended:
-                await self._changed.wait()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.close()
-
-    def _notify(self) -> None:
-        """A loop that has been closed hears nothing, and nobody waits on it."""
-        try:
-            self._loop.call_soon_threadsafe(self._changed.set)
-        except RuntimeError:
-            self._feed.has_ended = True

@@ -8,7 +8,6 @@ what has been taken and not handled by then is dropped.
 """
 
 import os
-import secrets
 import threading
 import time
 import traceback
@@ -90,6 +89,14 @@ _cores: "weakref.WeakSet[SchedulerCore]" = weakref.WeakSet()
 
 
 class SchedulerCore(Gateway):
+    """The core on threads of this process: make one, `start` it or enter it, register.
+
+    Updates return at once and are answered at the callback of the resource manager. Calls that wait
+    for the core, which are registration, configuration and questions, raise `WouldBlock` inside a
+    callback. Every call raises `InvalidRequest` if its request is malformed, `CoreStopped` or
+    `CoreFailed` if the core takes nothing more.
+    """
+
     def __init__(
         self,
         *,
@@ -114,7 +121,7 @@ class SchedulerCore(Gateway):
         self._topology = Topology(
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
-            instance=instance or secrets.token_hex(4),
+            instance=instance or os.urandom(4).hex(),
         )
         self._trace = None if trace is None else Path(trace)
         self._config = None if config is None else read_config(config)

@@ -19,6 +19,8 @@ from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
 
 
 class Allocation(SiMessage, frozen=True, kw_only=True):
+    """Work that has its place on a node; in a request work that runs already, or an ask."""
+
     allocation_key: Name = ""
     allocation_tags: dict[Name, Text] = field(default_factory=dict)
     uuid: Name = ""
@@ -34,6 +36,8 @@ class Allocation(SiMessage, frozen=True, kw_only=True):
 
 
 class AllocationRelease(SiMessage, frozen=True, kw_only=True):
+    """The release of an allocation, or of all of an application, and why."""
+
     partition_name: Name = ""
     application_id: Name = ""
     uuid: Name = ""
@@ -43,11 +47,15 @@ class AllocationRelease(SiMessage, frozen=True, kw_only=True):
 
 
 class AllocationReleasesRequest(SiMessage, frozen=True, kw_only=True):
+    """What a resource manager gives back: allocations, and asks that wait."""
+
     allocations_to_release: tuple[AllocationRelease, ...] = ()
     allocation_asks_to_release: tuple[AllocationAskRelease, ...] = ()
 
 
 class AllocationRequest(SiMessage, frozen=True, kw_only=True):
+    """Asks to place, work to take over, and what is released or confirmed as released."""
+
     asks: tuple[AllocationAsk, ...] = ()
     releases: AllocationReleasesRequest | None = None
     rm_id: Name = ""
@@ -55,12 +63,16 @@ class AllocationRequest(SiMessage, frozen=True, kw_only=True):
 
 
 class RejectedAllocation(SiMessage, frozen=True, kw_only=True):
+    """An item of `allocations` that was not taken, and why."""
+
     allocation_key: Name = ""
     application_id: Name = ""
     reason: Text = ""
 
 
 class AllocationResponse(SiMessage, frozen=True, kw_only=True):
+    """What the core has placed, wants released, or has rejected."""
+
     new: tuple[Allocation, ...] = ()
     released: tuple[AllocationRelease, ...] = ()
     released_asks: tuple[AllocationAskRelease, ...] = ()

@@ -28,13 +28,13 @@ class ResourceManagerCallback:
     """A callback that does nothing and accepts everything."""
 
     def update_allocation(self, response: AllocationResponse) -> None:
-        pass
+        """Hear what was placed, what is to be released, and which asks were rejected."""
 
     def update_application(self, response: ApplicationResponse) -> None:
-        pass
+        """Hear which applications were accepted or rejected, and their new states."""
 
     def update_node(self, response: NodeResponse) -> None:
-        pass
+        """Hear which nodes were accepted or rejected."""
 
     def predicates(self, args: PredicatesArgs) -> str | None:
         """Return None if the allocation fits the node, otherwise the reason why not."""
@@ -45,14 +45,15 @@ class ResourceManagerCallback:
         """Return success and the index of the last victim to preempt; None is a no."""
 
     def send_event(self, events: tuple[EventRecord, ...]) -> None:
-        pass
+        """Hear of event records, some at a time."""
 
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
-        pass
+        """Hear that an ask waits, was skipped, was reserved or has its place."""
 
     def get_state_dump(self) -> str:
+        """Return its own state as JSON; a state dump of the core has it (`rm_diagnostics`)."""
         return "{}"
 
 
@@ -61,12 +62,17 @@ class SchedulerAPI(Protocol):
 
     def register_resource_manager(
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback
-    ) -> RegisterResourceManagerResponse: ...
+    ) -> RegisterResourceManagerResponse:
+        """Register, or register again: then the former registration ends."""
 
-    def update_allocation(self, request: AllocationRequest) -> None: ...
+    def update_allocation(self, request: AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
 
-    def update_application(self, request: ApplicationRequest) -> None: ...
+    def update_application(self, request: ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
 
-    def update_node(self, request: NodeRequest) -> None: ...
+    def update_node(self, request: NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
 
-    def update_configuration(self, request: UpdateConfigurationRequest) -> None: ...
+    def update_configuration(self, request: UpdateConfigurationRequest) -> None:
+        """Reload the configuration; if it is refused nothing has changed."""

@@ -8,11 +8,15 @@ from yunikorn_actors.si.wire import Int32, Int64, Name, SiMessage, Text
 
 
 class PreemptionPolicy(SiMessage, frozen=True, kw_only=True):
+    """Whether an ask may be preempted itself, and may have others preempted."""
+
     allow_preempt_self: bool = False
     allow_preempt_other: bool = False
 
 
 class AllocationAsk(SiMessage, frozen=True, kw_only=True):
+    """An ask for a place, or for several of the same size (`max_allocations`)."""
+
     allocation_key: Name = ""
     application_id: Name = ""
     partition_name: Name = ""
@@ -29,6 +33,8 @@ class AllocationAsk(SiMessage, frozen=True, kw_only=True):
 
 
 class AllocationAskRelease(SiMessage, frozen=True, kw_only=True):
+    """The withdrawal of an ask, or of all asks of an application."""
+
     partition_name: Name = ""
     application_id: Name = ""
     allocation_key: Name = ""
@@ -37,6 +43,8 @@ class AllocationAskRelease(SiMessage, frozen=True, kw_only=True):
 
 
 class RejectedAllocationAsk(SiMessage, frozen=True, kw_only=True):
+    """An ask that was not taken, and why."""
+
     allocation_key: Name = ""
     application_id: Name = ""
     reason: Text = ""

@@ -10,6 +10,8 @@ from yunikorn_actors.domain.termination import TerminationType as TerminationTyp
 
 
 class ActionFromRM(IntEnum):
+    """What a resource manager wants done with a node; an unknown action is refused."""
+
     UNKNOWN_ACTION_FROM_RM = 0
     CREATE = 1
     UPDATE = 2
@@ -20,6 +22,8 @@ class ActionFromRM(IntEnum):
 
 
 class SchedulingState(IntEnum):
+    """What has become of an ask."""
+
     UNKNOWN_SCHEDULING_STATE = 0
     SKIPPED = 1
     SCHEDULED = 2
@@ -28,6 +32,8 @@ class SchedulingState(IntEnum):
 
 
 class EventType(IntEnum):
+    """Of which kind of object an event record tells."""
+
     UNKNOWN_EVENTRECORD_TYPE = 0
     REQUEST = 1
     APP = 2
@@ -37,6 +43,8 @@ class EventType(IntEnum):
 
 
 class ChangeType(IntEnum):
+    """What an event record tells of: something was set, added or removed."""
+
     NONE = 0
     SET = 1
     ADD = 2

@@ -6,6 +6,8 @@ from yunikorn_actors.si.wire import Int64, Name, SiMessage, Text
 
 
 class EventRecord(SiMessage, frozen=True, kw_only=True):
+    """What has happened to an object of the core, and when."""
+
     type: EventType = EventType.UNKNOWN_EVENTRECORD_TYPE
     object_id: Name = ""
     message: Text = ""

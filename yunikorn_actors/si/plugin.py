@@ -7,12 +7,16 @@ from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
 
 
 class PredicatesArgs(SiMessage, frozen=True, kw_only=True):
+    """Does this ask fit this node? `allocate` is false where it would only be reserved."""
+
     allocation_key: Name = ""
     node_id: Name = ""
     allocate: bool = False
 
 
 class PreemptionPredicatesArgs(SiMessage, frozen=True, kw_only=True):
+    """Which of these victims, from `start_index` on, must go until the ask fits the node."""
+
     allocation_key: Name = ""
     node_id: Name = ""
     preempt_allocation_keys: tuple[Name, ...] = ()
@@ -20,11 +24,15 @@ class PreemptionPredicatesArgs(SiMessage, frozen=True, kw_only=True):
 
 
 class PreemptionPredicatesResponse(SiMessage, frozen=True, kw_only=True):
+    """Whether it fits then, and the index of the last victim that must go."""
+
     success: bool = False
     index: Int32 = 0
 
 
 class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True):
+    """What has become of an ask."""
+
     application_id: Name = field(default="", name="applicartionID")
     """This is the spelling of the interface, which clients rely on."""
     allocation_key: Name = ""

@@ -6,6 +6,8 @@ from yunikorn_actors.si.wire import ConfigText, Name, SiMessage, Text
 
 
 class RegisterResourceManagerRequest(SiMessage, frozen=True, kw_only=True):
+    """Who registers, with which queues (`config`) and settings (`extra_config`)."""
+
     rm_id: Name = ""
     version: Name = ""
     policy_group: Name = ""
@@ -19,6 +21,8 @@ class RegisterResourceManagerResponse(SiMessage, frozen=True, kw_only=True):
 
 
 class UpdateConfigurationRequest(SiMessage, frozen=True, kw_only=True):
+    """A new configuration, of a resource manager or, without `rm_id`, of the administrator."""
+
     rm_id: Name = ""
     policy_group: Name = ""
     config: ConfigText = ""

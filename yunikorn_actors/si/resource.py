@@ -13,10 +13,14 @@ Amount: TypeAlias = int | str
 
 
 class Quantity(SiMessage, frozen=True, kw_only=True):
+    """An amount in base units: thousandths of a cpu, bytes."""
+
     value: Int64 = 0
 
 
 class Resource(SiMessage, frozen=True, kw_only=True):
+    """Amounts by their name; `Resource.of({"vcore": 500})` makes one."""
+
     resources: dict[Name, Quantity] = field(default_factory=dict)
 
     @classmethod
@@ -36,6 +40,7 @@ class Resource(SiMessage, frozen=True, kw_only=True):
         return cls(resources={name: Quantity(value=amount) for name, amount in amounts.items()})
 
     def amounts(self) -> dict[str, int]:
+        """The plain amounts, as `of` takes them."""
         return {name: quantity.value for name, quantity in self.resources.items()}
 
 

@@ -34,7 +34,6 @@ from yunikorn_actors.domain.config.properties import (
     effective_properties,
     parse_duration,
 )
-from yunikorn_actors.domain.config.schema import read_document
 from yunikorn_actors.domain.config.validate import validated, value_faults
 from yunikorn_actors.domain.config.warnings import warnings_of
 
@@ -98,6 +97,9 @@ def _read(text: str) -> tuple[SchedulerConfig, tuple[Fault, ...]]:
 
     The warnings belong to the text; the configuration that travels is without them.
     """
+    # On first use only: the reader of YAML is a large part of a start.
+    from yunikorn_actors.domain.config.schema import read_document  # noqa: PLC0415
+
     if not text.strip():
         return _read(DEFAULT_TEXT)
     written, faults = read_document(text)

@@ -15,6 +15,8 @@ FAULTS_MAX: Final = 100
 
 
 class Fault(Struct, frozen=True, kw_only=True):
+    """One fault of a configuration: where it is, what it is, and what to do."""
+
     line: int
     path: str
     what: str
