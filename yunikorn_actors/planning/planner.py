@@ -43,23 +43,22 @@ class Planner:
         self.wakes = Wakes(reports=reports)
         self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
-        self.desk = desk = Desk(scheduler_number)
+        self.desk = desk = Desk(scheduler_number, self.findings)
         self.denials = Denials(model)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
-        self.swapper = Swapper(model, desk, self.findings)
-        self.admitter = Admitter(model, desk, self.findings)
+        self.swapper = Swapper(model, desk)
+        self.admitter = Admitter(model, desk)
         self.reserver = Reserver(model, desk, reservation_delay_ns)
         self.preemptor = Preemptor(model, desk, preemption_delay_ns)
         self.placer = Placer(
             model,
             desk,
-            self.findings,
             admitter=self.admitter,
             backoff=self.backoff,
             reserver=self.reserver,
         )
-        self.explainer = Explainer(model, self.placer, self.findings)
+        self.explainer = Explainer(model, desk, self.placer)
         self._parts: tuple[Part, ...] = (
             self.placer,
             self.measurer,

@@ -93,7 +93,7 @@ def allocation_committed(state: PartitionState, fact: f.AllocationCommitted) -> 
             book[kind] -= quantity
     if ask.spec.placeholder:
         app.waiting_placeholders -= 1
-    put_on(state, app, ask, ask.spec, fact.uuid, fact.node_id, fact.at_ns)
+    put_on(state, app, ask, _made(state, ask.spec, fact.node_id, fact))
 
 
 def allocation_recovered(state: PartitionState, fact: f.AllocationRecovered) -> None:
@@ -108,28 +108,28 @@ def allocation_recovered(state: PartitionState, fact: f.AllocationRecovered) -> 
     ask.taken += 1
     if spec.placeholder:
         _count(app, spec, 1)
-    put_on(state, app, ask, spec, fact.uuid, fact.node_id, fact.at_ns)
+    put_on(state, app, ask, _made(state, spec, fact.node_id, fact))
 
 
-def put_on(
+def _made(
     state: PartitionState,
-    app: Application,
-    ask: Ask,
     spec: AskSpec,
-    uuid: str,
     node_id: str,
-    at_ns: int,
-) -> None:
-    resource = spec.resource
-    node = state.nodes[node_id]
-    allocation = Allocation(
-        uuid=uuid,
+    fact: f.AllocationCommitted | f.AllocationRecovered | f.SwapCompleted,
+) -> Allocation:
+    return Allocation(
+        uuid=fact.uuid,
         spec=spec,
         node_id=node_id,
-        resource=resource,
-        allocated_ns=at_ns,
-        instance_type=node.instance_type,
+        resource=spec.resource,
+        allocated_ns=fact.at_ns,
+        instance_type=state.nodes[node_id].instance_type,
     )
+
+
+def put_on(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
+    uuid, spec, resource = allocation.uuid, allocation.spec, allocation.resource
+    node = state.nodes[allocation.node_id]
     ask.gain(uuid)
     app.allocations[uuid] = allocation
     state.owners[uuid] = app.spec.application_id
@@ -265,6 +265,6 @@ def swap_completed(state: PartitionState, fact: f.SwapCompleted) -> None:
         let_out(state.nodes[swap.node_id], fact.placeholder)
     ask.parked -= 1
     ask.taken += 1
-    put_on(state, app, ask, ask.spec, fact.uuid, swap.node_id, fact.at_ns)
+    put_on(state, app, ask, _made(state, ask.spec, swap.node_id, fact))
     placeholder = take_off(state, app, fact.placeholder, fact.at_ns)
     app.task_groups[placeholder.spec.task_group].replaced += 1

@@ -19,13 +19,12 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.gang import refuses_gangs
 from yunikorn_actors.domain.gates import GateKind
-from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import fits_in, has_negative, is_zero
 from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.domain.why import what_became
 from yunikorn_actors.machines.context.answers import rejected_ask
-from yunikorn_actors.machines.context.commit import place
+from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import (
     still_suits,
@@ -91,7 +90,7 @@ def recover(turn: Turn, node_id: str, item: AskItem) -> None:
 def remove_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType) -> None:
     """Drop the waiting repeats of an ask; the resource manager asked for it and gets no answer."""
     unpark_ask(turn, app, ask, "the ask is gone")
-    drop_of_ask(turn, app, ask, "the ask is gone")
+    drop_of_ask(turn, ask, "the ask is gone")
     turn.record(
         f.AskRemoved(
             application_id=app.id,
@@ -257,7 +256,7 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
         remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
         work_gone(turn, app)
         return
-    drop_of_ask(turn, app, known, "the ask was sent again")
+    drop_of_ask(turn, known, "the ask was sent again")
     turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     for swap in swaps_of(app, known):
         drop_overpromised(turn, turn.state.nodes[swap.node_id])
@@ -338,11 +337,12 @@ def _place_by_rm(
     """The ask waits here and runs there: the report decides, size included."""
     turn.partition.uuids.avoid(item.uuid)
     if item.spec.resource != known.spec.resource:
-        drop_of_ask(turn, app, known, "the ask has another size")
+        drop_of_ask(turn, known, "the ask has another size")
         spec = replace(known.spec, resource=item.spec.resource)
         turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     key, uuid = item.spec.key, item.uuid
-    place(turn, app, key, item.node_id, NO_PROPOSAL, uuid, announced=announced)
+    placement = Placement(key, item.node_id, uuid=uuid, is_announced=announced)
+    place(turn, app, placement)
     charged_by_force(turn, app)
 
 

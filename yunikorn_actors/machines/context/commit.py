@@ -7,7 +7,7 @@ race is refused with the reason.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import WaitingState
@@ -22,6 +22,7 @@ from yunikorn_actors.domain.eligibility import (
     check_quotas,
 )
 from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
@@ -84,26 +85,30 @@ def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:
     refusal = check(state, proposal)
     if refusal is None:
         app = state.applications[proposal.application_id]
-        place(turn, app, proposal.key, proposal.node_id, proposal.proposal_id)
+        place(turn, app, Placement(proposal.key, proposal.node_id, proposal.proposal_id))
     return refusal
 
 
-def place(
-    turn: Turn,
-    app: Application,
-    key: str,
-    node_id: str,
-    proposal_id: int,
-    uuid: str = "",
-    *,
-    announced: bool = True,
-) -> None:
-    """Turn one waiting repeat of an ask into an allocation, and tell the resource manager.
+class Placement(NamedTuple):
+    """Which ask runs where, as a planner decided it or the resource manager itself."""
 
-    An allocation that the resource manager reported itself (not `announced`) is told as SCHEDULED
-    only if another state was told before. That the application is no longer blocked, and that the
-    ask has enough room, comes before the allocation, because it is so before the ask is placed.
+    key: str
+    node_id: str
+    proposal_id: int = NO_PROPOSAL
+    uuid: str = ""
+    """If the allocation has a name already."""
+    is_announced: bool = True
+    """Not if the resource manager has reported it."""
+
+
+def place(turn: Turn, app: Application, placement: Placement) -> None:
+    """Turn one waiting repeat of an ask into an allocation, and announce it.
+
+    For an allocation that is not announced SCHEDULED is reported only if another state was
+    reported before. That the application is no longer blocked, and that the ask has enough room,
+    comes before the allocation, because it is so before the ask is placed.
     """
+    key, node_id, proposal_id, uuid, announced = placement
     record_run_limit(turn, app, GateKind.NONE)
     ask = app.asks[key]
     spec = ask.spec
@@ -113,7 +118,7 @@ def place(
         tell_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
     if ask.reserved:
-        drop_used_reservation(turn, app, ask, node_id)
+        drop_used_reservation(turn, ask, node_id)
     if spec.required_node:
         displace(turn, turn.state.nodes[node_id])
     turn.record(

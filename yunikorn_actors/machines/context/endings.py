@@ -52,7 +52,6 @@ def _is_last(ask: Ask) -> bool:
 
 def request_release(
     turn: Turn,
-    app: Application,
     allocation: Allocation,
     type_: TerminationType,
     message: str,
@@ -63,7 +62,7 @@ def request_release(
         return
     turn.record(
         f.ReleaseRequested(
-            application_id=app.id,
+            application_id=allocation.spec.application_id,
             key=allocation.spec.key,
             uuid=allocation.uuid,
             type=type_,
@@ -81,7 +80,7 @@ def announce_end(
     message: str,
     type_: TerminationType = TerminationType.STOPPED_BY_RM,
 ) -> None:
-    """Its resource manager hears that an allocation ends; as a rule it decided so itself."""
+    """Announce that an allocation ends; as a rule its resource manager decided so itself."""
     turn.announce(
         AnnouncedRelease(
             partition=turn.partition.name,

@@ -177,7 +177,7 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     tell_state(turn, ask, WaitingState.SCHEDULED)
     why = f"replacing allocationKey: {proposal.key}"
     type_ = TerminationType.PLACEHOLDER_REPLACED
-    request_release(turn, app, placeholder, type_, why)
+    request_release(turn, placeholder, type_, why)
     turn.record(
         f.AskParked(
             application_id=app.id,
@@ -219,7 +219,6 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
     )
     request_release(
         turn,
-        app,
         placeholder,
         TerminationType.TIMEOUT,
         TOO_SMALL,

@@ -286,4 +286,4 @@ def _mark(turn: Turn, allocation: Allocation, beneficiary: Beneficiary) -> None:
     )
     message = _MESSAGES[beneficiary.rule].format(key=beneficiary.key, queue=beneficiary.queue)
     type_ = TerminationType.PREEMPTED_BY_SCHEDULER
-    request_release(turn, app, allocation, type_, message)
+    request_release(turn, allocation, type_, message)

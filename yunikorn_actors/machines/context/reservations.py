@@ -19,6 +19,7 @@ from yunikorn_actors.domain.eligibility import (
     check_use,
 )
 from yunikorn_actors.domain.gang import waits_for_gang
+from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
@@ -108,11 +109,11 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
         if item.is_ordinary:
             waiting = turn.state.applications[item.application_id]
             reason = "its room is promised to another ask"
-            _drop(turn, waiting, waiting.asks[item.key], node.id, reason)
+            _drop(turn, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
         # One of them only waits, or each repeat would have an earmark: then it gets no other.
         given_up = next(ordinary(turn.state, ask))
-        _drop(turn, app, ask, given_up, "room on another node is promised to it")
+        _drop(turn, ask, given_up, "room on another node is promised to it")
     reason = f"room that comes free on node {node.id} is promised to it"
     tell_state(turn, ask, WaitingState.RESERVED, reason)
     turn.record(
@@ -155,7 +156,7 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
     reason = NO_START if useless in _NO_START else NO_HEADROOM
     for left in reversed(range(ask.reserved.count(proposal.node_id))):
         resolves = 0 if left else proposal.proposal_id
-        _drop(turn, app, ask, proposal.node_id, reason, resolves)
+        _drop(turn, ask, proposal.node_id, reason, resolves)
     return None
 
 
@@ -183,7 +184,7 @@ def drop_overpromised(turn: Turn, node: Node) -> None:
     while node.reservations and is_overpromised(node):
         item = tuple(node.reservations.values())[-1]
         app = turn.state.applications[item.application_id]
-        _drop(turn, app, app.asks[item.key], node.id, "its room was taken")
+        _drop(turn, app.asks[item.key], node.id, "its room was taken")
 
 
 def drop_barred(turn: Turn) -> None:
@@ -200,39 +201,32 @@ def drop_barred_of(turn: Turn, app: Application) -> None:
         return
     for ask in app.asks.values():
         if ask.reserved and waits_for_gang(app, ask.spec):
-            drop_of_ask(turn, app, ask, "it has to wait for its gang")
+            drop_of_ask(turn, ask, "it has to wait for its gang")
 
 
-def drop_of_ask(turn: Turn, app: Application, ask: Ask, reason: str) -> None:
+def drop_of_ask(turn: Turn, ask: Ask, reason: str) -> None:
     for node_id in ask.reserved:
-        _drop(turn, app, ask, node_id, reason)
+        _drop(turn, ask, node_id, reason)
 
 
-def drop_used_reservation(turn: Turn, app: Application, ask: Ask, node_id: str) -> None:
+def drop_used_reservation(turn: Turn, ask: Ask, node_id: str) -> None:
     """A repeat is about to be placed: drop its reservation, on this node or another."""
     kept = used_up(turn.state, ask, node_id)
     if kept is not None:
         reason = "allocated" if kept == node_id else "allocated on another node"
-        _drop(turn, app, ask, kept, reason)
+        _drop(turn, ask, kept, reason)
 
 
 def _drop_all(turn: Turn, item: Reservation, reason: str) -> None:
     app = turn.state.applications[item.application_id]
     for _ in range(item.repeats):
-        _drop(turn, app, app.asks[item.key], item.node_id, reason)
+        _drop(turn, app.asks[item.key], item.node_id, reason)
 
 
-def _drop(
-    turn: Turn,
-    app: Application,
-    ask: Ask,
-    node_id: str,
-    reason: str,
-    proposal_id: int = 0,
-) -> None:
+def _drop(turn: Turn, ask: Ask, node_id: str, reason: str, proposal_id: int = NO_PROPOSAL) -> None:
     turn.record(
         f.ReservationDropped(
-            application_id=app.id,
+            application_id=ask.spec.application_id,
             key=ask.spec.key,
             node_id=node_id,
             reason=reason,

@@ -79,7 +79,7 @@ def _expire_gang(turn: Turn, app: Application) -> None:
 def _give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
     for allocation in tuple(app.allocations.values()):
         if allocation.spec.placeholder:
-            request_release(turn, app, allocation, _T.TIMEOUT, message)
+            request_release(turn, allocation, _T.TIMEOUT, message)
 
 
 def _expire_application(turn: Turn, app: Application) -> None:
@@ -90,7 +90,7 @@ def _expire_application(turn: Turn, app: Application) -> None:
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
     for allocation in tuple(app.allocations.values()):
-        request_release(turn, app, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
+        request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
     fail(turn, app, APPLICATION_EXPIRED)
     work_gone(turn, app)
 
@@ -98,4 +98,4 @@ def _expire_application(turn: Turn, app: Application) -> None:
 def _expire_allocation(turn: Turn, app: Application, uuid: str) -> None:
     allocation = app.allocations.get(uuid)
     if allocation is not None:
-        request_release(turn, app, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)
+        request_release(turn, allocation, _T.TIMEOUT, ALLOCATION_EXPIRED)

@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.resource import Resource, describe
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
@@ -21,15 +21,7 @@ def unconfirmed(fact: f.ConfirmationMissed) -> EventRecord:
         f"Release of '{fact.key}' ({fact.type.name}) was asked for {seconds} s ago and is not "
         "confirmed by the resource manager"
     )
-    return event_record(
-        EventType.REQUEST,
-        fact.key,
-        fact,
-        _NONE,
-        _D.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-    )
+    return of_request(fact, fact.key, message)
 
 
 def lapsed(fact: f.GangLapsed) -> EventRecord:
@@ -56,16 +48,7 @@ def too_small(fact: f.PlaceholderCancelled) -> EventRecord:
         f"resources '{describe(fact.resource)}' are not matching placeholder "
         f"'{describe(fact.placeholder_resource)}' allocation with ID '{fact.placeholder}'"
     )
-    return event_record(
-        EventType.REQUEST,
-        fact.placeholder_key,
-        fact,
-        _NONE,
-        _D.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-        resource=fact.resource,
-    )
+    return of_request(fact, fact.placeholder_key, message, fact.resource)
 
 
 def _application(change: ChangeType, detail: ChangeDetail, fact: f.SwapCompleted) -> EventRecord:

@@ -3,7 +3,7 @@
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.resource import describe
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 
@@ -12,16 +12,7 @@ def victim(fact: f.VictimMarked) -> EventRecord:
     message = f"Preempted by {whom.key} from application {whom.application_id} in {whom.queue}"
     if whom.rule is PreemptionRule.QUOTA:
         message = f"Preempted by Quota change enforcement process in {whom.queue}"
-    return event_record(
-        EventType.REQUEST,
-        fact.key,
-        fact,
-        ChangeType.NONE,
-        ChangeDetail.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-        resource=fact.resource,
-    )
+    return of_request(fact, fact.key, message, fact.resource)
 
 
 def no_victim(fact: f.PreemptionFailed) -> EventRecord:
@@ -29,15 +20,7 @@ def no_victim(fact: f.PreemptionFailed) -> EventRecord:
         f"Unschedulable request '{fact.key}' with required node '{fact.node_id}', "
         "no preemption victim found"
     )
-    return event_record(
-        EventType.REQUEST,
-        fact.key,
-        fact,
-        ChangeType.NONE,
-        ChangeDetail.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-    )
+    return of_request(fact, fact.key, message)
 
 
 def of_decision(fact: f.PreemptionDecided) -> tuple[Builder, ...]:

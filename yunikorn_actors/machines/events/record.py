@@ -24,6 +24,7 @@ def event_record(
     message: str = "",
     resource: Resource | None = None,
 ) -> EventRecord:
+    """Make a record: a parameter for each of its fields, and the fact for its time."""
     return EventRecord(
         type=type_,
         object_id=object_id,
@@ -33,6 +34,25 @@ def event_record(
         event_change_detail=detail,
         reference_id=reference,
         resource=SiResource.of(resource or {}),
+    )
+
+
+def of_request(
+    fact: Any,  # noqa: ANN401 - any fact about an ask of an application
+    key: str,
+    message: str,
+    resource: Resource | None = None,
+) -> EventRecord:
+    """Tell something of an ask that no detail of the interface stands for."""
+    return event_record(
+        EventType.REQUEST,
+        key,
+        fact,
+        ChangeType.NONE,
+        ChangeDetail.DETAILS_NONE,
+        reference=fact.application_id,
+        message=message,
+        resource=resource,
     )
 
 

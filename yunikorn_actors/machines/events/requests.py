@@ -4,7 +4,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import describe
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.machines.events.record import Builder, event_record
+from yunikorn_actors.machines.events.record import Builder, event_record, of_request
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventRecord, EventType
 
 _D = ChangeDetail
@@ -44,42 +44,36 @@ def of_report(fact: f.AskReported) -> tuple[Builder, ...]:
 
 
 def _ask_reported(fact: f.AskReported) -> EventRecord:
-    return _said(fact, f"Request '{fact.key}' is {fact.state.value}: {fact.reason}")
+    return _tell_of(fact, f"Request '{fact.key}' is {fact.state.value}: {fact.reason}")
 
 
-def _said(fact: f.AskReported | f.AskShortageChanged | f.AskRefused, message: str) -> EventRecord:
-    return event_record(
-        _REQUEST,
-        fact.key,
-        fact,
-        _NONE,
-        _D.DETAILS_NONE,
-        reference=fact.application_id,
-        message=message,
-    )
+def _tell_of(
+    fact: f.AskReported | f.AskShortageChanged | f.AskRefused, message: str
+) -> EventRecord:
+    return of_request(fact, fact.key, message)
 
 
 def ask_refused(fact: f.AskRefused) -> EventRecord:
     reasons = "; ".join(f"{reason} ({n}x)" for reason, n in sorted(fact.refusals.items()))
-    return _said(fact, f"Unschedulable request '{fact.key}': {reasons}")
+    return _tell_of(fact, f"Unschedulable request '{fact.key}': {reasons}")
 
 
 def _over_headroom(fact: f.AskShortageChanged) -> EventRecord:
     where = f"does not fit in queue '{fact.queue}'"
-    return _said(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
+    return _tell_of(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
 
 
 def _in_headroom(fact: f.AskShortageChanged) -> EventRecord:
-    return _said(fact, f"Request '{fact.key}' has become schedulable in queue '{fact.queue}'")
+    return _tell_of(fact, f"Request '{fact.key}' has become schedulable in queue '{fact.queue}'")
 
 
 def _over_quota(fact: f.AskShortageChanged) -> EventRecord:
     where = "exceeds the available user quota"
-    return _said(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
+    return _tell_of(fact, f"Request '{fact.key}' {where} {_amounts(fact)}")
 
 
 def _in_quota(fact: f.AskShortageChanged) -> EventRecord:
-    return _said(fact, f"Request '{fact.key}' fits in the available user quota")
+    return _tell_of(fact, f"Request '{fact.key}' fits in the available user quota")
 
 
 def _amounts(fact: f.AskShortageChanged) -> str:

@@ -243,10 +243,19 @@ def _allocation(item: rm.AnnouncedAllocation, resource: si.Resource) -> si.Alloc
 
 
 def release_out(item: rm.AnnouncedRelease) -> si.AllocationRelease:
+    return _release(item, item.uuid)
+
+
+def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
+    """The later form knows one list of releases for asks and allocations."""
+    return _release(item, "")
+
+
+def _release(item: rm.AnnouncedRelease | rm.AnnouncedWithdrawal, uuid: str) -> si.AllocationRelease:
     return si.AllocationRelease(
         partition_name=short_partition_name(item.partition),
         application_id=item.application_id,
-        uuid=item.uuid,
+        uuid=uuid,
         termination_type=item.type,
         message=item.message,
         allocation_key=item.key,
@@ -260,17 +269,6 @@ def withdrawal(item: rm.AnnouncedWithdrawal) -> si.AllocationAskRelease:
         allocation_key=item.key,
         termination_type=item.type,
         message=item.message,
-    )
-
-
-def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
-    """The later form knows one list of releases for asks and allocations."""
-    return si.AllocationRelease(
-        partition_name=short_partition_name(item.partition),
-        application_id=item.application_id,
-        termination_type=item.type,
-        message=item.message,
-        allocation_key=item.key,
     )
 
 

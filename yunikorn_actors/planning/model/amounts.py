@@ -4,19 +4,17 @@ When a proposal is committed its amounts move from in flight to the replica, so 
 here at all: that is what makes committing cheap.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import repeat
 
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.planning.model.flights import Flights
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, Gate
-from yunikorn_actors.planning.wakes import Wakes
 
 
 class Amounts:
@@ -24,21 +22,15 @@ class Amounts:
         self,
         state: PartitionState,
         nodes: NodeIndex,
-        shapes: Shapes,
-        tree: Tree,
+        ground: Ground,
         participants: Participants,
         flights: Flights,
-        reserved_nodes: Mapping[str, None],
-        wakes: Wakes,
     ) -> None:
         self._state = state
         self._nodes = nodes
-        self._shapes = shapes
-        self._tree = tree
+        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
         self._participants = participants
         self._flights = flights
-        self._reserved_nodes = reserved_nodes
-        self._wakes = wakes
         self._redeemed: dict[tuple[AppView, str], tuple[Resource, ...]] = {}
         """Promises that decisions in flight use, by the application and the key of their ask."""
         self.node_changes = 0

@@ -3,22 +3,20 @@
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.planning.model.gangs import Gangs
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView
-from yunikorn_actors.planning.wakes import Wakes
 
 
 class Applications:
     def __init__(
-        self, tree: Tree, limits: LimitViews, gangs: Gangs, participants: Participants, wakes: Wakes
+        self, ground: Ground, limits: LimitViews, gangs: Gangs, participants: Participants
     ) -> None:
-        self._tree = tree
+        _, self._tree, _, self._wakes = ground
         self._limits = limits
         self._gangs = gangs
         self._participants = participants
-        self._wakes = wakes
         self.views: dict[int, AppView] = {}
         """By serial."""
 

@@ -1,23 +1,14 @@
 """Asks that take part, and how many repeats of each may be tried."""
 
-from collections.abc import Mapping
-
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import waits_for_gang
-from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.wakes import Wakes
 
 
 class Asks:
-    def __init__(
-        self, shapes: Shapes, tree: Tree, reserved_nodes: Mapping[str, None], wakes: Wakes
-    ) -> None:
-        self._shapes = shapes
-        self._tree = tree
-        self._reserved_nodes = reserved_nodes
-        self._wakes = wakes
+    def __init__(self, ground: Ground) -> None:
+        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
 
     def watch(self, app: AppView, ask: Ask) -> AskView:
         shape = self._shapes.of(ask.spec)

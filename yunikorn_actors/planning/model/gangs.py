@@ -9,25 +9,20 @@ from bisect import bisect_left, insort
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.planning.model.asks import Asks
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.participants import Participants
-from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.tree import Tree
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.wakes import Owed, Wakes
+from yunikorn_actors.planning.wakes import Owed
 
 AwaitingGang = tuple[tuple[int, int, int], AppView]
 
 
 class Gangs:
-    def __init__(
-        self, shapes: Shapes, tree: Tree, asks: Asks, participants: Participants, wakes: Wakes
-    ) -> None:
-        self._shapes = shapes
-        self._tree = tree
+    def __init__(self, ground: Ground, asks: Asks, participants: Participants) -> None:
+        self._shapes, self._tree, _, self._wakes = ground
         self._asks = asks
         self._participants = participants
-        self._wakes = wakes
         self.awaiting: list[AwaitingGang] = []
         """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
         self._owed: dict[str, Owed] = {}

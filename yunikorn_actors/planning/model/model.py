@@ -11,6 +11,7 @@ from yunikorn_actors.planning.model.applications import Applications
 from yunikorn_actors.planning.model.asks import Asks
 from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.gangs import Gangs
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.limits import LimitViews
 from yunikorn_actors.planning.model.nodes import NodeIndex
 from yunikorn_actors.planning.model.participants import Participants
@@ -31,23 +32,12 @@ class Model:
         self.shapes = Shapes(wakes)
         self.tree = Tree(self.shapes, wakes)
         self._limits = LimitViews(state)
-        reserved = self.reserved_nodes
-        self.participants = Participants(self.tree, self.shapes, reserved, wakes)
-        self.amounts = Amounts(
-            state,
-            self.nodes,
-            self.shapes,
-            self.tree,
-            self.participants,
-            self.flights,
-            reserved,
-            wakes,
-        )
-        self.asks = Asks(self.shapes, self.tree, reserved, wakes)
-        self.gangs = Gangs(self.shapes, self.tree, self.asks, self.participants, wakes)
-        self.applications = Applications(
-            self.tree, self._limits, self.gangs, self.participants, wakes
-        )
+        ground = Ground(self.shapes, self.tree, self.reserved_nodes, wakes)
+        self.participants = Participants(ground)
+        self.amounts = Amounts(state, self.nodes, ground, self.participants, self.flights)
+        self.asks = Asks(ground)
+        self.gangs = Gangs(ground, self.asks, self.participants)
+        self.applications = Applications(ground, self._limits, self.gangs, self.participants)
         self.apps = self.applications.views
 
     def app_of(self, application_id: str) -> AppView:

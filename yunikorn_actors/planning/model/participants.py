@@ -5,26 +5,17 @@ is no place are blocked until there may be one. A decision in flight takes a pla
 application that does not run yet.
 """
 
-from collections.abc import Mapping
-
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.planning.model.blocked import BlockedApps
 from yunikorn_actors.planning.model.flights import Place
-from yunikorn_actors.planning.model.shapes import Shapes
-from yunikorn_actors.planning.model.tree import Tree
+from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.views import AppEntry, AppView, Gate, Holder
-from yunikorn_actors.planning.wakes import Wakes
 
 
 class Participants:
-    def __init__(
-        self, tree: Tree, shapes: Shapes, reserved_nodes: Mapping[str, None], wakes: Wakes
-    ) -> None:
-        self._tree = tree
-        self._shapes = shapes
-        self._reserved_nodes = reserved_nodes
-        self._wakes = wakes
-        self._blocked = tree.blocked.by
+    def __init__(self, ground: Ground) -> None:
+        self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
+        self._blocked = self._tree.blocked.by
 
     # -- decisions in flight
 

@@ -1,19 +1,18 @@
 """What a plan tells in the end: why asks still wait, and which applications are blocked."""
 
 from yunikorn_actors.domain.proposals import Proposal
-from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.model import Model
-from yunikorn_actors.planning.parts.part import NEVER_NS
+from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
 from yunikorn_actors.planning.parts.placing import Placer, gate_of
 
 
 class Explainer:
     due_ns = NEVER_NS
 
-    def __init__(self, model: Model, placer: Placer, findings: Findings) -> None:
+    def __init__(self, model: Model, desk: Desk, placer: Placer) -> None:
         self._model = model
         self._placer = placer
-        self._findings = findings
+        self._findings = desk.findings
         self._marks = model.wakes.explaining
 
     @property

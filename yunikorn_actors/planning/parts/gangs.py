@@ -25,7 +25,6 @@ from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Proposal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, fits_in
-from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.flights import SwapInFlight
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -38,10 +37,10 @@ from yunikorn_actors.planning.parts.part import NEVER_NS, Desk, Resolving
 class Admitter:
     due_ns = NEVER_NS
 
-    def __init__(self, model: Model, desk: Desk, findings: Findings) -> None:
+    def __init__(self, model: Model, desk: Desk) -> None:
         self._model = model
         self._desk = desk
-        self._findings = findings
+        self._findings = desk.findings
         self._marks = model.wakes.gangs
         self._in_flight = model.flights.admissions
         self._lapsed: list[AppView] = []
@@ -140,10 +139,10 @@ class Admitter:
 class Swapper:
     due_ns = NEVER_NS
 
-    def __init__(self, model: Model, desk: Desk, findings: Findings) -> None:
+    def __init__(self, model: Model, desk: Desk) -> None:
         self._model = model
         self._desk = desk
-        self._findings = findings
+        self._findings = desk.findings
         self._marks = model.wakes.gangs
         self._in_flight = model.flights.swaps
 

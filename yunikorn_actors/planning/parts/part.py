@@ -5,6 +5,7 @@ from typing import Protocol
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.planning.findings import Findings
 
 NEVER_NS = 2**63 - 1
 
@@ -48,9 +49,10 @@ class Owner(Protocol):
 
 
 class Desk:
-    """Which part made which proposal, until Context has answered it."""
+    """What the parts hand in: findings, and who made which proposal until Context has answered."""
 
-    def __init__(self, scheduler_number: int) -> None:
+    def __init__(self, scheduler_number: int, findings: Findings) -> None:
+        self.findings = findings
         self._last_id = first_proposal_id(scheduler_number)
         self.owner: dict[int, Owner] = {}
 

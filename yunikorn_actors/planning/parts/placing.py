@@ -10,7 +10,6 @@ from yunikorn_actors.domain.facts import AllocationCommitted
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal
 from yunikorn_actors.domain.reserving import own_earmark
-from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.model.flights import InFlight
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.model import Model
@@ -30,7 +29,6 @@ class Placer:
         self,
         model: Model,
         desk: Desk,
-        findings: Findings,
         *,
         admitter: Admitter,
         backoff: Backoff,
@@ -38,7 +36,7 @@ class Placer:
     ) -> None:
         self._model = model
         self._desk = desk
-        self._findings = findings
+        self._findings = desk.findings
         self._admitter = admitter
         self._backoff = backoff
         self._reserver = reserver
