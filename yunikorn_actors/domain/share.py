@@ -60,7 +60,7 @@ def comp_usage_ratio(left: Resource | None, right: Resource | None, total: Resou
 def fair_share(
     allocated: Resource | None, guaranteed: Resource | None, fair_max: Resource | None
 ) -> float:
-    """Find the largest share a queue has of what it is due: the queue with the least goes first.
+    """Find the largest share a queue has of what it is due: the queue with the least comes first.
 
     What is due is the guarantee where there is one for the type, else the fair maximum; a type that
     has neither does not count. Whoever uses something of which nothing is due has all of it: 1.0.

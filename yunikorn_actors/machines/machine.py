@@ -97,7 +97,7 @@ def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
 
 
 def refusal_of(envelope: Envelope) -> Send | None:
-    """Say what a caller is told whose question reached a machine that has failed, if it is one."""
+    """Return what a caller gets whose question reached a machine that has failed, if it is one."""
     reply_to = getattr(envelope.message, "reply_to", "")
     if envelope.sender != GATEWAY or not is_reply(reply_to):
         return None

@@ -69,6 +69,7 @@ class PlanningLoop:
         self._cycle_is_coming = False
         room = self._settings.inflight_max - self.planner.in_flight_count
         proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
+        # The bound counts questions too: their proposals are in flight until the answer comes.
         questions: list[Effect] = []
         if self.predicate_gate is not None:
             proposals, questions = self.predicate_gate.put(proposals)
@@ -101,6 +102,8 @@ class PlanningLoop:
         is_full = self.planner.in_flight_count >= self._settings.inflight_max
         if is_full or not self.planner.has_work:
             return []
+        # A message and not a call: whatever is in the mailbox already is handled first, so one
+        # cycle serves all of it.
         self._cycle_is_coming = True
         cycle = s.RunCycle(partition=self._partition, epoch=self._epoch)
         return [Send(to=self._address, message=cycle)]

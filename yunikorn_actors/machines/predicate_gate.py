@@ -2,9 +2,9 @@
 
 A resource manager that has predicates is asked about every placement before it is proposed, and
 about the victims that an ask needs. Until the answer comes the proposal is in flight like any
-other: its room is taken, and the scheduler goes on with other work. After a yes this one proposal
-is sent. After a no its room is free again, and the planner remembers that this ask may not have
-this node. The question has the id of its proposal.
+other: its room is taken, and the scheduler decides on other work meanwhile. After a yes this one
+proposal is sent. After a no its room is free again, and the planner remembers that this ask may not
+have this node. The question has the id of its proposal.
 
 Preemption that enforces a quota makes room for no single ask, so nothing is asked there.
 """
@@ -74,6 +74,7 @@ class PredicateGate:
         """Return the proposal if the answer was yes; after a no tell the planner."""
         asked = self._open.pop(message.question_id, None)
         if asked is None:
+            # A second answer, or one to a question of a planner that was replaced.
             self.dropped += 1
             return None
         reason = _objection(asked, message)

@@ -76,6 +76,7 @@ class Scheduler:
             )
         for fact in message.facts:
             apply(replica, fact)
+            # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
         return [*self._next_report(), *self.loop.next_cycle()]
 
@@ -111,6 +112,7 @@ class Scheduler:
             as_of=self.replica.revision,
             proposals=tuple(proposals),
         )
+        # Decisions before findings: they are what somebody waits for.
         return [Send(to=CONTEXT, message=message), *self._next_report()]
 
     def _next_report(self) -> list[Effect]:

@@ -286,7 +286,7 @@ class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class AnnouncedWithdrawal(Struct, frozen=True, kw_only=True, gc=False):
-    """An ask that the core withdrew; it is told in the generation of the interface of the ask."""
+    """An ask that the core withdrew; reported in the generation of the interface of the ask."""
 
     partition: str
     application_id: str
@@ -367,7 +367,7 @@ class EventsConfigured(Message, frozen=True, kw_only=True):
 
 
 class RequestsHandled(Message, frozen=True, kw_only=True):
-    """So many requests have been handled, and all that they led to was said before this.
+    """So many requests have been handled, and all that they led to was sent before this.
 
     RmProxy hands it on to the gateway when those answers have been delivered.
     """

@@ -145,6 +145,8 @@ def _order(model: Model) -> Iterator[str]:
         if (view.entry is not None) is not (view.has_work and view.parent is not None):
             yield f"queue {path} has something to try and is not shown, or the reverse"
         entries = [child.entry for _, child in view.children]
+        # Between a change and the next plan the old order stands: it is put right in stage
+        # `measure`.
         if not model.wakes.measures.is_stale and not model.wakes.measures.leaves:
             if entries != sorted(entry for entry in entries if entry is not None):
                 yield f"children of {path} are out of order"

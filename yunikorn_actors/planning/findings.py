@@ -58,6 +58,7 @@ class Findings:
             gate = app.blocked_by
             run_limit = GateKind.NONE if gate is None else gate.kind
             reason = "" if gate is None else _not_runnable(gate)
+            # Not of an application that has left since, or of its former life.
             if run_limit is not app.run_limit and apps.get(app.app.serial) is app:
                 app.run_limit = run_limit
                 self._run_limits.append((app.app, run_limit, reason))

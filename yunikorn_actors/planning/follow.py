@@ -23,13 +23,19 @@ from yunikorn_actors.planning.parts.part import Desk, Resolving
 def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
     kind = type(fact)
+    # The owner first. It takes the decision out of what is in flight, and `change` then sees the
+    # replica as it is: the other way round the same amount would count twice for a moment, and all
+    # that waits for room would be asked in vain.
     if kind in RESOLVING:
         is_charged = desk.resolve(cast(Resolving, fact))
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
+            # Nothing in flight has charged this: it came from the resource manager, or from a
+            # planner that failed.
             _charge(model, fact)
     change = CHANGES.get(kind)
     if change is not None:
         change(model, fact)
+    # A reservation waits for whatever is on its way, and each fact may be the end of that.
     if model.wakes.reserving.waits:
         model.wakes.something_came_out()
 
@@ -42,6 +48,7 @@ def adopt(model: Model) -> None:
     for queue in state.queues.values():
         tree.add_queue(queue, state.capacity)
         tree.queues[queue.path].used = dict(queue.allocated)
+    # Queues, then nodes, then applications: each of these is filed under what came before it.
     for node in state.nodes.values():
         _see_node(model, node)
         if node.reservations:
@@ -86,6 +93,7 @@ def _on_queue_reconfigured(model: Model, fact: f.QueueReconfigured) -> None:
     """Keys of another sort policy do not compare with the old ones, so all leave first."""
     queue = model.tree.queues[fact.path]
     apps = [app for app in model.apps.values() if queue in app.leaf.lineage]
+    # All leave before the policy is read: a key of the old one would be searched in vain.
     for app in apps:
         model.tree.leave(app)
     queue.read_properties()
@@ -161,6 +169,7 @@ def _on_application_state_changed(model: Model, fact: f.ApplicationStateChanged)
     if view is None:
         return
     participants = model.participants
+    # Let go of what blocked it first: by its new state it may need no place, or never one again.
     participants.let_go(view)
     if view.starting and fact.state is not ApplicationState.ACCEPTED:
         participants.counts_itself(view)
@@ -293,6 +302,7 @@ def _on_allocation_released(model: Model, fact: f.AllocationReleased) -> None:
     model.participants.wake_others(app)
     if fact.placeholder:
         model.gangs.placeholder_went(app, fact.uuid)
+    # A reservation without headroom for an hour is given up: it may have headroom again now.
     if model.reserved_nodes:
         model.wakes.headroom_changed()
     if fact.type in ASKED_BACK:
@@ -359,6 +369,7 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
 def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
     """The real one is charged before the placeholder is given back: no room opens between."""
     amounts, app = model.amounts, model.app_of(fact.application_id)
+    # The queue is never below what runs, so no gang and no ask is let in for a moment (R-004).
     amounts.use(app, fact.resource, is_placeholder=False)
     amounts.give_back(app, fact.placeholder_resource, is_placeholder=True)
     node = model.nodes.views[fact.placeholder_node]

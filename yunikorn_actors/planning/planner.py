@@ -78,7 +78,11 @@ class Planner:
     def _in_order(self) -> dict[str, tuple[Step, ...]]:
         """Return the steps of each stage, under the names that docs/explanation/planning.md has."""
         return {
+            # First of all: what has rested for long enough is a candidate like any other in this
+            # plan.
             "time": (self.denials.plan, self.backoff.plan),
+            # All that follows goes by the order of queues, so that is put right before anything is
+            # tried.
             "measure": (self.measurer.plan,),
             # A placeholder left this room for these asks: nobody may take it before them (R-059).
             "lost targets": (self.placer.place_first,),
@@ -86,7 +90,10 @@ class Planner:
             "reserved": (self.placer.place_reserved,),
             # A member has room in the quotas already; new work must not take the node it moves to.
             "swaps": (self.swapper.plan,),
+            # Before the main loop, because room only shrinks in it: what does not fit now needs no
+            # entry.
             "turns": (self.admitter.plan,),
+            # Everything before has its room. What is left is for all, one after the other in order.
             "place": (self.placer.plan,),
             # An application rests only after victims were sought for its asks: those that rest
             # since this plan come back for the preemptor, and rests are decided behind it.
@@ -139,6 +146,7 @@ class Planner:
 
     def reject(self, proposal_id: int) -> None:
         """Context refused: what the proposal took is free again, and the ask waits again."""
+        # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
@@ -148,6 +156,7 @@ class Planner:
         # An ask that was sent again since then has another sequence: the answer is not about it.
         if ask is not None and ask.ask.sequence == proposal.sequence:
             self.denials.add(ask, proposal.node_id, reason, now_ns, use)
+        # Behind the denial: the ask is tried again at once, and must not find this node again.
         self.reject(proposal.proposal_id)
 
     # -- what is known

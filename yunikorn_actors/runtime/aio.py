@@ -273,7 +273,7 @@ class AsyncEventStream(AsyncIterator[si.EventRecord]):
         await self.close()
 
     def _notify(self) -> None:
-        """A loop that has been closed hears nothing, and nobody waits on it."""
+        """A loop that has been closed takes nothing, and nobody waits on it."""
         try:
             self._loop.call_soon_threadsafe(self._changed.set)
         except RuntimeError:

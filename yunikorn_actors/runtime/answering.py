@@ -79,6 +79,8 @@ class Answerer:
         self._callback = callback
         self._loop = loop
         self._lock = threading.RLock()
+        """Between a question and the end: one that began after the end had looked would wait for
+        ever."""
         self._asked: Future[Any] | None = None
         self._is_over = False
 
@@ -91,6 +93,7 @@ class Answerer:
         try:
             with self._lock:
                 if self._is_over:
+                    # Never awaited otherwise, which Python complains about.
                     work.close()
                     return otherwise
                 asked = self._asked = asyncio.run_coroutine_threadsafe(work, self._loop)

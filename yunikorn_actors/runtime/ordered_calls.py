@@ -21,6 +21,7 @@ class OrderedCalls:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(THREADS_MAX, "yunikorn-actors-call")
         self._lock = threading.Lock()
+        """Guards who has calls waiting: exactly one thread works off those of a caller."""
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
 
     def submit(self, caller: str | None, call: Callable[[], _Result]) -> Future[_Result]:
@@ -32,6 +33,7 @@ class OrderedCalls:
         with self._lock:
             is_new = caller not in self._waiting
             self._waiting.setdefault(caller, deque()).append(work)
+        # A caller that is known has a thread at work, which finds this call before it ends.
         if is_new:
             self._threads.submit(self._work_off, caller)
         return future

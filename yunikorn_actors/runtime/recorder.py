@@ -29,6 +29,7 @@ class Recorder:
         self.failure: OSError | None = None
         self._file = _opened(path)
         self._changed = threading.Condition()
+        """Guards what is gathered and the failure, between the handlers and the writer."""
         self._gathered = [encode({"record": "header", "format": FORMAT_VERSION, **header})]
         self._closing = threading.Event()
         self._thread = threading.Thread(
@@ -70,6 +71,7 @@ class Recorder:
             with self._file:
                 while data := self._next():
                     self._write_all(data)
+                    # A pause that the end cuts short: each write takes all that came in it.
                     self._closing.wait(GATHER_S)
         except OSError as error:
             self._fail(error)
@@ -78,6 +80,7 @@ class Recorder:
         """Wait until something was gathered; nothing means the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._gathered or self._closing.is_set())
+            # Taken away under the lock, written without it: no handler waits for the disk.
             gathered, self._gathered = self._gathered, []
         return b"".join(gathered)
 
@@ -89,6 +92,7 @@ class Recorder:
     def _fail(self, error: OSError) -> None:
         with self._changed:
             self.failure = error
+            # What comes from now on is not kept: there is no disk to take it.
             self._gathered = []
         text = f"the trace {self.path} ends here, the core goes on: {error}"
         if not logger.error("{}", text):

@@ -13,6 +13,7 @@ class Replies:
     def __init__(self) -> None:
         self._numbers = count(1)
         self._lock = threading.RLock()
+        """Between a slot that opens and the closing of all: every caller is let go."""
         self._slots: dict[str, SimpleQueue[Message | None]] = {}
         self._closed = False
 
@@ -21,6 +22,7 @@ class Replies:
         slot: SimpleQueue[Message | None] = SimpleQueue()
         with self._lock:
             self._slots[address] = slot
+            # Opened after the closing had passed: it would wait for its whole time.
             if self._closed:
                 slot.put(None)
         return address
@@ -32,6 +34,7 @@ class Replies:
 
     def wait(self, address: str, timeout: float) -> Message | None:
         try:
+            # No lock: nobody but this caller takes its slot away.
             return self._slots[address].get(timeout=timeout)
         except Empty:
             return None

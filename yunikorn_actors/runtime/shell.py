@@ -53,7 +53,7 @@ class System(Protocol):
 
 
 class CallbackHolder:
-    """A resource manager's callback: what it raises is its own affair, and is told for it."""
+    """A resource manager's callback: what it raises is its own affair, and is reported as such."""
 
     def __init__(
         self,
@@ -81,6 +81,8 @@ class Mailbox:
         self.received = 0
         self._closed = False
         self._lock = threading.RLock()
+        """Held from the look whether it is closed to the putting: an item that came in between
+        would be counted and never handled."""
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.get = self._queue.get
         self.empty = self._queue.empty
@@ -117,11 +119,11 @@ class Shell(pykka.ThreadingActor):
         self.retired_s: float | None = None
         """When it was taken from its address, on the monotonic clock."""
         self.has_failed = False
-        """Its machine is to be replaced, and its callers are told so."""
+        """Its machine is to be replaced, and its callers learn so."""
         self.at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
-        """The last messages, told when something goes wrong."""
+        """The last messages, for the text of a failure."""
         self.thread = threading.Thread(
             target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
         )
@@ -139,6 +141,7 @@ class Shell(pykka.ThreadingActor):
         Pykka returns a weak reference, and a `stop_all` of the embedder may have stopped the actor
         before that reference is used.
         """
+        # Registered first: an actor that is asked to stop by a broadcast has to be found.
         pykka.ActorRegistry.register(self.actor_ref)
         try:
             self.thread.start()
@@ -167,6 +170,7 @@ class Shell(pykka.ThreadingActor):
                 self._take(message)
             elif self.has_failed:
                 self._system.decline(message)
+        # Last, see Shells.is_settled: what this message caused is counted as received by now.
         self.handled += 1
 
     def _take(self, envelope: Envelope) -> None:
@@ -188,6 +192,7 @@ class Shell(pykka.ThreadingActor):
                         envelope.message,
                     )
                 )
+            # Recorded before it is handled: a trace has the message at which a machine failed.
             for effect in self._effects(envelope, now_ns):
                 system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept

@@ -18,6 +18,7 @@ from yunikorn_actors.runtime.shell import CallbackHolder, Shell, System
 class Shells:
     def __init__(self) -> None:
         self._lock = threading.RLock()
+        """Guards who is known and the silence, so that the books of all are read at one moment."""
         self._by_address: dict[str, Shell] = {}
         self._known: list[Shell] = []
         """Those with an address, and those retired whose thread may still run."""
@@ -35,14 +36,15 @@ class Shells:
             shell.launch()
             self._known.append(shell)
             self._by_address[address] = shell
-        # Only now: between the two a caller would find nobody at the address, and be told that the
-        # core was stopped.
+        # Only now: between the two a caller would find nobody at the address, and be refused as if
+        # the core had been stopped.
         if former is not None:
             former.end()
         return True
 
     def tell(self, address: str, envelope: Envelope) -> bool:
         """Put an envelope into a mailbox; False when there is none."""
+        # No lock: a look into a dictionary is atomic, and every message of the core comes by here.
         shell = self._by_address.get(address)
         if shell is None:
             return False
@@ -68,6 +70,7 @@ class Shells:
                 for shell in self._known
                 if shell.retired_s is not None and is_callback_of(shell.address, rm_id)
             ]
+        # Not under the lock: the call that is waited for may itself send something.
         for shell, due_s in former:
             shell.thread.join(max(0.0, due_s - time.monotonic()))
             # A thread that is alive and handles nothing is between two messages: it ends by itself.
@@ -126,5 +129,6 @@ class Shells:
             if shell.thread.is_alive():
                 known.append(shell)
             else:
+                # Its books go on to count: the number of handled messages never falls.
                 self._handled_by_forgotten += shell.handled
         self._known = known

@@ -29,6 +29,8 @@ class Feed(si.ResourceManagerCallback):
         self._room = room
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
+        # The reader may take some meanwhile: then fewer are kept than there is room for, never
+        # more.
         taken = events[: max(0, self._room - len(self.kept))]
         self.overflow += len(events) - len(taken)
         self.kept.extend(taken)
@@ -56,6 +58,7 @@ class EventStream(Iterator[si.EventRecord]):
         self._feed = feed
         self._leave = leave
         self._changed = threading.Condition()
+        """No change is missed between a look and the sleep; the deque itself needs no lock."""
         feed.on_change = self._notify
 
     @property

@@ -15,6 +15,7 @@ class TimerThread:
         self._clock = clock
         self._deliver = deliver
         self._condition = threading.Condition()
+        """Guards what is armed; also held while a timer is handed over, see `_run`."""
         self._armed = ArmedTimers()
         self._stopping = False
         self._thread = threading.Thread(
@@ -61,6 +62,7 @@ class TimerThread:
 
     def stop(self) -> None:
         with self._condition:
+            # Not joined here: the thread may be handing over a timer to whoever stops the core.
             self._stopping = True
             self._condition.notify()
 

@@ -16,6 +16,7 @@ class HealthWatch:
     def __init__(self, look: Callable[[], Health]) -> None:
         self._look = look
         self._condition = threading.Condition()
+        """Guards the wish and the end; the thread waits here between two looks."""
         self._seconds: float | None = None
         self._stopping = False
         self._thread = threading.Thread(
@@ -29,6 +30,7 @@ class HealthWatch:
                 return
             self._seconds = seconds
             self._condition.notify()
+            # Started with the first wish: most cores are never looked at.
             if self._thread.ident is None:
                 self._thread.start()
 
@@ -45,13 +47,13 @@ class HealthWatch:
         while True:
             with self._condition:
                 seconds = self._seconds
-                changed = self._condition.wait_for(partial(self._is_news, seconds), seconds)
+                changed = self._condition.wait_for(partial(self._has_changed, seconds), seconds)
                 if self._stopping:
                     return
             if not changed and not self._tell():
                 return
 
-    def _is_news(self, seconds: float | None) -> bool:
+    def _has_changed(self, seconds: float | None) -> bool:
         """Whether there is no more to wait for; it may have come before the waiting began."""
         return self._stopping or self._seconds != seconds
 

@@ -138,7 +138,7 @@ _PENDING: Final = leaf(
 )
 
 
-# --- what the resource manager was told -----------------------------------------------------------
+# --- the responses to the resource manager --------------------------------------------------------
 
 
 def _read_new(node: Node) -> Value:

@@ -1,4 +1,4 @@
-"""The resource manager of a scenario: it records what it is told, and confirms releases.
+"""The resource manager of a scenario: it records its responses, and confirms releases.
 
 A release is one of an allocation if the allocation was announced or reported before. The list in
 which it comes does not tell, because the two generations of the interface use different lists. The
@@ -48,12 +48,12 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         self._known: dict[str, None] = {}
         """Allocations that were announced or reported: by UUID, or by key if it has none."""
         self._running: dict[str, str] = {}
-        """UUID of what was announced last under a key, until its end is told or confirmed."""
+        """UUID of what was announced last under a key, until its end is announced or confirmed."""
         self._last_release: dict[str, si.AllocationRelease] = {}
         self._outstanding: dict[str, si.AllocationRelease] = {}
 
     def view(self) -> dict[str, Any]:
-        """Return all that it was told since it registered."""
+        """Return all responses since it registered."""
         return {
             "accepted_apps": self._accepted_apps,
             "rejected_apps": self._rejected_apps,
@@ -133,7 +133,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         for item in allocations:
             self._known[item.uuid or item.allocation_key] = None
 
-    # -- what it hears
+    # -- its callback
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         for refused in response.rejected:

@@ -1,7 +1,7 @@
 """The actual values, in the shape in which scenarios write expectations.
 
 Each view is made when it is first used, from the state of the core, its events, or what the
-resource manager was told. Views show the first resource manager and its partition `default` only;
+resource manager got. Views show the first resource manager and its partition `default` only;
 without such a partition they are empty.
 """
 

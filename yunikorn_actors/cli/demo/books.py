@@ -84,7 +84,7 @@ class Books(Struct, kw_only=True):
     queues: dict[str, QueueBook]
     nodes: dict[str, NodeBook]
     states: dict[str, str] = field(default_factory=dict)
-    """The last state that the core told of each application."""
+    """The last state that the core reported of each application."""
 
     @property
     def root(self) -> QueueBook:

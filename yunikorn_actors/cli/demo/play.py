@@ -135,7 +135,7 @@ class Play:
         except Empty:
             return
 
-    # -- what is said
+    # -- requests
 
     def _submit(self, app: Job) -> None:
         ugi = si.UserGroupInformation(user=app.user, groups=(app.group,))
@@ -180,7 +180,7 @@ class Play:
     def _tell_nodes(self, *nodes: si.NodeInfo) -> None:
         self._core.update_node(si.NodeRequest(rm_id=RM_ID, nodes=nodes))
 
-    # -- what is heard
+    # -- responses
 
     def _take_in(self, heard_s: float, response: Response) -> None:
         match response:

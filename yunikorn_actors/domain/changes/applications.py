@@ -104,7 +104,7 @@ def application_forgotten(state: PartitionState, fact: f.ApplicationForgotten) -
 
 
 def application_summarized(state: PartitionState, _: f.ApplicationSummarized) -> None:
-    """It is told and nothing more: what it says has been kept as it came about."""
+    """A record for operators alone: what it sums up has been kept as it came about."""
 
 
 def _detach(state: PartitionState, app: Application) -> None:

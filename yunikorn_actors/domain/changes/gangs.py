@@ -76,7 +76,7 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
 
 
 def placeholder_cancelled(_: PartitionState, __: f.PlaceholderCancelled) -> None:
-    """It is told and nothing more: the release that follows changes the books."""
+    """A record for operators alone: the release that follows changes the books."""
 
 
 def resize_incoming(state: PartitionState, app: Application, spec: AskSpec) -> None:

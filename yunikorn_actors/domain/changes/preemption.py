@@ -17,7 +17,7 @@ def victim_marked(state: PartitionState, fact: f.VictimMarked) -> None:
 
 
 def preemption_failed(state: PartitionState, fact: f.PreemptionFailed) -> None:
-    """Nothing is different: it is told, no more."""
+    """A record for operators alone: no state changes."""
 
 
 def quota_preemption_armed(state: PartitionState, fact: f.QuotaPreemptionArmed) -> None:

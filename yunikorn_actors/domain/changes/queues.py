@@ -14,7 +14,7 @@ def scheduling_suspended(state: PartitionState, fact: f.SchedulingHeld) -> None:
 
 
 def machine_replaced(state: PartitionState, fact: f.MachineReplaced) -> None:
-    """Nothing is different: it is told, no more."""
+    """A record for operators alone: no state changes."""
 
 
 def queue_added(state: PartitionState, fact: f.QueueAdded) -> None:

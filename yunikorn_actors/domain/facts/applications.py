@@ -70,7 +70,7 @@ class ApplicationRemoved(Base, frozen=True, kw_only=True):
 
 
 class ApplicationSummarized(Base, frozen=True, kw_only=True):
-    """What one that has ended was and used; of one that never ran nothing is said."""
+    """What one that has ended was and used; nothing of one that never ran."""
 
     rm_id: str
     application_id: str

@@ -13,7 +13,7 @@ class PartitionConfigured(Base, frozen=True, kw_only=True):
 
 
 class SchedulingHeld(Base, frozen=True, kw_only=True):
-    """Nothing new is decided for this partition until it is said otherwise."""
+    """The partition is suspended, so nothing new is decided for it; or that ends."""
 
     held: bool
     behind: bool = False

@@ -67,6 +67,7 @@ def remove_application(turn: Turn, application_id: str) -> None:
     for allocation in tuple(app.allocations.values()):
         remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
         announce_end(turn, allocation, f"Application {app.id} Removed")
+    # Before it is forgotten: a timer is found by the application that it belongs to.
     cancel_timers(turn, app)
     _forget(turn, app)
 
@@ -86,6 +87,7 @@ def _forget(turn: Turn, app: Application) -> None:
         group=app.counted_in,
     )
     turn.record(fact)
+    # After the removal: the summary is final, and its queue may be empty only now.
     sum_up(turn, app)
     clean_if_empty(turn, app.queue)
 

@@ -89,6 +89,7 @@ def recover(turn: Turn, node_id: str, item: AskItem) -> None:
 
 def remove_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType) -> None:
     """Drop the waiting repeats of an ask; the resource manager asked for it and gets no answer."""
+    # Swaps, reservations, then the ask: no fact is about an ask that is gone already.
     unpark_ask(turn, app, ask, "the ask is gone")
     drop_of_ask(turn, ask, "the ask is gone")
     turn.record(
@@ -108,6 +109,7 @@ def withdraw_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType,
     """Drop the waiting repeats by decision of the core: final at once, and announced."""
     spec = ask.spec
     remove_ask(turn, app, ask, type_)
+    # So that `explain` can still say what became of it.
     turn.partition.rejections.note(app.id, spec.key, why, turn.now_ns, was_taken=True)
     turn.announce(
         AnnouncedWithdrawal(
@@ -256,6 +258,7 @@ def _replace_ask(turn: Turn, app: Application, known: Ask, spec: AskSpec) -> Non
         remove_ask(turn, app, known, TerminationType.STOPPED_BY_RM)
         work_gone(turn, app)
         return
+    # They were made for what it asked before.
     drop_of_ask(turn, known, "the ask was sent again")
     turn.record(f.AskReplaced(spec=spec, at_ns=turn.now_ns))
     for swap in swaps_of(app, known):
@@ -295,6 +298,7 @@ def _recover(turn: Turn, app: Application, item: AskItem, *, announced: bool) ->
     if app.state in _WAKES:
         link_group(turn, app)
         advance(turn, app, ApplicationEvent.RUN)
+    # It runs, so no run limit holds it back, whatever the planner found.
     record_run_limit(turn, app, GateKind.NONE)
     turn.partition.uuids.avoid(item.uuid)
     uuid = item.uuid or turn.partition.uuids.next()

@@ -117,8 +117,10 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
     if announced or ask.reported is not WaitingState.UNREPORTED:
         tell_state(turn, ask, WaitingState.SCHEDULED)
     uuid = uuid or turn.partition.uuids.next()
+    # Its reservation ends first, so the node is never kept for an ask that runs.
     if ask.reserved:
         drop_used_reservation(turn, ask, node_id)
+    # The others give way only now: an ask that is refused must displace nobody.
     if spec.required_node:
         displace(turn, turn.state.nodes[node_id])
     turn.record(
@@ -141,6 +143,7 @@ def place(turn: Turn, app: Application, placement: Placement) -> None:
                 partition=turn.partition.name, uuid=uuid, spec=spec, node_id=node_id
             )
         )
+    # Timers and the state of the application last: they rest on an allocation that stands.
     if spec.timeout_ms > 0:
         arm_allocation_timer(turn, app, uuid, spec.timeout_ms)
     if spec.placeholder:

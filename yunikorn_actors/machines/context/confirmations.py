@@ -1,6 +1,6 @@
 """Releases that the resource manager does not confirm: reported once each, and waited for.
 
-The first release of a partition that is not confirmed arms one timer, and the timer goes when all
+The first release of a partition that is not confirmed arms one timer, which is cancelled when all
 are confirmed. What waits for a confirmation holds up nobody else, so nothing is done about it but
 to say so.
 """

@@ -1,4 +1,4 @@
-"""What a resource manager is told of how its asks are doing: on change only, and if it listens."""
+"""Container states: how asks are doing, sent on change if the resource manager wants them."""
 
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.machines.context.turn import Turn

@@ -107,6 +107,8 @@ class Context:
             extra=message.extra,
             reply_to=message.reply_to,
         )
+        # RmProxy knows the callback before the first message for it comes: the partitions begin
+        # after this.
         effects.append(Send(to=RM_PROXY, message=answer))
         effects.append(events_configured(manager))
         return [*effects, *self._partitions.reload_group(manager.policy_group, now_ns)]
@@ -117,6 +119,7 @@ class Context:
         if manager is None or manager.is_paused:
             return []
         work = self._partitions.work(manager.rm_id, now_ns)
+        # No new work is decided before it is back, because nobody would bind it.
         manager.is_paused = True
         self._partitions.record_suspension(work, manager)
         extra_ns = manager.extra.paused_timeout_ns
@@ -176,6 +179,7 @@ class Context:
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
+        # The answer last: a caller that has it finds everything in effect.
         return [events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
@@ -192,6 +196,8 @@ class Context:
     def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
         """Asks first, then releases of asks, then releases of allocations."""
         work = self._partitions.work(message.rm_id, now_ns)
+        # So an ask that comes and goes in one request leaves nothing behind, and a release finds
+        # the ask that it means.
         for item in message.asks:
             partition = self.partitions.get(item.partition)
             if partition is None:
@@ -265,6 +271,7 @@ class Context:
             if reason is not None:
                 refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
                 refusals.append(Send(to=partition.scheduler, message=refusal))
+        # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
         return [*self._partitions.finish(work), *refusals]
 
     def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> list[Effect]:

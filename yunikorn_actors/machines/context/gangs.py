@@ -86,6 +86,7 @@ def admit(turn: Turn, proposal: AdmitGang) -> Refusal | None:
                 proposal_id=proposal.proposal_id,
             )
         )
+        # Its time runs from the admission: a gang that never places anything must lapse.
         watch_commitment(turn, app)
     return refusal
 
@@ -177,6 +178,7 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     tell_state(turn, ask, WaitingState.SCHEDULED)
     why = f"replacing allocationKey: {proposal.key}"
     type_ = TerminationType.PLACEHOLDER_REPLACED
+    # Asked back before the ask is parked: from here on nobody else can take the placeholder.
     request_release(turn, placeholder, type_, why)
     turn.record(
         f.AskParked(

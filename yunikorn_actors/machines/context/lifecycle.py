@@ -58,6 +58,7 @@ def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str 
     state = next_state(app.state, event, stateaware=_is_stateaware(app))
     if state is None:
         return
+    # A firing that is in a mailbox already finds its timer gone (R-027).
     if state in FINISHED:
         cancel_timers(turn, app)
     else:
@@ -75,6 +76,7 @@ def advance(turn: Turn, app: Application, event: ApplicationEvent, message: str 
             group=app.group if has_left is not leaves else "",
         )
     )
+    # Reported in the order in which it happens; a transition that follows comes behind it.
     _announce_state(turn, app.id, state, message or event.value)
     delay_ns = _state_timeout(turn, state)
     if delay_ns is not None:
@@ -134,7 +136,7 @@ def link_group(turn: Turn, app: Application) -> None:
 def relink_groups(turn: Turn) -> None:
     """A group without limits any more counts no application (R-122).
 
-    Whoever has not been charged yet chooses by the limits as they are now (R-118).
+    An application that has not been charged yet chooses by the limits as they are now (R-118).
     """
     for app in turn.state.applications.values():
         group = app.group
@@ -334,7 +336,7 @@ def _forget_early(turn: Turn, serial: int) -> None:
 
 
 def expire(turn: Turn, ended: FinishedApplication) -> None:
-    """The history is over; of a former life nothing is told, as the id names another by now."""
+    """The history is over; nothing is reported of a former life, as the id names another by now."""
     id_ = ended.spec.application_id
     expired = next_state(ended.state, ApplicationEvent.EXPIRE, stateaware=False)
     assert expired is not None

@@ -69,6 +69,7 @@ def _create(turn: Turn, item: NodeItem) -> None:
         ),
     )
     turn.announce(NodeVerdict(item.node_id))
+    # The node and its answer before its work, which stands on it.
     for allocation in item.allocations:
         recover(turn, item.node_id, allocation)
 
@@ -80,6 +81,8 @@ def _update(turn: Turn, item: NodeItem, node: Node) -> None:
         _refuse(turn, item, "negative amount")
         return
     if (capacity, occupied) != (node.capacity, node.occupied_reported):
+        # Reservations that are too large for the new size go while the node still has the old one;
+        # what is promised beyond the room that is left shows only afterwards.
         drop_of_size(turn, node, capacity)
         _record_size(
             turn,
@@ -132,11 +135,14 @@ def remove_node(turn: Turn, node: Node) -> None:
     if not node.drained:
         _schedule(turn, node, drained=True, ready=node.ready)
     drop_of_node(turn, node, "the node is gone", required_too=True)
+    # Before the work ends: the end of a placeholder would complete a swap to a node that goes.
     _call_off_swaps(turn, node)
     for allocation in tuple(node.allocations.values()):
         app = turn.state.applications[allocation.spec.application_id]
         end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
         announce_end(turn, allocation, f"Node {node.id} Removed")
+        # After the announcement: the end of an allocation is reported before the end of its
+        # application.
         work_gone(turn, app, work_ended=not allocation.spec.placeholder)
     _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
 

@@ -54,7 +54,7 @@ class PartitionContext:
         self.rm_id = life.rm_id
         self.epoch = life.epoch
         self.hears_states = life.capabilities.hears_states
-        """Whether its resource manager is told of container states."""
+        """Whether its resource manager takes container states."""
         self.scheduler = None if commit is not None else scheduler_address(self.name, self.epoch)
         """Address of the Scheduler; None if Context plans by itself."""
         self.state = PartitionState(self.name)

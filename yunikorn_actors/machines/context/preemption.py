@@ -1,10 +1,10 @@
 """Preemption: everything is checked again, then all victims are marked, or none.
 
 A victim that somebody else asked back meanwhile is refused (G12, H-23), so nothing is ever sent for
-one that was lost, and no mark has to be taken back. The resource manager hears of all victims in
-one message; each stays charged until it is confirmed. The ask gets an earmark: room of its size on
+one that was lost, and no mark has to be taken back. The resource manager gets all victims in one
+message; each stays charged until it is confirmed. The ask gets an earmark: room of its size on
 that node is promised to it, and what is promised on a node is there or on its way (G18). So an ask
-may need no victims of its own, where what goes for others leaves something over.
+needs no victims of its own where those of others free more than enough.
 """
 
 from collections.abc import Callable
@@ -156,6 +156,8 @@ def _check_victims(
         victim = Victim(state, allocation)
         if not claimant.may_be_victim(allocation, victim.leaf) or not claimant.may_take(victim):
             return Refusal.PREEMPTION_REFUSED
+        # Each victim is checked with those before it gone: two that are harmless alone may take a
+        # queue below its guarantee together.
         claimant.take(victim)
     if any(claimant.lacks_quota()):
         return Refusal.QUEUE_LIMIT
@@ -240,6 +242,8 @@ def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
         _tell_hopeless(turn, proposal)
         return None
     enforced = beneficiary.rule is PreemptionRule.QUOTA
+    # The decision before the marks: it resolves the proposal, and the marks then change what the
+    # planner no longer counts as on its way.
     turn.record(
         f.PreemptionDecided(
             beneficiary=beneficiary,
@@ -252,6 +256,7 @@ def preempt(turn: Turn, proposal: Preempt) -> Refusal | None:
     )
     for allocation in _victims(state, proposal) or ():
         _mark(turn, allocation, beneficiary)
+    # The earmark last: promised is only what is there or on its way out (G18).
     if beneficiary.rule is PreemptionRule.GUARANTEE:
         app = state.applications[beneficiary.application_id]
         keep_for(turn, app, app.asks[beneficiary.key], state.nodes[proposal.node_id])

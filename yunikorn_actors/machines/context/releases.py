@@ -21,7 +21,7 @@ from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
 
 _T = TerminationType
 BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
-"""These the resource manager decides by itself, and hears an echo; the others confirm."""
+"""These the resource manager decides by itself, and gets an echo; the others confirm."""
 TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
 ECHO = "allocation remove as per RM request"
 
@@ -45,10 +45,11 @@ def release_allocations(turn: Turn, item: ReleaseItem) -> None:
                 at_ns=turn.now_ns,
             )
         )
-    # What it decides is one thing to all others; unknown as a fact would mean a lost node.
+    # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
     for app in _holders(turn.state, item):
         gone = _matching(app, item)
+        # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
             end_allocation(turn, app, allocation, ended)
             if item.type in BY_RM:
@@ -56,6 +57,7 @@ def release_allocations(turn: Turn, item: ReleaseItem) -> None:
         ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
         if ask is not None and ask.is_open:
             remove_ask(turn, app, ask, item.type)
+        # A release for nothing must not move the application on (G14).
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
             work_gone(turn, app, work_ended=work_ended)

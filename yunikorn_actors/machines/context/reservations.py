@@ -161,7 +161,7 @@ def unreserve(turn: Turn, proposal: Unreserve) -> Refusal | None:
 
 
 def displace(turn: Turn, node: Node) -> None:
-    """An ask that requires this node goes before those that could run elsewhere (R-072)."""
+    """An ask that requires this node comes before those that could run elsewhere (R-072)."""
     drop_of_node(turn, node, "a required-node ask needs the node", required_too=False)
 
 

@@ -37,6 +37,7 @@ def on_timer(turn: Turn, message: ApplicationTimerDue) -> None:
     app = current_timer(turn.state, message)
     if app is None:
         return
+    # Forgotten first: what follows may arm a timer of the same kind anew.
     timer_has_fired(turn, app, message.kind)
     match message.kind:
         case lifecycle.STATE_TIMER:
@@ -89,6 +90,7 @@ def _expire_application(turn: Turn, app: Application) -> None:
     for ask in tuple(app.asks.values()):
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
+    # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in tuple(app.allocations.values()):
         request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
     fail(turn, app, APPLICATION_EXPIRED)

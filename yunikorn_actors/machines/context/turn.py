@@ -1,7 +1,7 @@
 """The work of one handler of Context, and the turns of which it is made.
 
 Whatever a handler decides is written down here first: facts, which take effect at once, and what
-the resource manager is to hear. When the handler ends, `Work.effects` turns it into messages. So a
+goes to the resource manager. When the handler ends, `Work.effects` turns it into messages. So a
 handler may work item by item, and the resource manager still gets at most one message of each kind.
 """
 
@@ -41,10 +41,12 @@ class Work:
         return turn
 
     def announce(self, answer: Answer) -> None:
-        """Let the resource manager hear this when the handler ends."""
+        """Send this to the resource manager when the handler ends."""
         self.answers.add(answer)
 
     def effects(self) -> list[Effect]:
+        # Per mailbox this is the order of delivery; between mailboxes none is promised. So whatever
+        # has to come one after the other goes to one mailbox.
         answers = self.answers.messages(self.rm_id)
         return [*[Send(to=RM_PROXY, message=it) for it in answers], *self.silent_effects()]
 
@@ -58,6 +60,7 @@ class Work:
             partition, facts = turn.partition, turn.facts
             if not facts:
                 continue
+            # One batch for both subscribers: they get each fact once, and in the same order.
             message = FactsAppended(
                 partition=partition.name,
                 epoch=partition.epoch,
@@ -91,13 +94,14 @@ class Turn:
     def record(self, fact: Fact) -> None:
         """State a fact: it is true from here on."""
         apply(self.state, fact)
+        # Fused, the planner sees each fact at once, as the next proposal is decided on it.
         planner = self.partition.planner
         if planner is not None:
             planner.observe(fact)
         self.facts.append(fact)
 
     def announce(self, answer: Answer) -> None:
-        """Let the resource manager hear this when the handler ends."""
+        """Send this to the resource manager when the handler ends."""
         self._answers.add(answer)
 
     def want(self, effect: Effect) -> None:

@@ -1,6 +1,6 @@
 """What the facts about applications tell.
 
-Where an application counts in a group is told of the group.
+That an application counts in a group is an event of the group.
 """
 
 from functools import partial

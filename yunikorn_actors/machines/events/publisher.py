@@ -226,7 +226,7 @@ class EventPublisher:
         return [CallRm(callback=hearer, call=call) for hearer in hearers if records]
 
     def _on_event_stream_requested(self, message: EventStreamRequested, _: int) -> list[Effect]:
-        """History first, then what is new: between the two nothing is missed or told twice."""
+        """History first, then what is new: between the two nothing is missed or sent twice."""
         most = max(
             (wishes.event_streams_max for wishes in self._wishes.values()),
             default=DEFAULTS.event_streams_max,

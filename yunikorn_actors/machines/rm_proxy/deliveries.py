@@ -1,4 +1,4 @@
-"""How far a resource manager is behind with what it is told.
+"""How far a resource manager is behind with its responses.
 
 Between its responses a callback is handed marks, and its delivery thread answers each when it comes
 to it. So what has been sent and not marked as taken is known without asking, a little too high by
@@ -23,7 +23,7 @@ MARKS = 64
 
 
 class Deliveries:
-    """What goes to one registration's callback."""
+    """What is delivered to the callback of one registration."""
 
     def __init__(self, rm_id: str, callback: str, undelivered_max: int) -> None:
         self.callback = callback

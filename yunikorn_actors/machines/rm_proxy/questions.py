@@ -5,7 +5,7 @@ than a predicate may. A later answer is dropped and counted. Until it comes the 
 other question. So the questions that wait for a callback that is stuck are bounded by the decisions
 in flight.
 
-A no holds until the resource manager makes its next request; every planner that got a no is told of
+A no holds until the resource manager makes its next request; every planner that got a no learns of
 that request.
 """
 
@@ -48,7 +48,7 @@ class Questions:
         """Those that have not returned, each with its resource manager."""
         self._last_call = 0
         self._refused: dict[str, dict[str, None]] = {}
-        """By resource manager, who was told a no since its last request."""
+        """By resource manager, who got a no since its last request."""
         self.dropped = 0
 
     def canonical_state(self) -> dict[str, Any]:

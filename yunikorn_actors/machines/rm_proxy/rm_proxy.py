@@ -51,7 +51,7 @@ from yunikorn_actors.messages.rm_calls import (
 class RmProxy:
     def __init__(self, *, settings: Settings) -> None:
         self._deliveries: dict[str, Deliveries] = {}
-        """Registered resource managers, each with what goes to its callback."""
+        """Registered resource managers, each with what is delivered to its callback."""
         self._coming: dict[str, str] = {}
         """Callbacks whose registration is at Context, each with its resource manager.
 
@@ -198,7 +198,7 @@ class RmProxy:
         return [Send(to=CONTEXT, message=message)]
 
     def _on_requests_handled(self, message: rm.RequestsHandled) -> list[Effect]:
-        """They count until their answers are delivered; a former callback hears no more."""
+        """They count until their answers are delivered; a former callback gets no more."""
         deliveries = self._deliveries.get(message.rm_id)
         if deliveries is None or deliveries.callback != message.callback:
             return [Send(to=GATEWAY, message=message)]

@@ -41,6 +41,7 @@ class Amounts:
     def use(self, app: AppView, amount: Resource, *, is_placeholder: bool) -> None:
         if self._reserved_nodes:
             self._wakes.headroom_changed()
+        # Not `charge`: this runs for each level at each placement, and the call would cost more.
         entries = amount.items()
         leaf = app.leaf
         for level in leaf.lineage:
@@ -57,6 +58,7 @@ class Amounts:
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
         self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))
+        # After the amounts: whoever is woken is asked at once whether there is room now.
         gates: tuple[Gate, ...] = (*leaf.limits, *app.limits)
         for gate in gates:
             self._participants.wake(gate)
@@ -64,7 +66,7 @@ class Amounts:
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
     ) -> None:
-        """Fair order goes by what an application uses."""
+        """In the fair order what an application uses decides its place."""
         self._tree.leave(app)
         write(app.used, amount)
         self._tree.enter(app)
@@ -79,6 +81,7 @@ class Amounts:
         now = tuple(self.earmarks_in_use(app, key))
         if now:
             self._redeemed[app, key] = now
+        # The root has no quota, so it keeps nothing for promises.
         for level in app.leaf.lineage[:-1]:
             for earmark in before:
                 discharge(level.redeemed, earmark)
@@ -117,6 +120,7 @@ class Amounts:
 
     def refresh_node(self, view: NodeView) -> None:
         """The node itself changed: its size, its schedule state or its reservations."""
+        # Worked out anew and not adjusted: the node may have changed in any way, and it is rare.
         free = dict(view.node.available)
         for amount in self._flights.coming_to(view):
             discharge(free, amount)

@@ -36,6 +36,8 @@ class Applications:
         found = limits_of(app.queue, app.spec.user, app.group)
         view.limits = tuple(self._limits.join(limit) for limit in found)
         view.owner = (app.spec.user, app.group) if view.limits else None
+        # The new ones are joined before the old are left: a limit that counts as before stays
+        # known, with what is in flight below it.
         for limit in former:
             self._limits.part(limit)
             self._participants.wake(limit)
@@ -52,6 +54,7 @@ class Applications:
         self._participants.wake_others(view)
 
     def forget(self, view: AppView) -> None:
+        # The turn is an entry of the tree, and goes before the application that it points to.
         self._gangs.end_turn(view)
         del self.views[view.app.serial], view.leaf.members[view.app.serial]
         self._gangs.forget(view)

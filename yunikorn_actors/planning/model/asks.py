@@ -21,6 +21,7 @@ class Asks:
 
     def unwatch(self, view: AskView) -> None:
         self.withdraw(view)
+        # A decision in flight still has this view: its owner must not let the ask wait again.
         view.gone = True
         self._shapes.forget_reserved(view)
         del view.app.asks[view.ask.spec.key]
@@ -39,6 +40,7 @@ class Asks:
     def resync(self, ask: AskView) -> None:
         """Let the repeats take part that wait, are not in flight, and no gang holds back."""
         waiting = wanted = max(0, ask.ask.remaining - ask.inflight)
+        # Counted though its gang holds it back: it is the pending amount of the queue all the same.
         if waiting != ask.waiting:
             self.wait(ask, waiting - ask.waiting)
         if wanted and ask.app.app.task_groups and self._is_barred(ask):
@@ -69,6 +71,7 @@ class Asks:
         if was_open:
             return
         leaf, wakes = ask.app.leaf, self._wakes
+        # Only ever earlier: which ask is the oldest is found out when one is to have a node kept.
         ask.shape.oldest_ns = min(ask.shape.oldest_ns, ask.ask.created_ns)
         self._tree.add_ask(ask)
         if leaf.queue.properties.backoff_count:

@@ -24,6 +24,8 @@ class BestNodes:
         """Return the open node with the least left over; the first in order among equals."""
         self._nodes.tidy()
         changed, ranked = self._nodes.changed, self._ranked
+        # Each changed node is graded at each question. When about as many have changed as it costs
+        # to sort all, the list is made anew.
         if shape is not self._shape or len(changed) > 3 * isqrt(len(self._nodes.views)):
             self._rank_all(shape)
             changed, ranked = self._nodes.changed, self._ranked

@@ -1,6 +1,6 @@
 """Applications blocked by a run limit, for each queue or limit, in the order of their leaf.
 
-When there are free places, the first applications of each leaf are woken: which leaf goes first
+When there are free places, the first applications of each leaf are woken: which leaf comes first
 shows only when they are tried.
 """
 

@@ -83,6 +83,7 @@ class Flights:
     def serve(self, ask: AskView, node: NodeView) -> None:
         """Placing the ask there ends a reservation of it."""
         key = (ask, node.id)
+        # Several repeats of one ask may have a reservation on one node, so they are counted.
         self.serving[key] = self.serving.get(key, 0) + 1
 
     def served(self, flight: InFlight) -> bool:

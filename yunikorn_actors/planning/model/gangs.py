@@ -38,6 +38,7 @@ class Gangs:
             if app.bars[0] and not did_await:
                 # It no longer wants to start, so others may.
                 self._participants.wake_others(app)
+        # Its first placeholder may be another now, and the turn stands where that stands.
         if app.turn is not None:
             self.end_turn(app)
             if app.awaiting_gang is not None:
@@ -57,6 +58,7 @@ class Gangs:
     def _await(self, app: AppView, awaits: bool) -> None:
         entry, key = app.awaiting_gang, (app.app.lapsed_ns, *app.app.age)
         if awaits and (entry is None or entry[0] != key):
+            # The old entry first: it is found by the key under which it was filed.
             self._let_go(app)
             app.awaiting_gang = (key, app)
             insort(self.awaiting, app.awaiting_gang)

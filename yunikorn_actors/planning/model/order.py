@@ -11,6 +11,7 @@ from yunikorn_actors.planning.model.views import QueueView
 def show(view: QueueView) -> None:
     """The queue has something to try again; so have its ancestors."""
     for level in view.lineage[:-1]:
+        # An ancestor that is shown has ancestors that are shown: so far up and no further.
         if level.entry is not None:
             return
         level.entry = (level.key(), level)
@@ -50,6 +51,7 @@ def export_priority(view: QueueView) -> None:
     """The priority of what is below changed; each queue up the path shows it to the next."""
     for level in view.lineage:
         priority = level.exported_priority()
+        # Nothing above can have changed: it sees this queue by this number alone.
         if priority == level.priority:
             return
         level.priority = priority

@@ -1,4 +1,4 @@
-"""Who takes part in a plan: the applications that have a place, and those that may take one.
+"""Which applications take part in a plan: those that have a place, and those that may take one.
 
 A queue, or a limit of a user or group, may bound how many applications run; those for which there
 is no place are blocked until there may be one. A decision in flight takes a place for an
@@ -23,6 +23,7 @@ class Participants:
         """A decision in flight makes the application count as running, if it does not yet."""
         if app.app.state is ApplicationState.ACCEPTED:
             app.starting += 1
+            # By serial and not by number: several decisions for one application take one place.
             for level in app.leaf.application_limits:
                 level.starting[app.app.serial] = None
 
@@ -45,6 +46,7 @@ class Participants:
         if not app.starting:
             return
         app.starting -= 1
+        # Whether a gang may start depends on who else is about to.
         self._wakes.gang_may_fit()
         if not app.starting:
             self.counts_itself(app)
@@ -89,6 +91,8 @@ class Participants:
 
     def wake_blocked(self, gate: Gate) -> None:
         """There may be a place for another application, or for one with a reservation."""
+        # If only applications with a reservation may have got a place, nobody is woken. But the
+        # mark makes a plan run, and that tries them first.
         if gate in self._blocked or gate.reserving:
             self._wakes.places[gate] = None
 
@@ -116,6 +120,7 @@ class Participants:
                 # The last application that waited here is gone, and its user's books with it.
                 del loose[gate]
                 continue
+            # Those with a place before those without: they take none from the others.
             woken = self._wake_with_place(gate, blocked)
             places, lists = gate.places(), tuple(blocked.leaves.values())
             woken += sum(self._wake_first(gate, entries, places) for entries in lists)

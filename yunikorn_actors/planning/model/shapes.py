@@ -47,6 +47,7 @@ class Shapes:
         self.waiting.pop(shape, None)
         shape.waits_for_node = False
         self._rouse(shape)
+        # An ask with a denial may have a shape of the same key, which is not the known one.
         if self.known.get(shape.key) is shape:
             del self.known[shape.key]
 
@@ -68,6 +69,7 @@ class Shapes:
         return [shape for shape in self.waiting if shape.required_node == node_id]
 
     def wake(self, shape: Shape) -> None:
+        # Marked first: a shape that waits for a node is not roused.
         del self.waiting[shape]
         shape.waits_for_node = False
         self._rouse(shape)
@@ -76,7 +78,7 @@ class Shapes:
     # -- asks with a reservation
 
     def follow_reserved(self, ask: AskView) -> None:
-        """An ask with a reservation goes before others on any node that has room for it."""
+        """An ask with a reservation comes before others on any node that has room for it."""
         if ask.ask.reserved and not ask.shape.required_node:
             self.reserved.setdefault(ask.shape, {})[ask] = None
             self._rouse(ask.shape)

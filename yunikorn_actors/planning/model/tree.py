@@ -1,4 +1,4 @@
-"""The queues of a partition as the planner walks them: who goes first.
+"""The queues of a partition as the planner walks them: which ask is the next.
 
 Only what has changed moves to its new place; nothing is sorted from scratch. A refused lane is
 closed and filed under what refused it, and a change there opens it again. The way down from the
@@ -60,6 +60,7 @@ class Tree:
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
         self.blocked.rekey(app)
+        # One place decides who takes part, so every way in asks the same questions.
         if app.entry is not None or not app.piles or not app.is_schedulable or app.blocked_by:
             return
         app.entry = (key_of(app), app)
@@ -100,6 +101,7 @@ class Tree:
         else:
             self.close_lane(lane)
             del leaf.lanes[shape, app.owner]
+            # A lane that is gone must not be woken: its gate would keep it for ever.
             self._unfile(lane)
             self._shapes.part(lane)
 
@@ -139,6 +141,7 @@ class Tree:
     def wake_waiters(self, gate: Gate) -> None:
         """There may be more room than before."""
         for lane in [w for w in self.waiters.get(gate, ()) if gate.room_for(w.shape.wanted)]:
+            # Woken is not placed: at its turn the next gate of its lineage may refuse it.
             self._unfile(lane)
             if lane.is_open:
                 self.open_lane(lane)
@@ -174,6 +177,7 @@ class Tree:
         Rare, so everything is measured again; what waits for a queue is asked again.
         """
         # Pass by pass: the place of a queue follows from the measures and priorities of all others.
+        # Parents stand before their children here, and a child measures by its parent.
         for view in self.queues.values():
             view.measure(capacity)
         for view in self.queues.values():

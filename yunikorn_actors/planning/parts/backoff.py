@@ -48,6 +48,7 @@ class Backoff:
     def _wake(self, now_ns: int) -> None:
         for app in [app for app, due_ns in self.resting.items() if due_ns <= now_ns]:
             del self.resting[app]
+            # It may have come to be blocked by a run limit meanwhile, and stays so.
             if app.blocked_by is self:
                 self._participants.come_back(app)
             self._wakes.pass_changed(app)
@@ -59,6 +60,8 @@ class Backoff:
         threshold = app.leaf.queue.properties.backoff_count
         if not threshold:
             return False
+        # One that rests already ends its pass at any ask, a new one with a higher priority
+        # included.
         if app not in self.resting:
             before = sum(1 for order in self._misses(app) if order < ask.order)
             if before < threshold:
@@ -95,6 +98,7 @@ class Backoff:
             misses = self._misses(app) if threshold and app not in self.resting else []
             if len(misses) < threshold or not misses or not app.is_schedulable:
                 continue
+            # The pass went on only if there is an ask behind the miss that reached the threshold.
             last = sorted(misses)[threshold - 1]
             if any(record.order() > last for record in app.app.asks.values()):
                 self._rest(app)

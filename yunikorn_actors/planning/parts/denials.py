@@ -2,7 +2,7 @@
 
 An ask with a denial is a shape of its own, because asks of the same size may still use the node.
 Denials last until the resource manager makes its next request. Without one they are lifted after a
-while, at growing distances: a predicate may depend on things that the core is not told.
+while, at growing distances: a predicate may depend on things that the core does not know.
 """
 
 from yunikorn_actors.domain.proposals import Proposal
@@ -30,6 +30,7 @@ class Denials:
         """A node of many may take long to be refused: the last of them starts the rest."""
         denial = ask.shape.denial
         if denial is None:
+            # Lifted before, so it was refused anew: the next distance is longer.
             former = self._of.get(ask)
             denial = Denial(0 if former is None else former.rounds + 1)
             self._of[ask] = denial
@@ -45,6 +46,8 @@ class Denials:
             self._lift(ask)
         self._of.clear()
         self.due_ns = NEVER_NS
+        # Members of gangs and asks that wait for a reservation look at nodes by themselves, not as
+        # lanes: the lifted shapes alone would not wake them.
         self._model.wakes.ask_may_reserve()
         self._model.wakes.nodes_allowed()
 

@@ -77,6 +77,8 @@ class Admitter:
             model.gangs.end_turn(app)
         offered = [app for app in awaiting if not app.app.lapsed_ns and self._fits(app)]
         for app in offered:
+            # Given to all that fit one by one. Together they may not fit: who comes first at its
+            # turn has the room, and the others are asked again then.
             model.gangs.give_turn(app)
         # One of them may have a place to start only since the last plan.
         model.participants.top_up()

@@ -29,6 +29,7 @@ class Measurer:
     def _measure(self) -> None:
         """The cluster or the configuration changed: limits and shares have new measures."""
         model = self._model
+        # Sizes before places: a gate that allows more now wakes what it blocked.
         model.tree.measure(model.state.capacity)
         queues = model.tree.queues.values()
         for queue in queues:

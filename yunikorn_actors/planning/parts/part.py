@@ -39,7 +39,7 @@ class Part(Protocol):
 
 
 class Owner(Protocol):
-    """A part that makes proposals, and is told what becomes of each."""
+    """A part that makes proposals, and learns what becomes of each."""
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Context committed it. Say whether just as it was decided: then it is charged already."""

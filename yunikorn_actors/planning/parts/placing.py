@@ -41,6 +41,7 @@ class Placer:
         self._backoff = backoff
         self._reserver = reserver
         self._reserved = Reserved(model)
+        # The model has to know what is placed, because amounts rest on it; other parts keep theirs.
         self._in_flight = model.flights.placements
 
     @property
@@ -91,6 +92,7 @@ class Placer:
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         """The main loop; when nothing is left, a gang whose commitment lapsed has its turn."""
         proposals: list[Proposal] = []
+        # Places may have come free since the last plan; whoever gets one takes part from the start.
         self._model.participants.top_up()
         while len(proposals) < room and (self._next(proposals) or self._admitter.offer_lapsed()):
             pass
@@ -120,6 +122,8 @@ class Placer:
             return False
         if shape is model.shapes.turns:
             return self._take_turn(app, proposals)
+        # The order of these questions is that of their cost, and of how many asks one answer
+        # serves.
         if self._backoff.must_rest(ask):
             return False
         gate = gate_of(model.state, ask)
@@ -200,6 +204,7 @@ class Placer:
         if record.reserved:
             model.flights.serve(ask, node)
             model.amounts.measure_earmarks(app, ask.ask.spec.key)
+        # Its place, its limits, its node, its queues: a refusal gives back the same four.
         model.participants.start(app)
         for limit in app.limits:
             limit.take(app, resource)
@@ -210,6 +215,8 @@ class Placer:
         if is_placeholder:
             app.placing += 1
             model.gangs.follow(app)
+            # From here on it is no longer to come: else the gang would be counted twice in this
+            # plan.
             self._admitter.note_placing(app, resource)
         rekey(app.leaf)
         spec = record.spec
@@ -227,6 +234,8 @@ class Placer:
         """The ask may be another by now, and its node replaced by another of the same id."""
         assert isinstance(fact, AllocationCommitted)
         flight = self._in_flight.pop(proposal_id)
+        # Only what was committed exactly as it was decided is charged already. In all other cases
+        # it is given back here and charged anew with the amounts of the fact.
         is_same = (
             flight.resource == fact.resource and flight.is_placeholder is flight.ask.is_placeholder
         )

@@ -67,6 +67,7 @@ class Preemptor:
         flight, model = self.in_flight.pop(proposal_id), self._model
         if flight.ask is not None:
             flight.ask.keeping -= 1
+            # While this was on its way its node was not reserved anew; that may be due now.
             model.asks.keep_required(flight.ask)
         if flight.place is not None:
             model.participants.resolve(flight.place)
@@ -98,6 +99,8 @@ class Preemptor:
         self._attempts = 0
         self._is_cut_short = False
         proposals: list[Proposal] = []
+        # A generator, so that it stops exactly at the bound: each decision has been put in flight,
+        # and one that is not handed out would stay there for ever.
         for proposal in self._decide(now_ns):
             proposals.append(proposal)
             if len(proposals) >= room:
@@ -212,6 +215,7 @@ class Preemptor:
                 continue
             queue = model.state.queues[path]
             victims = enforcement.victims_of(queue)
+            # Victims for a quota are gone for guarantees too, in this very plan.
             for victim in victims:
                 app = model.state.applications[victim.spec.application_id]
                 scene.usage.take(app.queue, victim.resource)
@@ -295,6 +299,8 @@ class Preemptor:
         while self._repeats_left(ask):
             self._attempts += not search.is_over
             found = None if search.is_over else search.next(ask.app, ask.ask.spec)
+            # Without an earmark nothing is promised: the ask is placed in its order when the room
+            # is free.
             if found is None or found.has_only_to_wait:
                 if found is not None or search.is_blocked:
                     self.agenda.block(leaf, now_ns)

@@ -117,6 +117,8 @@ class Reserved:
             return False
         state = self._model.state
         kept = used_up(state, ask.ask, "")
+        # A lane that is open is tried in its order anyway; a closed one may be refused for others
+        # alone.
         if kept is None or lane.is_open:
             return kept is not None
         return gate_of_reserved(ask, kept_for(state, ask.ask, kept)) is None
@@ -138,6 +140,7 @@ class Reserver:
         self._desk = desk
         self._marks = model.wakes.reserving
         self._delay_ns = delay_ns
+        # Shared by all asks of a plan: most that wait are of one shape.
         self.best_nodes = BestNodes(model.nodes)
         self.due_ns = NEVER_NS
         """When the next ask has waited long enough, or a reservation is old enough to end."""
@@ -201,6 +204,8 @@ class Reserver:
             shape = lane.shape
             if shape.hopeless_at == amounts.node_changes or not self._is_of_age(ask, now_ns):
                 continue
+            # As many nodes as repeats that may run, and none for an application that may not start:
+            # it would keep the node from everybody for nothing.
             if len(ask.ask.reserved) + ask.keeping >= ask.open or ask.app.blocked_at() is not None:
                 continue
             node = self.best_nodes.find(shape)

@@ -1,8 +1,8 @@
 """Victims for an ask that can run on one node alone.
 
-No guarantee, fence, policy of a queue or delay counts here: on its node such an ask goes before all
-work that is not more important. What is on its way out counts as gone, except a placeholder in a
-swap.
+No guarantee, fence, policy of a queue or delay counts here: on its node such an ask comes before
+all work that is not more important. What is on its way out counts as gone, except a placeholder
+in a swap.
 """
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec

@@ -62,6 +62,8 @@ class Scene:
             for kept in self.state.nodes[node_id].reservations.values():
                 if kept.earmark is not None:
                     self._owe(model.app_of(kept.application_id), kept.promised)
+        # What is on its way counts as if it had happened: two decisions never count on the same
+        # room.
         for flight in in_flight:
             self._decided(flight)
         for (ask, node_id), repeats in model.flights.serving.items():
@@ -97,6 +99,7 @@ class Scene:
         for ref in flight.victims:
             app = self.state.applications.get(ref.application_id)
             victim = None if app is None else app.allocations.get(ref.uuid)
+            # Context may have asked it back meanwhile: then the replica counts it as gone already.
             if app is not None and victim is not None and victim.releasing is None:
                 self.usage.take(app.queue, victim.resource)
                 self.staying.take(app.queue, victim.resource)
@@ -116,6 +119,8 @@ class Scene:
         if node.id not in self._rooms:
             view = self._model.nodes.views[node.id]
             room = None
+            # Somebody else is about to have the node kept, or given up: what is free there is not
+            # known.
             if view.keeping <= self._deciding.get(node.id, 0):
                 room = room_on(node, view.free, self.taken)
                 discharge(room, self._owing.get(node.id, {}))

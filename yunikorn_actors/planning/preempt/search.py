@@ -82,6 +82,7 @@ class Search:
         if best is None:
             return None
         node_id, victims = best
+        # The victims on the node go in any case, so the queues are asked with them gone.
         for victim in victims:
             self._claimant.take(victim)
         more = self._more(victims)
@@ -150,6 +151,7 @@ class Search:
         }
         picked: list[Victim] = []
         found = not short or self._pick(self._candidates_on(node_id), short, picked)
+        # Preempting must not take the asking side above its own guarantee, whatever it frees.
         found = found and not any(self._claimant.lacks_guarantee())
         # So far they were only tried; `_find` takes those of the best node for good.
         for victim in picked:
@@ -232,7 +234,7 @@ class Search:
     def _spare(self, node: Node, chosen: list[Victim]) -> list[Victim]:
         """Leave out victims that turned out to be unnecessary, the last in order first.
 
-        Those of the node as well: what goes for a quota may make room on the node, too.
+        Those of the node as well: a victim for a quota may make room on the node, too.
         """
         claimant, kept = self._claimant, list(chosen)
         for victim in reversed(chosen):
