@@ -3,6 +3,7 @@
 Compare `event.kind`, or match the class: a type checker then knows which fields there are.
 """
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeVar, get_args
 
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.front.futures import check_process
 from yunikorn_actors.front.lease import BaseLease, Lease
 
 ROOM: Final = 10_000
@@ -143,6 +145,7 @@ class Events(Subscription[E], Iterator[E]):
 
     def __init__(self, kinds: tuple[str, ...], leave: Callable[[Subscription[E]], None]) -> None:
         super().__init__(kinds, leave)
+        self._process = os.getpid()
         self._changed = threading.Condition(self._lock)
 
     def _notify(self) -> None:
@@ -150,6 +153,7 @@ class Events(Subscription[E], Iterator[E]):
             self._changed.notify_all()
 
     def __next__(self) -> E:
+        check_process(self._process)
         with self._changed:
             while (event := self._take()) is None:
                 if self._is_over:

@@ -1,0 +1,351 @@
+"""Any thread may call, done callbacks do what they like, and every failure reaches the program."""
+
+import os
+import random
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+
+import pytest
+from fronting import PATIENCE_S, QUEUES, break_down, raised
+from probes import wait_until
+
+from yunikorn_actors import (
+    Application,
+    CoreFailed,
+    CoreStopped,
+    Lease,
+    ResponsesLost,
+    Scheduler,
+    SchedulerClosed,
+    SchedulerCore,
+    Settings,
+    WouldBlock,
+)
+from yunikorn_actors.front import callers, events
+from yunikorn_actors.front.callers import Callers
+
+
+def a_job(s: Scheduler, name: str = "a") -> Application:
+    return s.application(name, queue="root.batch", user="ann")
+
+
+# -- done callbacks
+
+
+def test_done_callbacks_that_block_or_raise_harm_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    gate = threading.Event()
+    called: list[str] = []
+
+    def blocks(_: "Future[Lease]") -> None:
+        called.append("blocks")
+        gate.wait(PATIENCE_S)
+
+    def raises(_: "Future[Lease]") -> None:
+        called.append("raises")
+        raise SystemExit("enough")
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=8)
+        app = a_job(s)
+        for number, callback in enumerate([blocks, raises, blocks, raises, blocks]):
+            future = app.ask(f"t{number}", vcore=1)
+            future.add_done_callback(callback)
+            future.result(PATIENCE_S)
+        told = threading.Event()
+        app.ask("last", vcore=1).add_done_callback(lambda _: told.set())
+        assert told.wait(PATIENCE_S)
+        wait_until(lambda: sorted(called) == ["blocks"] * 3 + ["raises"] * 2)
+        gate.set()
+    printed: list[str] = []
+
+    def complaints() -> int:
+        printed.append(capfd.readouterr().err)
+        return "".join(printed).count("SystemExit: enough")
+
+    wait_until(lambda: complaints() == 2)
+
+
+def test_a_done_callback_may_make_any_call() -> None:
+    done: "Future[list[object]]" = Future()
+
+    def calls(future: "Future[Lease]") -> None:
+        try:
+            said: list[object] = [future.result().key]
+            other = a_job(s, "b")
+            s.add_node("n2", vcore=1)
+            said.append(other.ask("u", vcore=1).result(PATIENCE_S).key)
+            future.result().release()
+            said.append(str(app.explain("t")))
+            s.close()
+            done.set_result(said)
+        except BaseException as error:
+            done.set_exception(error)
+            raise
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        waits = app.ask("waits", vcore=100)
+        app.ask("t", vcore=1).add_done_callback(calls)
+        assert ["t", "u", "t of a: released; the program gave it back"] == done.result(PATIENCE_S)
+        raised(lambda: waits.result(PATIENCE_S), SchedulerClosed)
+
+
+def test_a_callback_of_a_future_that_is_done_runs_elsewhere_too() -> None:
+    threads: list[threading.Thread] = []
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        future = a_job(s).ask("t", vcore=1)
+        future.result(PATIENCE_S)
+        future.add_done_callback(lambda _: threads.append(threading.current_thread()))
+        wait_until(lambda: threads)
+    assert threading.current_thread() not in threads
+
+
+def test_many_quick_calls_need_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[int] = []
+    monkeypatch.setattr(callers, "IDLE_S", 0.01)
+    start = Callers._start
+
+    def counted(self: Callers) -> None:
+        started.append(1)
+        start(self)
+
+    monkeypatch.setattr(Callers, "_start", counted)
+    pool, made = Callers(), []
+    for number in range(1_000):
+        pool.call(lambda number=number: made.append(number))  # type: ignore[misc]
+    wait_until(lambda: len(made) == 1_000)
+    assert list(range(1_000)) == sorted(made)
+    assert len(started) < 500
+    pool.close()
+    pool.call(lambda: made.append(-1))
+    wait_until(lambda: -1 in made)
+
+
+# -- inside the core
+
+
+def test_fits_may_call_but_not_wait() -> None:
+    blocked: list[str] = []
+    asked: "list[Future[Lease]]" = []
+
+    def fits(_: str) -> bool:
+        if not asked:
+            asked.append(app.ask("u", vcore=1))
+        for call in (
+            lambda: a_job(s, "b"),
+            lambda: s.add_node("n2", vcore=1),
+            lambda: app.explain("t"),
+        ):
+            blocked.append(raised(call, WouldBlock))
+        return True
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        app.ask("t", vcore=1, fits=fits).result(PATIENCE_S)
+        assert "n1" == asked[0].result(PATIENCE_S).node_id
+    assert 3 == len(blocked)
+
+
+def test_fits_that_raises_is_a_no_and_is_told() -> None:
+    told: list[str] = []
+
+    def fits(node_id: str) -> bool:
+        raise ValueError(node_id)
+
+    core = SchedulerCore(
+        settings=Settings(predicate_timeout_ns="1m"),
+        on_callback_error=lambda raised: told.append(repr(raised.error)),
+    )
+    with Scheduler(QUEUES, core=core) as s:
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        future = app.ask("t", vcore=1, fits=fits)
+        wait_until(lambda: told)
+        assert "ValueError('n1')" in told
+        assert not future.done()
+
+
+def test_the_scheduler_may_be_closed_inside_fits() -> None:
+    def fits(_: str) -> bool:
+        s.close()
+        return True
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        future = a_job(s).ask("t", vcore=1, fits=fits)
+        raised(lambda: future.result(PATIENCE_S), SchedulerClosed)
+
+
+# -- failures
+
+
+def test_a_core_that_fails_ends_everything_with_its_failure(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(CoreFailed), Scheduler(QUEUES) as s:  # noqa: PT012
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        lease = app.ask("t", vcore=3).result(PATIENCE_S)
+        waits = app.ask("u", vcore=3)
+        heard = s.events("node")
+        break_down(s)
+        assert "context failed" in raised(lambda: waits.result(PATIENCE_S), CoreFailed)
+        assert lease.wanted_back.wait(PATIENCE_S)
+        assert lease.lost
+        assert "context failed" in lease.reason
+        raised(lambda: next(heard), CoreFailed)
+        for call in (
+            lambda: app.ask("v", vcore=1),
+            lambda: a_job(s, "b"),
+            lambda: s.add_node("n2", vcore=1),
+            lambda: app.explain("u"),
+        ):
+            raised(call, CoreFailed)
+        lease.release()
+        app.close()
+    assert "context failed" in capfd.readouterr().err
+
+
+def test_a_core_that_is_stopped_below_ends_everything() -> None:
+    with Scheduler(QUEUES) as s:
+        waits = a_job(s).ask("u", vcore=3)
+        s.core.stop()
+        assert "stopped" in raised(lambda: waits.result(PATIENCE_S), CoreStopped)
+
+
+def test_a_resource_manager_that_left_ends_everything() -> None:
+    """A program may do anything to the core below; what the front cannot survive, it says."""
+    with Scheduler(QUEUES) as s:
+        app = a_job(s)
+        waits = app.ask("u", vcore=3)
+        s.core.unregister_resource_manager("rm-1")
+        app.ask("v", vcore=3)
+        assert "not registered" in raised(lambda: waits.result(PATIENCE_S), Exception)
+
+
+def test_an_iterator_that_nobody_reads_says_what_it_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "ROOM", 2)
+    with Scheduler(QUEUES) as s:
+        with s.events("node") as heard:
+            for name in ("n1", "n2", "n3", "n4"):
+                s.add_node(name, vcore=1)
+            assert ["n1", "n2"] == [next(heard).node_id, next(heard).node_id]  # type: ignore[union-attr]
+            assert "2 events were dropped" in raised(lambda: next(heard), ResponsesLost)
+            s.add_node("n5", vcore=1)
+            assert "n5" == next(heard).node_id  # type: ignore[union-attr]
+        s.add_node("n6", vcore=1)
+        assert [] == list(heard)
+
+
+def in_a_child(call: Callable[[], None]) -> int:
+    child = os.fork()
+    if not child:
+        try:
+            call()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_the_copy_in_a_forked_process_says_so() -> None:
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        lease = app.ask("t", vcore=3).result(PATIENCE_S)
+        waits = app.ask("u", vcore=3)
+        heard = s.events()
+
+        def look() -> None:
+            for call in (
+                lambda: waits.result(PATIENCE_S),
+                lambda: app.ask("v", vcore=1),
+                lambda: a_job(s, "b"),
+                lambda: next(heard),
+                lambda: s.drain("n1"),
+            ):
+                raised(call, CoreStopped)
+            lease.release()
+            app.close()
+            waits.cancel()
+            s.close()
+
+        with s._desk._lock:
+            assert 0 == in_a_child(look)
+        assert "held" == lease.state
+        lease.release()
+        assert "n1" == waits.result(PATIENCE_S).node_id
+
+
+# -- everything at once
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_threads_at_once(seed: int) -> None:
+    """Ask, cancel, release, drain and lose nodes on many threads: nothing is lost or given twice."""
+    with Scheduler(QUEUES, grace=0.01) as s:
+        for number in range(3):
+            s.add_node(f"n{number}", vcore=4)
+        apps = [
+            s.application(f"a{n}", queue="root.batch", user="ann", stays=True) for n in range(2)
+        ]
+
+        def work(number: int) -> None:
+            dice = random.Random(f"{seed} {number}")  # noqa: S311 - drawn, not secret
+            for step in range(40):
+                play(s, apps, dice, f"{number}-{step % 5}")
+
+        with ThreadPoolExecutor(6) as pool:
+            list(pool.map(work, range(6), timeout=PATIENCE_S))
+        s.add_node("last", vcore=8)
+        for app in apps:
+            for future in app.ask("end", vcore=1, count=2):
+                future.result(PATIENCE_S).release()
+        wait_until(lambda: not used(s))
+        assert not s._desk._live
+        assert not s._desk._fits
+
+
+def play(s: Scheduler, apps: list[Application], dice: random.Random, key: str) -> None:
+    app = apps[int(dice.random() * len(apps))]
+    draw = dice.random()
+    node = f"n{int(dice.random() * 3)}"
+    if draw < 0.15:
+        with _moving:
+            disturb(s, node, for_good=draw > 0.1)
+        return
+    fits = (lambda _: True) if draw < 0.4 else None
+    future = app.ask(key, vcore=1 + int(dice.random() * 3), fits=fits)
+    if draw < 0.6 or not wait([future], timeout=0.05).done:
+        future.cancel()
+    try:
+        with future.result(PATIENCE_S) as lease:
+            assert lease.key == key
+    except CancelledError:
+        pass
+
+
+_moving = threading.Lock()
+
+
+def disturb(s: Scheduler, node: str, *, for_good: bool) -> None:
+    if for_good:
+        s.remove_node(node)
+        s.add_node(node, vcore=4)
+    else:
+        s.drain(node)
+        s.resume(node)
+
+
+def used(s: Scheduler) -> dict[str, int]:
+    partition = s.core.state_dump()["partitions"]["[rm-1]default"]
+    return {
+        name: node["allocated"]["vcore"]
+        for name, node in partition["nodes"].items()
+        if any(node["allocated"].values())
+    }
