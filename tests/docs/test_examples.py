@@ -38,4 +38,7 @@ root.spark uses {}"""
 
 
 def test_each_example_is_run() -> None:
-    assert ["embedding.py", "gang_spark.py"] == sorted(path.name for path in EXAMPLES.glob("*.py"))
+    """Here, or in `test_programs`."""
+    programs = ["gang_recovery.py", "http_service.py", "job_runner.py"]
+    run = ["embedding.py", "gang_spark.py", *programs]
+    assert sorted(run) == sorted(path.name for path in EXAMPLES.glob("*.py"))

@@ -134,12 +134,12 @@ def test_fits_may_call_but_not_wait() -> None:
     def fits(_: str) -> bool:
         if not asked:
             asked.append(app.ask("u", vcore=1))
-        for call in (
+        calls: tuple[Callable[[], object], ...] = (
             lambda: a_job(s, "b"),
             lambda: s.add_node("n2", vcore=1),
             lambda: app.explain("t"),
-        ):
-            blocked.append(raised(call, WouldBlock))
+        )
+        blocked.extend(raised(call, WouldBlock) for call in calls)
         return True
 
     with Scheduler(QUEUES) as s:
@@ -246,7 +246,7 @@ def in_a_child(call: Callable[[], None]) -> int:
     if not child:
         try:
             call()
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the parent looks at it
             os._exit(1)
         os._exit(0)
     return os.waitpid(child, 0)[1]
