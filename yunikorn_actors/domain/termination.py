@@ -8,13 +8,18 @@ from enum import IntEnum
 
 
 class TerminationType(IntEnum):
-    """Why an allocation, or an ask, ends; a confirmation repeats the type of its request."""
+    """Why an allocation or an ask ends; it names who started the release."""
 
     UNKNOWN_TERMINATION_TYPE = 0
+    """Not said: the end of what ran on a removed node, or of a withdrawn ask."""
     STOPPED_BY_RM = 1
+    """The resource manager ended it, or removed its application."""
     TIMEOUT = 2
+    """It, its application or its gang took too long: the core asks it back."""
     PREEMPTED_BY_SCHEDULER = 3
+    """Others are entitled to its room: the core asks it back."""
     PLACEHOLDER_REPLACED = 4
+    """A member of its gang takes its place: the core asks the placeholder back."""
     SCHEDULING_FAILED_ON_RM = 5
     """The resource manager could not bind it, so it gives it back: a release of its own."""
 

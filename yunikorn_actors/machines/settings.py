@@ -30,11 +30,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Checked when they are made; times that are given as text are nanoseconds from then on."""
 
     completing_timeout_ns: int = 30 * SECOND
+    """From Completing to Completed."""
     starting_timeout_ns: int = 5 * MINUTE
+    """From Starting to Running, in leaves whose policy is `stateaware`."""
     placeholder_timeout_ns: int = 15 * MINUTE
+    """How long a gang may take to come together, if its application does not say."""
     reservation_delay_ns: int = 2 * SECOND
+    """How long an ask waits before a node is reserved for it."""
     preemption_delay_ns: int = 30 * SECOND
+    """How long an ask waits before it may preempt, if its leaf does not say."""
     history_ns: int = 72 * HOUR
+    """How long an application that ended is remembered."""
     history_max: int = 20_000
     """How many ended applications a partition remembers at most, rejected ones among them; the
     oldest go early."""
@@ -43,10 +49,13 @@ class Settings(Struct, frozen=True, kw_only=True):
     paused_timeout_ns: int = 5 * MINUTE
     """How long a lost resource manager may stay away before its partitions go."""
     queue_cleaning_ns: int = 10 * SECOND
+    """From empty to removed, for dynamic and draining queues."""
     predicate_timeout_ns: int = SECOND
     """No answer within this time is a no."""
     event_push_ns: int = 2 * SECOND
+    """How long event records are gathered before they are pushed."""
     event_ring_capacity: int = 100_000
+    """How many event records are kept."""
     event_push_capacity: int = 1_000
     """How many records wait for a push at most; what comes beyond is counted."""
 

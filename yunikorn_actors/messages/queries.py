@@ -92,8 +92,11 @@ class EventsFound(Message, frozen=True, kw_only=True):
     """Event records, and which of them are stored: from `lowest_id` to `highest_id`."""
 
     records: tuple[EventRecord, ...]
+    """The records, in order."""
     lowest_id: int
+    """Number of the oldest record that is stored."""
     highest_id: int
+    """Number of the newest record that is stored."""
 
 
 class EventStreamRequested(Message, frozen=True, kw_only=True):

@@ -22,8 +22,11 @@ class CallbackRaised(NamedTuple):
     """What a callback raised; the core goes on."""
 
     rm_id: str
+    """Of the resource manager whose callback it is."""
     method: str
+    """The method that raised, such as `update_allocation`."""
     error: BaseException
+    """What it raised."""
 
 
 OnFailure = Callable[[CoreFailed], object]

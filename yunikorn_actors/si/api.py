@@ -25,7 +25,11 @@ from yunikorn_actors.si.registration import (
 
 
 class ResourceManagerCallback:
-    """A callback that does nothing and accepts everything."""
+    """What the core calls to answer and to ask: subclass it, override what you care about.
+
+    As it is it does nothing and accepts everything. The core calls the methods of one callback on a
+    thread of its own, one at a time and in order; they may call the core.
+    """
 
     def update_allocation(self, response: AllocationResponse) -> None:
         """Hear what was placed, what is to be released, and which asks were rejected."""
@@ -50,7 +54,7 @@ class ResourceManagerCallback:
     def update_container_scheduling_state(
         self, request: UpdateContainerSchedulingStateRequest
     ) -> None:
-        """Hear that an ask waits, was skipped, was reserved or has its place."""
+        """Hear what an ask waits for, when that changes."""
 
     def get_state_dump(self) -> str:
         """Return its own state as JSON; a state dump of the core has it (`rm_diagnostics`)."""
@@ -58,7 +62,10 @@ class ResourceManagerCallback:
 
 
 class SchedulerAPI(Protocol):
-    """Every call raises InvalidRequest if its request is malformed, and takes nothing of it."""
+    """The calls of a resource manager; `SchedulerCore` has them and more.
+
+    Every call raises InvalidRequest if its request is malformed, and takes nothing of it.
+    """
 
     def register_resource_manager(
         self, request: RegisterResourceManagerRequest, callback: ResourceManagerCallback

@@ -13,6 +13,7 @@ from yunikorn_actors.si.wire import SiMessage
 M = TypeVar("M", bound=SiMessage)
 
 LARGEST_JSON: Final = 64 * 1024 * 1024
+"""Bytes that `from_json` reads at most, unless it is given another limit."""
 
 
 class SiDecodeError(ValueError):
@@ -20,10 +21,12 @@ class SiDecodeError(ValueError):
 
 
 def to_json(message: SiMessage) -> bytes:
+    """Return a message as JSON with the names of the interface."""
     return msgspec.json.encode(message)
 
 
 def from_json(kind: type[M], data: bytes, limit: int = LARGEST_JSON) -> M:
+    """Read a message of this kind from JSON; anything else raises SiDecodeError."""
     if len(data) > limit:
         reason = f"{len(data)} bytes exceed the limit of {limit}; send it in smaller requests"
         raise SiDecodeError(f"{kind.__name__}: {reason} - at `$`")

@@ -7,34 +7,46 @@ from yunikorn_actors.si.wire import Int32, Name, SiMessage, Text
 
 
 class PredicatesArgs(SiMessage, frozen=True, kw_only=True):
-    """Does this ask fit this node? `allocate` is false where it would only be reserved."""
+    """A question: whether an ask may have a node."""
 
     allocation_key: Name = ""
+    """Key of the ask."""
     node_id: Name = ""
+    """The node that it would get."""
     allocate: bool = False
+    """True before it is placed there; false if the node is only to be reserved for it."""
 
 
 class PreemptionPredicatesArgs(SiMessage, frozen=True, kw_only=True):
-    """Which of these victims, from `start_index` on, must go until the ask fits the node."""
+    """A question: whether the ask would fit a node, were these allocations preempted."""
 
     allocation_key: Name = ""
+    """Key of the ask."""
     node_id: Name = ""
+    """The node that it would get."""
     preempt_allocation_keys: tuple[Name, ...] = ()
+    """Keys of the candidates, in the order in which they would be preempted."""
     start_index: Int32 = 0
+    """All candidates up to this place (from 0) are needed in any case."""
 
 
 class PreemptionPredicatesResponse(SiMessage, frozen=True, kw_only=True):
-    """Whether it fits then, and the index of the last victim that must go."""
+    """The answer to `preemption_predicates`."""
 
     success: bool = False
+    """Whether the ask may have the node."""
     index: Int32 = 0
+    """Place (from 0) of the last candidate to preempt, not before `start_index`."""
 
 
 class UpdateContainerSchedulingStateRequest(SiMessage, frozen=True, kw_only=True):
-    """What has become of an ask."""
+    """What an ask waits for, told when it changes."""
 
     application_id: Name = field(default="", name="applicartionID")
     """This is the spelling of the interface, which clients rely on."""
     allocation_key: Name = ""
+    """Key of the ask."""
     state: SchedulingState = SchedulingState.UNKNOWN_SCHEDULING_STATE
+    """What it waits for."""
     reason: Text = ""
+    """Why, in a few words."""

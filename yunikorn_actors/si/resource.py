@@ -13,15 +13,20 @@ Amount: TypeAlias = int | str
 
 
 class Quantity(SiMessage, frozen=True, kw_only=True):
-    """An amount in base units: thousandths of a cpu, bytes."""
+    """An amount of one resource type, in base units."""
 
     value: Int64 = 0
+    """The number: thousandths of a cpu, bytes, or pieces."""
 
 
 class Resource(SiMessage, frozen=True, kw_only=True):
-    """Amounts by their name; `Resource.of({"vcore": 500})` makes one."""
+    """Amounts by resource type, in base units.
+
+    `vcore` counts thousandths of a cpu, `memory` bytes; other types count pieces.
+    """
 
     resources: dict[Name, Quantity] = field(default_factory=dict)
+    """The amounts by the name of their type; `Resource.of` and `amounts` use plain numbers."""
 
     @classmethod
     def parse(cls, amounts: Mapping[str, Amount] | None = None, /, **named: Amount) -> Self:
@@ -36,11 +41,11 @@ class Resource(SiMessage, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, amounts: Mapping[str, int]) -> Self:
-        """Take amounts in base units: thousandths of a cpu, bytes, counts."""
+        """Take amounts in base units: `Resource.of({"vcore": 500, "memory": 2 << 30})`."""
         return cls(resources={name: Quantity(value=amount) for name, amount in amounts.items()})
 
     def amounts(self) -> dict[str, int]:
-        """The plain amounts, as `of` takes them."""
+        """Return plain numbers by type."""
         return {name: quantity.value for name, quantity in self.resources.items()}
 
 

@@ -15,12 +15,16 @@ FAULTS_MAX: Final = 100
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """One fault of a configuration: where it is, what it is, and what to do."""
+    """One fault of a configuration, told to the person who wrote it."""
 
     line: int
+    """Its line in the text, from 1."""
     path: str
+    """Its place: a path of keys or of queues."""
     what: str
+    """What is wrong there."""
     remedy: str
+    """What to do."""
 
     def __str__(self) -> str:
         return f"line {self.line}: {self.path}: {self.what} ({self.remedy})"
