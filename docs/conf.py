@@ -8,10 +8,15 @@ comes from the links of `index.md`, and links that lead out of `docs` are bent t
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
+from docutils import nodes
 from pygments.lexers.special import OutputLexer
+from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.nodes import make_refnode
 
 import yunikorn_actors
 
@@ -22,9 +27,24 @@ author = "the yunikorn_actors developers"
 copyright = f"{author}. Apache License 2.0"  # noqa: A001 - the name that Sphinx looks for
 version = release = yunikorn_actors.__version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
 nitpicky = True
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!yunikorn_actors\b)[a-z]\w*\..*|[A-Za-z]\w*"),
+    ("py:.*", r"yunikorn_actors\.(domain|machines|messages|runtime)\..*|.*\.M"),
+]
+"""Types of others, and those that are not public, have no page here."""
+
+default_role = "code"
+"""Docstrings are read by people as well: `this` is code there."""
+autoclass_content = "both"
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True}
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 120
+toc_object_entries_show_parents = "hide"
 
 myst_heading_anchors = 4
 """Headings are linked to by their words, as a browser of the repository does."""
@@ -74,7 +94,39 @@ def _read(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = _inside(_navigation(source[0]) if page in LISTS else source[0])
 
 
+def _public(
+    app: Sphinx, env: BuildEnvironment, node: pending_xref, words: nodes.Element
+) -> nodes.Element | None:
+    """Find a class by the name under which it is public, wherever it is written."""
+    known = env.domains.python_domain.objects
+    name = node["reftarget"].rpartition(".")[2]
+    for package in ("yunikorn_actors", "yunikorn_actors.si"):
+        found = known.get(f"{package}.{name}")
+        if found is not None:
+            return make_refnode(
+                app.builder, node["refdoc"], found.docname, found.node_id, words, name
+            )
+    return None
+
+
+def _plain_types() -> None:
+    """Show the fields of messages with the types that a program gives them, without bounds."""
+    for kind in vars(yunikorn_actors.si).values():
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            types = get_type_hints(kind)
+            kind.__annotations__ = {name: types[name] for name in kind.__annotations__}
+
+
+def _signature(*told: Any) -> tuple[str, str] | None:  # noqa: ANN401 - as Sphinx passes them
+    """Write a default that is made anew each time as what it is: all of them are empty mappings."""
+    *_, signature, returns = told
+    return signature and (signature.replace("<factory>", "{}"), returns)
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
+    _plain_types()
     app.connect("source-read", _read)
+    app.connect("autodoc-process-signature", _signature)
+    app.connect("missing-reference", _public)
     app.add_lexer("output", OutputLexer)
     return {"parallel_read_safe": True}
