@@ -55,7 +55,7 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def test_there_are_pages_of_every_kind() -> None:
-    expected = {"", "docs", "tutorial", "how-to", "reference", "explanation", "adr"}
+    expected = {"", "docs", "tutorial", "how-to", "reference", "api", "explanation", "adr"}
     kinds = {page.parent.name if page.parent != REPOSITORY else "" for page in PAGES}
     assert expected == kinds
 
