@@ -8,6 +8,7 @@ comes from the links of `index.md`, and links that lead out of `docs` are bent t
 
 import re
 from pathlib import Path
+from textwrap import indent
 from typing import Any, get_type_hints
 
 import msgspec
@@ -32,7 +33,7 @@ root_doc = "index"
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!yunikorn_actors\b)[a-z]\w*\..*|[A-Za-z]\w*"),
-    ("py:.*", r"yunikorn_actors\.(domain|machines|messages|runtime)\..*|.*\.M"),
+    ("py:.*", r"yunikorn_actors\.(domain|front|machines|messages|runtime)\..*|.*\.[A-Z]"),
 ]
 """Types of others, and those that are not public, have no page here."""
 
@@ -59,6 +60,9 @@ html_show_sourcelink = False
 
 LISTS = ("index", "adr/README")
 """Pages that list others: each part of them is a part of the bar at the side."""
+MADE_BY_THE_CORE = ("Application", "Events", "Lease")
+"""A program gets these and makes none."""
+
 _HEADING = re.compile(r"^##? (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^(?:-|\d+\.) \[.*\]\(([\w./-]+)\.md\)", re.MULTILINE)
 
@@ -117,16 +121,33 @@ def _plain_types() -> None:
             kind.__annotations__ = {name: types[name] for name in kind.__annotations__}
 
 
-def _signature(*told: Any) -> tuple[str, str] | None:  # noqa: ANN401 - as Sphinx passes them
-    """Write a default that is made anew each time as what it is: all of them are empty mappings."""
+def _signature(_app: Sphinx, _what: str, name: str, *told: Any) -> tuple[str, str] | None:  # noqa: ANN401 - as Sphinx passes them
+    """Leave out how to make what only the core makes.
+
+    A default that is made anew for each message is an empty mapping: write it as one.
+    """
     *_, signature, returns = told
+    if name.rpartition(".")[2] in MADE_BY_THE_CORE:
+        return "", ""
     return signature and (signature.replace("<factory>", "{}"), returns)
+
+
+def _docstring(*told: Any) -> None:  # noqa: ANN401 - as Sphinx passes them
+    """Docstrings have code in fences, as the pages have; the reference wants a directive."""
+    lines: list[str] = told[-1]
+    text = re.sub(r"^```python\n((?:.*\n)*?)```$", _block, "\n".join(lines), flags=re.MULTILINE)
+    lines[:] = text.split("\n")
+
+
+def _block(fenced: re.Match[str]) -> str:
+    return ".. code-block:: python\n\n" + indent(fenced[1], "   ")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     _plain_types()
     app.connect("source-read", _read)
     app.connect("autodoc-process-signature", _signature)
+    app.connect("autodoc-process-docstring", _docstring)
     app.connect("missing-reference", _public)
     app.add_lexer("output", OutputLexer)
     return {"parallel_read_safe": True}

@@ -9,6 +9,7 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from enum import EnumType
 from functools import cache
 from itertools import pairwise
@@ -81,7 +82,7 @@ def fields_of(kind: type) -> list[tuple[type, str]]:
     """Return what a program reads by name, each with the class that says what it means."""
     if isinstance(kind, EnumType):
         return [(kind, member) for member in kind.__members__]
-    if not issubclass(kind, Struct) and not hasattr(kind, "_fields"):
+    if not issubclass(kind, Struct) and not hasattr(kind, "_fields") and not is_dataclass(kind):
         return []
     return [(base, field) for base in ours(kind) for field in inspect.get_annotations(base)]
 

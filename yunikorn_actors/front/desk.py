@@ -100,11 +100,15 @@ class AskStatus:
     """What has become of an ask, in words and in parts."""
 
     application: str
+    """Id of the application."""
     key: str
+    """Key of the ask."""
     state: Literal["waiting", "placed", "rejected", "withdrawn", "released", "lost"]
+    """What it is now."""
     text: str
     """What there is to say: why it waits, where it runs, why it was rejected."""
     node_id: str = ""
+    """The node where it runs, or ran."""
     why: Why | None = None
     """Of an ask that waits: what stands in its way, in parts."""
 

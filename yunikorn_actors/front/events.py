@@ -27,7 +27,9 @@ class Placed(Generic[L]):
     """An ask got a lease; its future has it too."""
 
     lease: L
+    """The lease that it got."""
     kind: Literal["placed"] = "placed"
+    """Its kind, to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +37,13 @@ class NotPlaced:
     """The core rejected an ask, or took it back; its future raises the same error."""
 
     application: str
+    """Id of the application."""
     key: str
+    """Key of the ask."""
     error: CoreError
+    """What its future raises."""
     kind: Literal["not_placed"] = "not_placed"
+    """Its kind, to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +51,9 @@ class WantedBack(Generic[L]):
     """A lease is to be given back: `lease.reason` says why."""
 
     lease: L
+    """The lease."""
     kind: Literal["wanted_back"] = "wanted_back"
+    """Its kind, to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +61,9 @@ class LeaseOver(Generic[L]):
     """A lease was released or lost: `lease.state` says which, and `lease.reason` why."""
 
     lease: L
+    """The lease."""
     kind: Literal["lease_over"] = "lease_over"
+    """Its kind, to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +71,13 @@ class ApplicationChanged:
     """An application has a new state; with Rejected, Completed, Failed and Removed it ends."""
 
     application: str
+    """Id of the application."""
     state: str
+    """The new state, such as `Running`."""
     message: str
+    """Why, in a few words."""
     kind: Literal["application"] = "application"
+    """Its kind, to compare with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,15 +85,20 @@ class NodeChanged:
     """A node was accepted, rejected, or is draining, resumed or removed."""
 
     node_id: str
+    """Id of the node."""
     state: Literal["accepted", "rejected", "draining", "resumed", "removed"]
+    """What it is now."""
     message: str = ""
+    """Why, if it was rejected."""
     kind: Literal["node"] = "node"
+    """Its kind, to compare with."""
 
 
 Kind = Literal["placed", "not_placed", "wanted_back", "lease_over", "application", "node"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 AnyEvent = Placed[L] | NotPlaced | WantedBack[L] | LeaseOver[L] | ApplicationChanged | NodeChanged
 Event = AnyEvent[Lease]
+"""What an iterator of `Scheduler.events` gives out."""
 
 
 class Subscription(Generic[E]):

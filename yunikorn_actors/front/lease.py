@@ -20,14 +20,19 @@ class Running:
     """
 
     application: str
+    """Id of the application."""
     key: str
+    """Key of the ask."""
     node_id: str
+    """Id of the node where it runs."""
     resources: Mapping[str, si.Amount] = field(default_factory=dict)
     """As people write them: `{"vcore": "500m", "memory": "2Gi"}`."""
     group: str = ""
     """Of a gang, the group that it is a member of."""
     priority: int = 0
+    """As the ask's."""
     preemptible: bool = True
+    """Whether its room may be taken for others."""
 
 
 class BaseLease:
