@@ -60,7 +60,14 @@ html_show_sourcelink = False
 
 LISTS = ("index", "adr/README")
 """Pages that list others: each part of them is a part of the bar at the side."""
-MADE_BY_THE_CORE = ("Application", "Events", "Lease")
+MADE_BY_THE_CORE = (
+    "Application",
+    "AsyncApplication",
+    "AsyncEvents",
+    "AsyncLease",
+    "Events",
+    "Lease",
+)
 """A program gets these and makes none."""
 
 _HEADING = re.compile(r"^##? (.*)$", re.MULTILINE)

@@ -62,6 +62,7 @@ class AsyncLease(BaseLease):
 
 
 AsyncEvent = AnyEvent[AsyncLease]
+"""What an iterator of `AsyncScheduler.events` gives out."""
 
 
 class AsyncEvents(Subscription[E], AsyncIterator[E]):
