@@ -63,10 +63,13 @@ LISTS = ("index", "adr/README")
 MADE_BY_THE_CORE = (
     "Application",
     "AsyncApplication",
+    "AsyncEventStream",
     "AsyncEvents",
     "AsyncLease",
+    "EventStream",
     "Events",
     "Lease",
+    "Responses",
 )
 """A program gets these and makes none."""
 

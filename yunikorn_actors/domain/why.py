@@ -18,21 +18,37 @@ class Cause(StrEnum):
     """Why an ask waits, as a word for programs; `Obstacle.text` says it to people."""
 
     RM_PAUSED = "RM_PAUSED"
+    """Its resource manager is lost, or does not take its answers."""
     APP_STATE = "APP_STATE"
+    """Its application is in a state in which nothing is placed."""
     PARKED = "PARKED"
+    """It takes over a placeholder whose end is not confirmed yet."""
     ON_ITS_WAY = "ON_ITS_WAY"
+    """A decision about it is on its way."""
     NODE_KEPT = "NODE_KEPT"
+    """Its node is kept for another ask."""
     BACKING_OFF = "BACKING_OFF"
+    """Its application rests because no node held its asks."""
     GANG_HELD = "GANG_HELD"
+    """Its gang awaits admission: the quotas have no room for all of it."""
     GANG_WAITS = "GANG_WAITS"
+    """It waits for the placeholders of its gang."""
     APP_LIMIT = "APP_LIMIT"
+    """No further application may run in its queue, or of its user or group."""
     STATEAWARE_BUSY = "STATEAWARE_BUSY"
+    """Another application of its leaf, whose policy is `stateaware`, goes first."""
     QUEUE_LIMIT = "QUEUE_LIMIT"
+    """The maximum of a queue is used up."""
     CLUSTER_FULL = "CLUSTER_FULL"
+    """All of the cluster is used."""
     USER_LIMIT = "USER_LIMIT"
+    """The limit of its user or group is used up."""
     NO_NODE = "NO_NODE"
+    """No node holds it."""
     PREDICATES = "PREDICATES"
+    """The resource manager refuses the nodes that would hold it."""
     NEXT = "NEXT"
+    """Nothing refuses it: it is tried in the next plan."""
     PLACED = "PLACED"
     """It does not wait: all of it has been placed."""
     REJECTED = "REJECTED"
@@ -43,17 +59,24 @@ class NodeCheck(StrEnum):
     """The checks of a node, in the order in which they are made."""
 
     NO_WORK = "NO_WORK"
+    """The node is drained or not ready."""
     KEPT = "KEPT"
+    """It is kept for another ask."""
     TOO_SMALL = "TOO_SMALL"
+    """It is too small even when empty."""
     FULL = "FULL"
+    """Too little of it is free."""
     REFUSED = "REFUSED"
+    """The resource manager refuses it."""
 
 
 class NearMiss(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The node that is short by the least."""
 
     node_id: str
+    """Id of the node."""
     check: NodeCheck
+    """The check that it fails."""
     lacks: Resource
     """Of what is free there, or of its size if it is too small even when empty."""
     foreign: Resource = field(default_factory=dict)
@@ -64,6 +87,7 @@ class Gang(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How far the placeholders of a gang have come, and which of them is the next."""
 
     placed: int
+    """How many placeholders have been placed."""
     size: int
     """All placeholders that were asked for, placed ones and others."""
     member: str = ""
@@ -76,7 +100,9 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that keeps an ask waiting, and what would take it away."""
 
     cause: Cause
+    """The kind of obstacle."""
     text: str
+    """The obstacle in words."""
     remedy: str = ""
     """Which change would take this obstacle away; empty if nothing has to be changed."""
     never: bool = False
@@ -101,6 +127,7 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     holders: tuple[str, ...] = ()
     """Which those are; not more than ten are named."""
     gang: Gang | None = None
+    """How far the gang has come, if that is what it waits for."""
     nodes: dict[str, int] = field(default_factory=dict)
     """For each check, how many nodes fail it first."""
     without: dict[str, int] = field(default_factory=dict)
@@ -108,6 +135,7 @@ class Obstacle(Struct, frozen=True, kw_only=True, omit_defaults=True):
     exhausted: dict[str, int] = field(default_factory=dict)
     """For each type of resource, how many nodes have too little of it."""
     near_miss: NearMiss | None = None
+    """The node that comes nearest to holding it."""
     kept_for: dict[str, str] = field(default_factory=dict)
     """For nodes that are reserved, for whom; not more than ten are named."""
     refusals: dict[str, int] = field(default_factory=dict)
@@ -125,6 +153,7 @@ class Preempting(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether victims are preempted for the ask."""
 
     text: str
+    """In words: what is preempted for it, or why nothing is."""
     victims: tuple[str, ...] = ()
     """Keys of the preempted allocations whose end is not confirmed yet."""
     tried_ns: int = 0
@@ -137,7 +166,9 @@ class Why(Struct, frozen=True, kw_only=True):
     """The answer to `explain`."""
 
     application_id: str
+    """Id of the application."""
     key: str
+    """Key of the ask."""
     repeats: int
     """How many of its repeats wait."""
     since_ns: int
@@ -151,6 +182,7 @@ class Why(Struct, frozen=True, kw_only=True):
     behind: tuple[Obstacle, ...] = ()
     """What else refuses it, in the order of the planner."""
     queue: str = ""
+    """Path of its queue."""
     position: int = 0
     """Its place among the asks that wait in its queue, from 1 on; 0 if it does not wait there."""
     waiting: int = 0

@@ -41,23 +41,39 @@ Value = (
 
 
 class AllocationSaid(NamedTuple):
+    """News of asks and allocations."""
+
     kind: Literal["allocation"]
+    """Its kind."""
     value: si.AllocationResponse
+    """The answer."""
 
 
 class ApplicationSaid(NamedTuple):
+    """News of applications."""
+
     kind: Literal["application"]
+    """Its kind."""
     value: si.ApplicationResponse
+    """The answer."""
 
 
 class NodeSaid(NamedTuple):
+    """Answers to new nodes."""
+
     kind: Literal["node"]
+    """Its kind."""
     value: si.NodeResponse
+    """The answer."""
 
 
 class EventsSaid(NamedTuple):
+    """Event records."""
+
     kind: Literal["events"]
+    """Its kind."""
     value: tuple[si.EventRecord, ...]
+    """The records, in order."""
 
 
 Response: TypeAlias = AllocationSaid | ApplicationSaid | NodeSaid | EventsSaid
