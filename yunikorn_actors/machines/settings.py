@@ -45,7 +45,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How many ended applications a partition remembers at most, rejected ones among them; the
     oldest go early."""
     rejected_max: int = 10_000
-    """How many of them may be rejected ones."""
+    """How many of them may be rejected ones, and how many rejected asks are remembered."""
     paused_timeout_ns: int = 5 * MINUTE
     """How long a lost resource manager may stay away before its partitions go."""
     queue_cleaning_ns: int = 10 * SECOND

@@ -1,0 +1,83 @@
+"""Whatever a resource manager says: each ask that waits at rest has a reason, and it adds up."""
+
+from collections import Counter
+
+import pytest
+import ranges
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from moves import Move, scripts
+from playing import Player
+
+from yunikorn_actors.domain.why import Cause, Obstacle, Why
+from yunikorn_actors.machines.context.partition_context import PartitionContext
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.explain import explain_all
+from yunikorn_actors.planning.planner import Planner
+
+USUAL = 25
+ALL = 1_000
+EXPECTED = {
+    *(Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.NODE_KEPT),
+    *(Cause.GANG_WAITS, Cause.RM_PAUSED),
+}
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+def _planner(player: Player, partition: PartitionContext) -> Planner:
+    if partition.planner is not None:
+        return partition.planner
+    assert partition.scheduler is not None
+    scheduler = player.simulator.machines[partition.scheduler]
+    assert isinstance(scheduler, Scheduler)
+    return scheduler.planner
+
+
+def _explained(player: Player) -> list[Why]:
+    """At rest nothing is next: it would have been placed."""
+    told: list[Why] = []
+    for partition in player.context.partitions.values():
+        found = explain_all(_planner(player, partition), ALL, player.simulator.now_ns)
+        assert found.total == len(found.asks) == sum(found.causes.values())
+        told.extend(found.asks)
+    return told
+
+
+def _check(obstacle: Obstacle) -> None:
+    bounded = [kind for kind in obstacle.lacks if kind in obstacle.maximum]
+    for kind in bounded:
+        taken = obstacle.used[kind] + obstacle.promised.get(kind, 0)
+        assert obstacle.lacks[kind] == obstacle.wanted[kind] - obstacle.maximum[kind] + taken
+    if obstacle.never and bounded:
+        assert any(obstacle.wanted[kind] > obstacle.maximum[kind] for kind in bounded)
+
+
+@ranges.examples(USUAL, 1_000)
+def test_each_ask_that_waits_has_a_reason(examples: int) -> None:
+    seen: Counter[Cause] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate, Phase.shrink),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @seed(1)
+    @given(scripts(40), st.sampled_from(TOPOLOGIES), st.integers(0, 2**32 - 1))
+    def play(script: list[Move], topology: TopologyName, number: int) -> None:
+        player = Player(topology, number, settles=True)
+        for move in script:
+            player.play(move)
+            for why in _explained(player):
+                assert why.report()
+                assert why.obstacle.cause is not Cause.NEXT, (move, why)
+                for obstacle in why.obstacles:
+                    _check(obstacle)
+                    seen[obstacle.cause] += 1
+
+    play()
+    missing = sorted(EXPECTED - seen.keys())
+    assert [] == missing, f"vacuous: never seen: {missing}"
