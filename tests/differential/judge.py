@@ -135,7 +135,8 @@ class Judge(Model):
             return
         for mate in self.waiting():
             left = entering is mate.app and mate.spec.placeholder and self.is_placeable(mate)
-            self.should("gang", not left, f"{what} {_name(ask)} amid the gang of {_name(mate)}")
+            text = f"{what} {_name(ask)} amid the gang of {_name(mate)}"
+            self.should("gang", not left, text, unsure=self._is_new(mate))
         mine = self._was_kept_for(ask)
         for other in self.waiting():
             if other is ask or other.app.state not in LIVING:
@@ -148,8 +149,17 @@ class Judge(Model):
                 self.should("order", not self.has_turn(other), name, unsure=unsure)
 
     def _was_kept_for(self, ask: Ask) -> bool:
-        """Whether it had a reservation when this was planned: one on its way is none yet."""
-        return any(kept.came <= self.seen or self.is_fused for kept in self.keeps_of(ask))
+        """Whether it had a reservation when this was planned: one on its way is none yet.
+
+        While more repeats wait than room is promised to, one that goes elsewhere ends no promise,
+        so it has no better turn than others.
+        """
+        kept = [it for it in self.keeps_of(ask) if it.came <= self.seen or self.is_fused]
+        since = sum(p.came > self.seen and p.spec is ask.spec for p in self.of(ask.app))
+        if all(it.claims for it in kept) and len(kept) < ask.left + since:
+            nodes = {node.id for node in self.fitting(ask)}
+            return any(it.node in nodes for it in kept)
+        return bool(kept)
 
     def _placing(self, fact: f.AllocationCommitted) -> None:
         if not fact.proposal_id:

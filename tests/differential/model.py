@@ -351,8 +351,10 @@ class Model(Cluster):
     def keeps_guarantee(self, ask: Ask, victims: Victims) -> bool:
         """Whether every queue that gives is above its guarantee before and not below it after.
 
-        What is promised to it counts as used.
+        What is promised to it counts as used. It is above in a type of each of its victims.
         """
+        if len(victims) > 1 and not all(self.keeps_guarantee(ask, [one]) for one in victims):
+            return False
         for victim in victims:
             meet = self.meeting(ask.app.leaf, victim.app.leaf)
             for queue in victim.app.leaf.up:
