@@ -29,6 +29,7 @@ from yunikorn_actors.planning.planner import Planner
 _NEVER_NS = 10**18
 APP = "app-1"
 LEAF = "root.default"
+STATEAWARE = {"application.sort.policy": "stateaware"}
 
 Decision = tuple[str, str, str]
 """Application, ask, node."""
@@ -429,3 +430,17 @@ def _spec(app: str, key: str, parts: dict[str, Any], **fields: Any) -> AskSpec:
     resource = {name: part for name, part in parts.items() if name not in _ASK_FIELDS}
     named = {name: part for name, part in parts.items() if name in _ASK_FIELDS}
     return AskSpec(application_id=app, key=key, resource=resource, **fields, **named)
+
+
+def start_another(written: Written) -> None:
+    """The leaf starts one application at a time, and another one is starting."""
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("other")
+    written.move("other", ApplicationState.STARTING)
+
+
+def older_waits(written: Written) -> None:
+    """The leaf starts one application at a time, and an older one is the next."""
+    written.reconfigure(LEAF, properties=STATEAWARE)
+    written.add("older")
+    written.ask("o", "older", vcore=1, created_ns=1)

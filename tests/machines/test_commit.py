@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
-from written import APP, LEAF, Written
+from written import APP, LEAF, Written, older_waits, start_another
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
@@ -41,18 +41,6 @@ def _used(written: Written, vcore: int) -> None:
 def _asked_again(written: Written) -> None:
     written.withdraw("a")
     written.ask("a", vcore=3)
-
-
-def _start_another(written: Written) -> None:
-    written.reconfigure(LEAF, properties=STATEAWARE)
-    written.add("other")
-    written.move("other", ApplicationState.STARTING)
-
-
-def _older_waits(written: Written) -> None:
-    written.reconfigure(LEAF, properties=STATEAWARE)
-    written.add("older")
-    written.ask("o", "older", vcore=1, created_ns=1)
 
 
 def _run_another(written: Written) -> None:
@@ -120,8 +108,8 @@ CASES: list[tuple[str, Refusal, Callable[[Written], object]]] = [
     ("its gang is pending", Refusal.GANG_HELD, _wait_for_placeholders),
     ("limit of the leaf", Refusal.APP_LIMIT, _run_another),
     ("limit of an ancestor", Refusal.APP_LIMIT, _run_another_below_root),
-    ("another one starts", Refusal.STATEAWARE_BUSY, _start_another),
-    ("an older one waits", Refusal.STATEAWARE_BUSY, _older_waits),
+    ("another one starts", Refusal.STATEAWARE_BUSY, start_another),
+    ("an older one waits", Refusal.STATEAWARE_BUSY, older_waits),
     ("another node alone will do", Refusal.NODE_FULL, _require_another_node),
     ("removed node", Refusal.NODE_GONE, lambda w: w.remove_node("n1")),
     ("drained node", Refusal.NODE_DRAINING, lambda w: w.schedule("n1", drained=True)),

@@ -305,6 +305,19 @@ def test_what_was_promised_counts_for_the_guarantee_of_the_taker(
     assert expected is driver.preempt("q", "v2")
 
 
+def _preempt_sibling(driver: Preempting, going: int) -> Refusal | None:
+    """Four of `b` run on n2; so many of them are to go for an ask of its sibling `a`."""
+    written = driver.written
+    written.add("b", queue="root.p.b")
+    written.add("a", queue="root.p.a")
+    for number in range(4):
+        written.ask(f"b{number}", "b", vcore=1)
+        written.allocate(f"b{number}", "n2", "b")
+    written.ask("a", "a", vcore=2, allow_preempt_other=True)
+    victims = (f"b{number}" for number in range(going))
+    return driver.preempt("a", *victims, node="n2", taker="a", giver="b")
+
+
 @pytest.mark.parametrize(("going", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
 def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
     driver: Preempting, going: int, expected: Refusal | None
@@ -317,15 +330,7 @@ def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
     guarantee(written, "root.p", 3)
     guarantee(written, "root.p.b", 1)
     written.node("n2", vcore=4)
-    written.add("b", queue="root.p.b")
-    written.add("a", queue="root.p.a")
-    for number in range(4):
-        written.ask(f"b{number}", "b", vcore=1)
-        written.allocate(f"b{number}", "n2", "b")
-    written.ask("a", "a", vcore=2, allow_preempt_other=True)
-    assert expected is driver.preempt(
-        "a", *(f"b{number}" for number in range(going)), node="n2", taker="a", giver="b"
-    )
+    assert expected is _preempt_sibling(driver, going)
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
@@ -497,15 +502,7 @@ def test_a_quota_of_a_parent_has_room_when_the_victims_are_gone(
     written.queue("root.p.a", guaranteed={"vcore": 3})
     written.queue("root.p.b")
     written.node("n2", vcore=5)
-    written.add("b", queue="root.p.b")
-    written.add("a", queue="root.p.a")
-    for number in range(4):
-        written.ask(f"b{number}", "b", vcore=1)
-        written.allocate(f"b{number}", "n2", "b")
-    written.ask("a", "a", vcore=2, allow_preempt_other=True)
-    assert expected is driver.preempt(
-        "a", *(f"b{number}" for number in range(going)), node="n2", taker="a", giver="b"
-    )
+    assert expected is _preempt_sibling(driver, going)
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.USER_LIMIT)])

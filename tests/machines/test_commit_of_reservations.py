@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from committing import Driver
-from written import APP, LEAF, Written
+from written import APP, LEAF, Written, older_waits, start_another
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationState
@@ -84,18 +84,6 @@ def _keep_for_another_of_the_user(written: Written) -> None:
     written.reconfigure(LEAF, limits=(limit,))
 
 
-def _start_another(written: Written) -> None:
-    written.reconfigure(LEAF, properties=STATEAWARE)
-    written.add("other")
-    written.move("other", ApplicationState.STARTING)
-
-
-def _older_waits(written: Written) -> None:
-    written.reconfigure(LEAF, properties=STATEAWARE)
-    written.add("older")
-    written.ask("o", "older", vcore=1, created_ns=1)
-
-
 def _limit_user(written: Written) -> None:
     limit = LimitConfig(users=("bob",), max_resources={"vcore": 7})
     written.reconfigure(LEAF, limits=(limit,))
@@ -131,8 +119,8 @@ CASES: dict[str, tuple[Refusal, Change]] = {
     "limit of an ancestor": (Refusal.APP_LIMIT, _run_another_below_root),
     "place taken by a reservation": (Refusal.APP_LIMIT, _keep_for_another),
     "place of the user taken": (Refusal.APP_LIMIT, _keep_for_another_of_the_user),
-    "another one starts": (Refusal.STATEAWARE_BUSY, _start_another),
-    "an older one waits": (Refusal.STATEAWARE_BUSY, _older_waits),
+    "another one starts": (Refusal.STATEAWARE_BUSY, start_another),
+    "an older one waits": (Refusal.STATEAWARE_BUSY, older_waits),
     "lower max": (Refusal.QUEUE_LIMIT, lambda w: w.reconfigure(LEAF, max={"vcore": 27})),
     "full cluster": (Refusal.QUEUE_LIMIT, lambda w: w.recover("r", "n3", "fills", vcore=3)),
     "a type that no node has": (Refusal.QUEUE_LIMIT, lambda w: w.replace("a", vcore=8, gpu=1)),
@@ -381,7 +369,7 @@ OF_NO_USE: dict[str, Change] = {
     "full cluster": lambda w: w.recover("r", "n3", "fills", vcore=3),
     "lower limit of the user": _limit_user,
     "limit of the leaf": _run_another,
-    "another one starts": _start_another,
+    "another one starts": start_another,
     "place of the user taken": lambda w: w.reconfigure(
         LEAF, limits=(LimitConfig(users=("bob",), max_applications=1),)
     ),

@@ -147,6 +147,17 @@ def test_r014_r015_a_swap_and_a_preemption_at_once(seeds: range) -> None:
     assert {"PLACEHOLDER_GONE", "VICTIM_GONE"} <= set(refusals), "vacuous: they never met"
 
 
+def _end_amid_timeout(lab: Lab, firings: Firings, seed: int) -> str:
+    """The time of the gang is up somewhere on the way; return why ph-1 was asked back."""
+    fire_amid(lab, seed % STEPS)
+    lab.settle()
+    assert ["placeholder"] == firings.kinds, "vacuous: the timer did not fire"
+    (why,) = _asked_back(lab)["ph-1"]
+    confirm(lab, "ph-1", type_=si.TerminationType[why])
+    lab.settle()
+    return why
+
+
 @seeded
 def test_r016_a_timeout_and_a_preemption_at_once(seeds: range) -> None:
     ends: Counter[str] = Counter()
@@ -154,13 +165,8 @@ def test_r016_a_timeout_and_a_preemption_at_once(seeds: range) -> None:
         firings = Firings()
         lab = gang_lab(vcore=10, spare=0, seed=seed, checkers=(firings,))
         preempt_for_daemon(lab, 10)
-        fire_amid(lab, seed % STEPS)
-        lab.settle()
-        assert ["placeholder"] == firings.kinds, "vacuous: the timer did not fire"
-        (why,) = _asked_back(lab)["ph-1"]
+        why = _end_amid_timeout(lab, firings, seed)
         ends[why] += 1
-        confirm(lab, "ph-1", type_=si.TerminationType[why])
-        lab.settle()
         assert ["d"] == lab.running()
         assert lab.leftovers() == {}
     assert {"TIMEOUT", "PREEMPTED_BY_SCHEDULER"} == set(ends), "vacuous: one of them always won"
@@ -173,13 +179,8 @@ def test_r016_a_timeout_and_a_swap_at_once(seeds: range) -> None:
         firings = Firings()
         lab = gang_lab(seed=seed, checkers=(firings,))
         ask_members(lab, "real")
-        fire_amid(lab, seed % STEPS)
-        lab.settle()
-        assert ["placeholder"] == firings.kinds, "vacuous: the timer did not fire"
-        (why,) = _asked_back(lab)["ph-1"]
+        why = _end_amid_timeout(lab, firings, seed)
         ends[why] += 1
-        confirm(lab, "ph-1", type_=si.TerminationType[why])
-        lab.settle()
         assert ["real"] == lab.running()
         assert ((1, 1, 0) if why == "PLACEHOLDER_REPLACED" else (1, 0, 1)) == counts(lab)
         assert lab.leftovers() == {}
