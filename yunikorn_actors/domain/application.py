@@ -161,7 +161,10 @@ class FinishedApplication(Struct, kw_only=True):
 
 
 class Application:
-    """One life of an application in one partition; changed by facts alone."""
+    """One life of an application in one partition; changed by facts alone.
+
+    It is a record: nearly all members are what is true of it, and facts write each of them.
+    """
 
     __slots__ = (
         "allocated",

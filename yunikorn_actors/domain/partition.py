@@ -24,7 +24,7 @@ from yunikorn_actors.domain.user import Usage
 
 
 class PartitionState:
-    """Truth in Context, a replica in Scheduler."""
+    """Truth in Context, a replica in Scheduler: a record, which facts alone write."""
 
     def __init__(self, name: str) -> None:
         self.name = name

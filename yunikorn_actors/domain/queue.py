@@ -41,6 +41,8 @@ class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Queue:
+    """A queue with its books; changed by facts alone."""
+
     __slots__ = (
         "admin_acl",
         "allocated",

@@ -30,6 +30,8 @@ Step = Callable[[int, int], list[Proposal]]
 
 
 class Planner:
+    """The parts, their order, and the owner of each proposal; it decides nothing by itself."""
+
     def __init__(
         self,
         state: PartitionState,

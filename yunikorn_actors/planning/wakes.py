@@ -75,6 +75,12 @@ class ExplainingMarks(Struct, eq=False):
 
 
 class Wakes:
+    """All reasons to look again, a method for each.
+
+    They stand together though they are many: whom a reason wakes is decided here alone, and a split
+    by part would spread each reason over all parts that it concerns.
+    """
+
     def __init__(self, *, reports: bool) -> None:
         self.measures = MeasureMarks()
         self.places: dict[Gate, None] = {}

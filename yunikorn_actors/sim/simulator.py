@@ -63,6 +63,12 @@ class Checker(Protocol):
 
 
 class Simulator(Gateway):
+    """A whole core on one thread: mailboxes, clock, timers and callbacks.
+
+    It does what takes several modules on threads. There each needs locks of its own; here each is
+    a few fields, and a run has to own all of them to be repeated exactly.
+    """
+
     def __init__(
         self,
         topology: Topology,

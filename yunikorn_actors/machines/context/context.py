@@ -47,6 +47,8 @@ _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.Confi
 
 
 class Context:
+    """A handler for each message; what they decide is in the modules beside this one."""
+
     def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
         self._partitions = Partitions(settings=settings, topology=topology, instance=instance)
 

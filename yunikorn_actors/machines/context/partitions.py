@@ -49,6 +49,12 @@ PARTITION_REMOVED = "PartitionRemoved"
 
 
 class Partitions:
+    """The partitions of all resource managers, and whatever needs more than one of them.
+
+    Registration, reload and replacement touch several partitions in one handler, so the effects of
+    all of them are put in order here.
+    """
+
     def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
         self.settings = settings
         self.registry = Registry()

@@ -49,6 +49,8 @@ from yunikorn_actors.messages.rm_calls import (
 
 
 class RmProxy:
+    """A handler for each message, in both directions; translating and asking are other modules'."""
+
     def __init__(self, *, settings: Settings) -> None:
         self._deliveries: dict[str, Deliveries] = {}
         """Registered resource managers, each with what is delivered to its callback."""

@@ -71,7 +71,10 @@ Entry = tuple[float, str, NodeView]
 
 
 class NodeRuns:
-    """The nodes that take work, in one order, cut into runs."""
+    """The nodes that take work, in one order, cut into runs.
+
+    Ceilings and floors are promises about runs: whatever moves an entry has to keep them.
+    """
 
     def __init__(self, order: NodeOrder, weights: dict[str, float]) -> None:
         self.order = order

@@ -29,7 +29,11 @@ from yunikorn_actors.planning.wakes import Wakes
 
 
 class Tree:
-    """The queues of a partition as the planner walks them."""
+    """The queues, and all moves in their orders: of asks, applications, lanes and priorities.
+
+    One move causes the next: an ask that comes may open a lane, show a queue, raise a priority.
+    So all of them are here, and an order is consistent again when a method returns.
+    """
 
     def __init__(self, shapes: Shapes, wakes: Wakes) -> None:
         self._shapes = shapes

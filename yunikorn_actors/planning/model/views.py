@@ -167,6 +167,12 @@ Rank = tuple[tuple[object, ...], AskOrder]
 
 
 class AppView:
+    """An application: its piles of asks, and where it stands in which order.
+
+    It has many fields and hardly any method. The tree, the gangs, the participants each keep some
+    of them; to look for an application in a map of each would cost a lookup at every try.
+    """
+
     __slots__ = (
         "app",
         "asks",

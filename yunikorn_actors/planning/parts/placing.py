@@ -23,6 +23,11 @@ from yunikorn_actors.planning.parts.reserving import Reserved, Reserver, gate_of
 
 
 class Placer:
+    """One decision: its questions, what it takes, and what becomes of it, in one place.
+
+    A refusal has to give back exactly what the decision took, so both stand in one class.
+    """
+
     due_ns = NEVER_NS
 
     def __init__(

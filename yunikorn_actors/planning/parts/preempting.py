@@ -32,6 +32,12 @@ ATTEMPTS_MAX = 256
 
 
 class Preemptor:
+    """Asks that require a node, quotas, guarantees: three searches that share one scene.
+
+    They stay together, because each has to count what the ones before it decided in the same plan.
+    When to search is for the agenda, and how for `search`, `quota` and `required`.
+    """
+
     def __init__(self, model: Model, desk: Desk, delay_ns: int) -> None:
         self._model = model
         self._desk = desk

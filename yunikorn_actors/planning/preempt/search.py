@@ -36,7 +36,7 @@ RETRACTIONS_MAX = 100
 Score = tuple[bool, bool, int, str]
 
 
-class Found(NamedTuple):
+class Solution(NamedTuple):
     node_id: str
     victims: tuple[Allocation, ...]
     """Empty if enough room is coming free already and is not promised."""
@@ -45,7 +45,11 @@ class Found(NamedTuple):
 
 
 class Search:
-    """For all asks of one leaf that are alike, within one plan."""
+    """For all asks of one leaf that are alike, within one plan.
+
+    Nodes and queues are searched by one object: a victim that a node needs may be one that a quota
+    needs too, and what is tried on either side must be taken back on both.
+    """
 
     def __init__(self, scene: Scene, leaf: Queue, spec: AskSpec, shape: Shape) -> None:
         self._shape = shape
@@ -64,7 +68,7 @@ class Search:
         self._claimant: Claimant
         self._spec = spec
 
-    def next(self, app: AppView, spec: AskSpec) -> Found | None:
+    def next(self, app: AppView, spec: AskSpec) -> Solution | None:
         """Find room for one more ask; what it gets is taken from then on."""
         self._spec = spec
         self._claimant = Claimant(self._state, self._usage, self._leaf, spec)
@@ -77,7 +81,7 @@ class Search:
             self._claimant.withdraw()
         return found
 
-    def _find(self, app: AppView) -> Found | None:
+    def _find(self, app: AppView) -> Solution | None:
         best = self._best()
         if best is None:
             return None
@@ -97,7 +101,7 @@ class Search:
         for allocation in going:
             scene.take(allocation)
         scene.promise(node, app, self._claimant.wanted)
-        return Found(node_id, going, waits)
+        return Solution(node_id, going, waits)
 
     def _has_only_to_wait(self, node: Node) -> bool:
         """Whether the room is free already, so that the ask only waits for the node to open."""
