@@ -82,6 +82,8 @@ class Partitions:
         self._count(work)
         turns = work.turns.values()
         for turn in turns:
+            # What has happened first, then what was found: a finding may be about an ask that is
+            # gone by now, and is dropped.
             follow(turn)
             if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
                 watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
@@ -92,6 +94,8 @@ class Partitions:
         effects = work.effects()
         for turn in turns:
             partition = turn.partition
+            # Last, as a cycle may decide on everything above; a partition that was just closed
+            # plans no more.
             if partition.loop is not None and self.by_name.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
@@ -160,6 +164,7 @@ class Partitions:
                     answer = partition.loop.explain(message, now_ns)
                     return [_answered(partition, message, answer, now_ns)]
                 assert partition.scheduler is not None
+                # Kept until it is answered: a scheduler that replaces this one is asked again.
                 partition.explaining[message.reply_to] = message
                 return [Send(to=partition.scheduler, message=message)]
         return [self._without_application(message, named, now_ns)]
@@ -238,6 +243,7 @@ class Partitions:
             StartMachine(address=EVENT_PUBLISHER, kind="event_publisher", arguments=arguments),
             *(events_configured(manager) for manager in self.registry.managers.values()),
         ]
+        # How far each partition is comes first: the next facts then follow without a gap.
         for name, partition in self.by_name.items():
             revision = partition.state.revision
             missed = s.FactsMissed(partition=name, epoch=partition.epoch, revision=revision)
@@ -262,6 +268,7 @@ class Partitions:
         for name in manager.partitions:
             work = self.work(rm_id, now_ns)
             _empty(work.turn(self.by_name[name]))
+            # Facts before the closing: the publisher takes none of a partition that it has closed.
             effects.extend([*work.silent_effects(), *self._close(name)])
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
@@ -317,6 +324,7 @@ class Partitions:
         closing: list[Effect] = []
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
         for name in [name for name in manager.partitions if name not in described]:
+            # Emptied fact by fact: replica, events and quotas learn of it as of any other end.
             _empty(work.turn(self.by_name[name]))
             manager.partitions.remove(name)
             closing.extend(self._close(name))

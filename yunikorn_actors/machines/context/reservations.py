@@ -63,6 +63,7 @@ def check_reserve(
         return Refusal.NODE_GONE
     if not ask.spec.may_run_on(node.id) or not fits_in(ask.spec.resource, node.capacity):
         return Refusal.NODE_FULL
+    # Neither the delay nor the bound: it can run nowhere else, so nothing is lost by keeping it.
     if ask.spec.required_node:
         return None
     if ask.created_ns + delay_ns >= now_ns:
@@ -109,6 +110,7 @@ def keep_for(turn: Turn, app: Application, ask: Ask, node: Node) -> None:
         if item.is_ordinary:
             waiting = turn.state.applications[item.application_id]
             reason = "its room is promised to another ask"
+            # An ordinary reservation closes the node, and a promise has to be usable by its ask.
             _drop(turn, waiting.asks[item.key], node.id, reason)
     if len(ask.reserved) >= ask.remaining:
         # One of them only waits, or each repeat would have an earmark: then it gets no other.

@@ -207,6 +207,8 @@ class EventPublisher:
         for fact in facts:
             count = len(builders_of(fact))
             if count:
+                # The fact is kept, not its records: most are never read, so they are built when
+                # they are.
                 ring.append(fact, count)
                 unpushed.add(fact, count)
         ring.trim()
@@ -234,6 +236,7 @@ class EventPublisher:
         if len(self._hearers) >= most:
             reason = f"too many event streams: {most} are open; close one, or raise {STREAMS_KEY}"
             return [Send(to=message.reply_to, message=Declined(reason=reason))]
+        # From here on it gets what is new; the history below ends where that begins.
         self._hearers[message.hearer] = None
         ring = self.ring
         first = max(ring.lowest_id, ring.next_id - max(0, message.history))
@@ -275,6 +278,7 @@ class EventPublisher:
         return [SetTimer(name="push", due_ns=due_ns, message=EventPushDue(life=self._life))]
 
     def _on_event_push_due(self, message: EventPushDue, _: int) -> list[Effect]:
+        # A timer of the publisher before this one.
         if message.life != self._life:
             return []
         self._push_is_coming = False

@@ -49,6 +49,7 @@ class Deliveries:
     def deliver(self, call: Message) -> list[Effect]:
         self._sent += 1
         effects: list[Effect] = [CallRm(callback=self.callback, call=call)]
+        # A mark comes back when the callback has taken all before it: that is how far it has come.
         if self._sent % max(1, self._max // MARKS) == 0:
             effects.extend(self._mark())
         if not self._is_backpressured and self._sent - self._taken > self._max:
@@ -69,6 +70,7 @@ class Deliveries:
         while self._handled and self._handled[0][0] <= count:
             _, requests = self._handled.popleft()
             effects.append(self._requests_handled(requests))
+        # Well below the bound, so that it does not begin and end with every response.
         if self._is_backpressured and 2 * (self._sent - count) < self._max:
             effects.append(self._backpressure(on=False))
         return effects

@@ -67,6 +67,7 @@ class Questions:
         self._last_call += 1
         if not line.handed and not line.delayed:
             line.deadline_ns = now_ns + self._timeout_ns
+        # A callback that is behind gets no more questions: each would only be late as well.
         if line.late:
             line.delayed[self._last_call] = question
             return self._time(line, question.rm_id)
@@ -81,6 +82,7 @@ class Questions:
         line = self._lines[rm_id]
         line.deadline_ns = now_ns + self._timeout_ns
         question = line.handed.pop(message.call_id, None)
+        # The answer to a question that was taken for a no: it counts for nothing but the time.
         if question is None:
             return self._returned(line, message.call_id)
         answer = _answer(question, message)
@@ -98,6 +100,8 @@ class Questions:
         if now_ns < line.deadline_ns:
             return self._time(line, message.rm_id)
         silent = (*line.handed.values(), *line.delayed.values())
+        # All of them, not only the oldest: they wait behind the same call, and their room is
+        # needed.
         line.late.update(dict.fromkeys(line.handed))
         line.handed, line.delayed = {}, {}
         for question in silent:

@@ -85,6 +85,7 @@ class RmProxy:
 
     def _on_registration_requested(self, message: rm.RegistrationRequested) -> list[Effect]:
         request = message.request
+        # By callback: a second registration may be on its way before the first is answered (H-19).
         self._coming[message.callback] = request.rm_id
         registration = rm.RMRegistration(
             rm_id=request.rm_id,
@@ -101,6 +102,7 @@ class RmProxy:
         return [Send(to=CONTEXT, message=registration)]
 
     def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
+        # The former life is cut before the new one is known, so nothing of it is delivered to that.
         former = self._cut(message.rm_id)
         if self._coming.pop(message.callback, None) is None:
             gone = StopMachine(address=message.callback)
@@ -210,6 +212,7 @@ class RmProxy:
         if rm_id not in self._deliveries:
             self.dropped += 1
             return []
+        # Before the request: what was refused may be asked again by the time that it is handled.
         return [*self._questions.seen(rm_id), Send(to=CONTEXT, message=event)]
 
     # -- questions about placements
