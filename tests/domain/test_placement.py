@@ -104,3 +104,79 @@ def test_the_queue_that_takes_what_no_rule_places_is_named_as_well() -> None:
         "permitted are no users and no groups"
     )
     assert [(APP, BEGIN + words)] == lab.rm.told("application")
+
+
+FILTERED = "[{name: provided, filter: FILTER}, {name: fixed, value: root.teams.one}]"
+SOMEWHERE, ELSEWHERE = "root.open", "root.teams.one"
+
+
+@pytest.mark.parametrize(
+    ("filter_", "queue"),
+    [
+        ("{type: allow}", SOMEWHERE),
+        ("{type: deny}", ELSEWHERE),
+        ("{type: allow, users: [bob]}", SOMEWHERE),
+        ("{type: allow, users: [ann, carl]}", ELSEWHERE),
+        ("{type: deny, users: [ann, bob]}", ELSEWHERE),
+        ("{type: deny, groups: [ops]}", SOMEWHERE),
+        ('{type: allow, users: ["o"]}', ELSEWHERE),
+        ('{type: allow, users: ["^b.b$"]}', SOMEWHERE),
+        ('{type: allow, groups: ["d[eo]v"]}', SOMEWHERE),
+        ('{type: deny, groups: ["^de"]}', ELSEWHERE),
+    ],
+)
+def test_a_filter_lets_a_rule_serve_some_and_not_others(filter_: str, queue: str) -> None:
+    """Bob is of the group dev. Only one entry by itself, with signs that say so, is a pattern."""
+    lab = Lab(config=QUEUES.replace("RULES", FILTERED.replace("FILTER", filter_)))
+    lab.submit(APP, queue=SOMEWHERE, groups=("dev",))
+    lab.settle()
+    assert queue == lab.state.applications[APP].queue.path
+
+
+@pytest.mark.parametrize(
+    ("rules", "queue", "words"),
+    [
+        (
+            "[{name: user, create: true, parent: {name: provided}}]",
+            "root.open",
+            "parent rule returned a leaf queue: root.open",
+        ),
+        (
+            "[{name: provided, create: true}]",
+            "root.open.deeper",
+            "creation of queue root.open.deeper failed parent is already a leaf: root.open",
+        ),
+        (
+            "[{name: provided, create: true}]",
+            "root.@recovery@.mine",
+            "creation of queue root.@recovery@.mine failed: the recovery queue cannot be asked for",
+        ),
+        (
+            "[{name: provided, create: true}]",
+            "root.teams.a b",
+            "rule provided gives an invalid queue name 'a b': use letters",
+        ),
+    ],
+)
+def test_a_queue_that_cannot_be_made_is_not(rules: str, queue: str, words: str) -> None:
+    config = QUEUES.replace("RULES", rules).replace(
+        "name: root\n", 'name: root\n    submitacl: "*"\n'
+    )
+    lab = Lab(config=config)
+    before = set(lab.state.queues)
+    lab.submit(APP, queue=queue)
+    lab.settle()
+    ((_, said),) = lab.rm.told("application")
+    assert words in said
+    assert before == set(lab.state.queues)
+
+
+def test_nothing_is_made_below_a_queue_that_drains() -> None:
+    rules = "[{name: provided, create: true}]"
+    lab = Lab(config=QUEUES.replace("RULES", rules))
+    lab.submit("other", queue="root.teams.one")
+    lab.settle()
+    lab.configure(QUEUES.replace("RULES", rules).replace("name: teams", "name: crews"))
+    lab.submit(APP, queue="root.teams.two")
+    lab.settle()
+    assert "failed: root.teams is draining" in lab.rm.told("application")[-1][1]

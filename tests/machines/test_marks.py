@@ -100,3 +100,21 @@ def test_a_mark_of_a_former_registration_opens_no_room_in_the_present_one() -> N
     assert any(isinstance(it, rm.RequestsHandled) for it in late), "vacuous: no mark is late"
     lab.settle()
     assert lab.simulator._registered[RM].backlog._handled == 0
+
+
+def test_requests_that_a_former_registration_left_count_at_once() -> None:
+    """Their answers go nowhere, so nobody is to wait for them; the new callback owes nothing."""
+    proxy = RmProxy(settings=Settings())
+    _registered(proxy, OLD)
+    _registered(proxy, NEW)
+    late = rm.RequestsHandled(rm_id=RM, callback=OLD, count=3)
+    assert [Send(to=GATEWAY, message=late)] == proxy.handle(late, 0)
+
+
+def test_a_request_that_overtook_the_end_of_its_manager_is_dropped_and_counted() -> None:
+    proxy = RmProxy(settings=Settings())
+    _registered(proxy, NEW)
+    proxy.handle(rm.RMLost(rm_id=RM), 0)
+    request = rm.NodesRequested(request=si.NodeRequest(rm_id=RM))
+    assert [] == proxy.handle(request, 0)
+    assert 1 == proxy.dropped == proxy.canonical_state()["dropped"]

@@ -66,6 +66,24 @@ def test_a_queue_takes_up_to_its_guarantee_where_the_parent_is_full(topology: To
 
 
 @topologies
+def test_nobody_goes_where_the_quota_would_still_be_full(topology: TopologyName) -> None:
+    """Only one may go, as the others are more important; the ask needs two, so that one stays."""
+    q1, q2 = queue("q1", guaranteed=2), queue("q2", guaranteed=1)
+    lab = confirming_lab(config(queue("parent", q1, q2, most=4)), topology=topology)
+    lab.nodes(n1=10)
+    fill(lab, "root.parent.q2", 1)
+    lab.settle()
+    fill(lab, "root.parent.q2", 3, priority=10)
+    lab.settle()
+    fill(lab, "root.parent.q1", 1, vcore=2)
+    lab.advance(60)
+    assert [0, 4] == used(lab, "root.parent.q1", "root.parent.q2")
+    fill(lab, "root.parent.q1", 1)
+    lab.advance(60)
+    assert [1, 3] == used(lab, "root.parent.q1", "root.parent.q2"), "vacuous: nobody may go"
+
+
+@topologies
 def test_opted_out_work_stays_while_others_are_willing(topology: TopologyName) -> None:
     shared = {"guaranteed": 3, "most": 8}
     leaves = (queue(name, **shared) for name in ("q1", "q2", "q3"))
