@@ -18,12 +18,13 @@ class TimerThread:
         """Guards what is armed; also held while a timer is handed over, see `_run`."""
         self._armed = ArmedTimers()
         self._stopping = False
-        self._thread = threading.Thread(
-            target=self._run, name="yunikorn-actors-timers", daemon=True
-        )
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread.start()
+        # Made here: from Python 3.13 on, one that was made before a fork cannot be started after.
+        thread = threading.Thread(target=self._run, name="yunikorn-actors-timers", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
         with self._condition:
@@ -67,7 +68,7 @@ class TimerThread:
             self._condition.notify()
 
     def join(self, timeout: float) -> None:
-        if self._thread.ident is not None:
+        if self._thread is not None:
             self._thread.join(timeout)
 
     def _run(self) -> None:

@@ -19,9 +19,7 @@ class HealthWatch:
         """Guards the wish and the end; the thread waits here between two looks."""
         self._seconds: float | None = None
         self._stopping = False
-        self._thread = threading.Thread(
-            target=self._run, name="yunikorn-actors-health", daemon=True
-        )
+        self._thread: threading.Thread | None = None
 
     def every(self, seconds: float | None) -> None:
         """Look that often from now on; None for not at all."""
@@ -30,9 +28,13 @@ class HealthWatch:
                 return
             self._seconds = seconds
             self._condition.notify()
-            # Started with the first wish: most cores are never looked at.
-            if self._thread.ident is None:
-                self._thread.start()
+            if self._thread is None:
+                # With the first wish, as most cores are never looked at; made here, as for timers.
+                thread = threading.Thread(
+                    target=self._run, name="yunikorn-actors-health", daemon=True
+                )
+                thread.start()
+                self._thread = thread
 
     def stop(self) -> None:
         with self._condition:
@@ -40,7 +42,7 @@ class HealthWatch:
             self._condition.notify()
 
     def join(self, timeout: float) -> None:
-        if self._thread.ident is not None:
+        if self._thread is not None:
             self._thread.join(timeout)
 
     def _run(self) -> None:
