@@ -176,10 +176,12 @@ def test_a_broken_link_is_noticed(text: str, number: int) -> None:
 def setup_faults(text: str) -> list[str]:
     """Each must do everything by itself, on a machine with nothing but Python."""
     commands = [block.text.strip() for block in blocks_of(text) if block.info == "sh"][:2]
-    install = "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && "
+    make = "python3 -m venv .venv && "
     tests = ".venv/bin/python -m pytest -n auto --dist worksteal"
-    ends = (".venv/bin/yunikorn-actors demo", tests)
-    expected = [install + end for end in ends]
+    expected = [
+        f"{make}. .venv/bin/activate && pip install -q -e . && yunikorn-actors demo",
+        f"{make}.venv/bin/pip install -q -e '.[dev]' && {tests}",
+    ]
     return [f"{command!r}" for command in commands if command not in expected] + [
         f"{command!r} is missing" for command in expected if command not in commands
     ]
@@ -194,6 +196,23 @@ def test_other_commands_are_noticed() -> None:
     assert setup_faults(text.replace("-m pytest", "-m pytest --slow"))
     assert setup_faults(text.replace("```sh\n", "```sh\n$ ", 1))
     assert setup_faults(text.replace("```sh\n", "```console\n", 1))
+
+
+# -- the package's page has no links that lead to files of the repository
+
+
+def described() -> str:
+    text: str = runpy.run_path(str(REPOSITORY / "setup.py"))["long_description"]()
+    return text
+
+
+def test_the_long_description_is_the_readme_without_relative_links() -> None:
+    links = r"\]\(([^)]+)\)"
+    readme, text = README.read_text("utf-8"), described()
+    absolute = [link for link in re.findall(links, readme) if link.startswith("https://")]
+    assert absolute
+    assert absolute == re.findall(links, text)
+    assert re.sub(r"\[|\]\([^)]*\)", "", readme) == re.sub(r"\[|\]\([^)]*\)", "", text)
 
 
 # -- commands that are shown exist

@@ -58,7 +58,7 @@ def test_health_is_checked_as_often_as_is_wished(everything: StringIO) -> None:
 def test_health_is_checked_by_nobody_unless_that_is_wished(interval: str) -> None:
     with SchedulerCore() as core:
         register_with(core, health_checkInterval=interval)
-        assert core._health._thread.ident is None
+        assert core._health._thread is None
         update_with(core, health_checkInterval="1h")
         assert core._health._thread.is_alive()
         assert 3600 == core._health._seconds
