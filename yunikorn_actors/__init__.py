@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
-    from yunikorn_actors.front.desk import AskStatus
+    from yunikorn_actors.front.broker import AskStatus
     from yunikorn_actors.front.events import (
         ApplicationChanged,
         Event,
@@ -197,7 +197,7 @@ _HOMES = {
     ),
     "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
     "front.application": ("Application",),
-    "front.desk": ("AskStatus",),
+    "front.broker": ("AskStatus",),
     "front.events": (
         "ApplicationChanged",
         "Event",

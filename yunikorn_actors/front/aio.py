@@ -1,6 +1,6 @@
 """The front door for programs on an event loop.
 
-The books are kept as for programs on threads, by the same desk. What differs is where the program
+The books are kept as for programs on threads, by the same broker. What differs is where the program
 hears: futures, events and `wanted_back` are set on its loop, and `fits` is called there.
 """
 
@@ -16,7 +16,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply, SchedulerClosed, WouldBlock
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
-from yunikorn_actors.front.desk import Account, AskStatus, Desk, Fits
+from yunikorn_actors.front.broker import Account, AskStatus, Broker, Fits
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.written import Queues, read_queues
@@ -107,7 +107,7 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
 
     async def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._desk.explain, self.id, key)
+        return await asyncio.to_thread(self._broker.explain, self.id, key)
 
     async def __aenter__(self) -> Self:
         return self
@@ -154,7 +154,7 @@ class AsyncScheduler:
         self._callback = callback
         self.core: Final = core or AsyncSchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
-        self._desk: Desk[AsyncLease] = Desk(
+        self._broker: Broker[AsyncLease] = Broker(
             self.core._core,
             rm_id=rm_id,
             partition=partition,
@@ -168,14 +168,14 @@ class AsyncScheduler:
     async def start(self) -> Self:
         """Start the core and register with it; the loop that runs now is the one that hears."""
         self._loop = asyncio.get_running_loop()
-        self._voice = _LoopVoice(self._desk.fits_of, self._callback, self._loop)
-        self._desk.voice = self._voice
-        self._desk.core._when_over.append(self._desk.core_is_over)
+        self._voice = _LoopVoice(self._broker.fits_of, self._callback, self._loop)
+        self._broker.voice = self._voice
+        self._broker.core._when_over.append(self._broker.core_is_over)
         await self.core.start()
         try:
-            self._desk.open()
-            register = self._desk.core.register_resource_manager
-            await asyncio.to_thread(register, self._terms.registration, self._desk)
+            self._broker.open()
+            register = self._broker.core.register_resource_manager
+            await asyncio.to_thread(register, self._terms.registration, self._broker)
         except BaseException:
             await self.close()
             raise
@@ -183,9 +183,9 @@ class AsyncScheduler:
 
     async def close(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
         """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped."""
-        self._desk.end(SchedulerClosed("the scheduler was closed"))
+        self._broker.end(SchedulerClosed("the scheduler was closed"))
         await self.core.stop(timeout)
-        await asyncio.to_thread(self._desk.join, timeout)
+        await asyncio.to_thread(self._broker.join, timeout)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -198,7 +198,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
         if error is None:
-            self._desk.core._check_sound()
+            self._broker.core._check_sound()
 
     # -- nodes
 
@@ -216,26 +216,26 @@ class AsyncScheduler:
         self._check_may_wait("add_node")
         accepted: _LoopPromise[list[AsyncLease]] = _LoopPromise(self._on_loop)
         amounts = (vcore, memory, resources)
-        requests.add_node(self._desk, node_id, amounts, attributes, running, accepted)
-        with self._desk.undone(partial(self._desk.remove_node, node_id)):
+        requests.add_node(self._broker, node_id, amounts, attributes, running, accepted)
+        with self._broker.undone(partial(self._broker.remove_node, node_id)):
             return await self._answer(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
-        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
 
     def resume(self, node_id: str) -> None:
         """Place work on a drained node again."""
-        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
 
     def remove_node(self, node_id: str) -> None:
         """Take a node away; the leases there are lost."""
-        self._desk.remove_node(node_id)
+        self._broker.remove_node(node_id)
 
     @property
     def nodes(self) -> list[str]:
         """The ids of the nodes, those that drain included."""
-        return self._desk.node_ids()
+        return self._broker.node_ids()
 
     # -- applications
 
@@ -264,12 +264,12 @@ class AsyncScheduler:
             tags=dict(tags or {}),
         )
         account = requests.add_application(
-            self._desk, request, gang=gang, timeout=timeout, stays=stays, running=running,
+            self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
             accepted=accepted,
         )  # fmt: skip
-        with self._desk.undone(partial(self._desk.close_application, account)):
+        with self._broker.undone(partial(self._broker.close_application, account)):
             await self._answer(accepted.future, "application")
-        return AsyncApplication(self._desk, account, queue, user, self._make)
+        return AsyncApplication(self._broker, account, queue, user, self._make)
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
         promise: _LoopPromise[AsyncLease] = _LoopPromise(self._on_loop)
@@ -279,18 +279,18 @@ class AsyncScheduler:
 
     def events(self, *kinds: Kind) -> AsyncEvents[AsyncEvent]:
         """Hear what happens from now on: all of it, or the kinds that are named."""
-        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._desk.leave, self._on_loop)
-        self._desk.subscribe(reader)
+        reader: AsyncEvents[AsyncEvent] = AsyncEvents(kinds, self._broker.leave, self._on_loop)
+        self._broker.subscribe(reader)
         return reader
 
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._desk.explain, application_id, key)
+        return await asyncio.to_thread(self._broker.explain, application_id, key)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._desk.check()
+        self._broker.check()
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
@@ -302,7 +302,7 @@ class AsyncScheduler:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _check_may_wait(self, what: str) -> None:
-        self._desk.check()
+        self._broker.check()
         if self._voice.is_answering:
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "

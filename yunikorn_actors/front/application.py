@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
-from yunikorn_actors.front.desk import Account, Asked, AskStatus, Desk, Fits, Promise
+from yunikorn_actors.front.broker import Account, Asked, AskStatus, Broker, Fits, Promise
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
 from yunikorn_actors.front.written import read_amounts, read_count, shown
 
@@ -30,7 +30,7 @@ class BaseApplication(Generic[F, L]):
 
     def __init__(
         self,
-        desk: Desk[L],
+        broker: Broker[L],
         account: Account[L],
         queue: str,
         user: str,
@@ -40,7 +40,7 @@ class BaseApplication(Generic[F, L]):
         self.queue: Final = queue
         """The queue that was asked for; a placement rule may have chosen another one."""
         self.user: Final = user
-        self._desk = desk
+        self._broker = broker
         self._account = account
         self._make = make
 
@@ -52,7 +52,7 @@ class BaseApplication(Generic[F, L]):
     @property
     def leases(self) -> list[L]:
         """What it holds at this moment."""
-        return self._desk.leases(self._account)
+        return self._broker.leases(self._account)
 
     @overload
     def ask(
@@ -137,7 +137,7 @@ class BaseApplication(Generic[F, L]):
         ask = si.AllocationAsk(
             allocation_key=key,
             application_id=self.id,
-            partition_name=self._desk.partition,
+            partition_name=self._broker.partition,
             resource_ask=si.Resource.parse(written),
             priority=priority,
             task_group_name=group,
@@ -170,7 +170,7 @@ class BaseApplication(Generic[F, L]):
         fits: Fits | None,
     ) -> list[F]:
         made = [self._make() for _ in asks]
-        entries = self._desk.ask(
+        entries = self._broker.ask(
             self._account,
             [
                 Asked(
@@ -180,7 +180,7 @@ class BaseApplication(Generic[F, L]):
             ],
         )
         for it, entry in zip(made, entries, strict=True):
-            it.when_cancelled(lambda entry=entry: self._desk.withdraw(entry))  # type: ignore[misc]
+            it.when_cancelled(lambda entry=entry: self._broker.withdraw(entry))  # type: ignore[misc]
         return [it.future for it in made]
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class BaseApplication(Generic[F, L]):
 
         The call does not wait; made again, it does nothing. The id can be used again at once.
         """
-        self._desk.close_application(self._account)
+        self._broker.close_application(self._account)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}: {self.state}>"
@@ -204,7 +204,7 @@ class Application(BaseApplication[Future[Lease], Lease]):
 
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._desk.explain(self.id, key)
+        return self._broker.explain(self.id, key)
 
     def __enter__(self) -> Self:
         return self

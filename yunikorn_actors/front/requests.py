@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.desk import Account, Desk, Promise
+from yunikorn_actors.front.broker import Account, Broker, Promise
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.written import (
     Queues,
@@ -58,7 +58,7 @@ class Terms(NamedTuple):
 
 
 def add_node(
-    desk: Desk[L],
+    broker: Broker[L],
     node_id: str,
     amounts: tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None],
     attributes: Mapping[str, str] | None,
@@ -71,15 +71,15 @@ def add_node(
     if not written:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = dict(attributes or {})
-    if desk.partition:
-        given.setdefault(si.NODE_PARTITION, desk.partition)
+    if broker.partition:
+        given.setdefault(si.NODE_PARTITION, broker.partition)
     info = si.NodeInfo(
         node_id=node_id,
         action=si.ActionFromRM.CREATE,
         attributes=given,
         schedulable_resource=si.Resource.parse(written),
     )
-    desk.add_node(info, read_running("add_node", running), accepted)
+    broker.add_node(info, read_running("add_node", running), accepted)
 
 
 def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
@@ -94,7 +94,7 @@ def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
 
 
 def add_application(
-    desk: Desk[L],
+    broker: Broker[L],
     request: si.AddApplicationRequest,
     *,
     gang: Mapping[str, Mapping[str, si.Amount]] | None,
@@ -122,10 +122,10 @@ def add_application(
     )
     whole = replace(
         request,
-        partition_name=desk.partition,
+        partition_name=broker.partition,
         tags=tags,
         placeholder_ask=whole_gang(missing),
         execution_timeout_milli_seconds=read_timeout("application", timeout),
     )
-    desk.add_application(whole, placeholders(name, desk.partition, missing), account)
+    broker.add_application(whole, placeholders(name, broker.partition, missing), account)
     return account

@@ -10,8 +10,8 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import Application, Made
+from yunikorn_actors.front.broker import Account, AskStatus, Broker, Fits
 from yunikorn_actors.front.callers import Callers
-from yunikorn_actors.front.desk import Account, AskStatus, Desk, Fits
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
@@ -65,7 +65,7 @@ class Scheduler:
         self.core: Final = core or SchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
         self._callers = Callers()
-        self._desk: Desk[Lease] = Desk(
+        self._broker: Broker[Lease] = Broker(
             self.core,
             rm_id=rm_id,
             partition=partition,
@@ -73,17 +73,17 @@ class Scheduler:
             make_lease=Lease,
             want_back=Lease._want_back,
         )
-        self._desk.voice = _Voice(self._desk.fits_of, callback)
+        self._broker.voice = _Voice(self._broker.fits_of, callback)
 
     # -- life
 
     def start(self) -> Self:
         """Start the core and register with it."""
-        self.core._when_over.append(self._desk.core_is_over)
+        self.core._when_over.append(self._broker.core_is_over)
         self.core.start()
         try:
-            self._desk.open()
-            self.core.register_resource_manager(self._terms.registration, self._desk)
+            self._broker.open()
+            self.core.register_resource_manager(self._terms.registration, self._broker)
         except BaseException:
             self.close()
             raise
@@ -94,9 +94,9 @@ class Scheduler:
 
         Call it from anywhere, as often as you like.
         """
-        self._desk.end(SchedulerClosed("the scheduler was closed"))
+        self._broker.end(SchedulerClosed("the scheduler was closed"))
         self.core.stop(timeout)
-        self._desk.join(timeout)
+        self._broker.join(timeout)
         self._callers.close()
 
     def __enter__(self) -> Self:
@@ -130,29 +130,29 @@ class Scheduler:
         types go into `resources`. The applications of what runs there must be made before. Waits
         for the core; raises `NodeRejected` with its reason.
         """
-        self._desk.check_may_wait("add_node")
+        self._broker.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
         amounts = (vcore, memory, resources)
-        requests.add_node(self._desk, node_id, amounts, attributes, running, accepted)
-        with self._desk.undone(partial(self._desk.remove_node, node_id)):
-            return self._desk.wait(accepted.future, "add_node")
+        requests.add_node(self._broker, node_id, amounts, attributes, running, accepted)
+        with self._broker.undone(partial(self._broker.remove_node, node_id)):
+            return self._broker.wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
-        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
+        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_NODE, "draining")
 
     def resume(self, node_id: str) -> None:
         """Place work on a drained node again."""
-        self._desk.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
+        self._broker.change_node(node_id, si.ActionFromRM.DRAIN_TO_SCHEDULABLE, "resumed")
 
     def remove_node(self, node_id: str) -> None:
         """Take a node away; the leases there are lost."""
-        self._desk.remove_node(node_id)
+        self._broker.remove_node(node_id)
 
     @property
     def nodes(self) -> list[str]:
         """The ids of the nodes, those that drain included."""
-        return self._desk.node_ids()
+        return self._broker.node_ids()
 
     # -- applications
 
@@ -187,7 +187,7 @@ class Scheduler:
           and it is accepted even if its queue is gone. Pass each to `add_node` as well.
         - `tags`: as in `si.AddApplicationRequest`.
         """
-        self._desk.check_may_wait("application")
+        self._broker.check_may_wait("application")
         accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
         request = si.AddApplicationRequest(
             application_id=application_id,
@@ -197,12 +197,12 @@ class Scheduler:
             tags=dict(tags or {}),
         )
         account = requests.add_application(
-            self._desk, request, gang=gang, timeout=timeout, stays=stays, running=running,
+            self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
             accepted=accepted,
         )  # fmt: skip
-        with self._desk.undone(partial(self._desk.close_application, account)):
-            self._desk.wait(accepted.future, "application")
-        return Application(self._desk, account, queue, user, self._make)
+        with self._broker.undone(partial(self._broker.close_application, account)):
+            self._broker.wait(accepted.future, "application")
+        return Application(self._broker, account, queue, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
         promise: FuturePromise[Lease] = FuturePromise(self._callers)
@@ -216,18 +216,18 @@ class Scheduler:
         Iterate over it in a `with` block. `event.kind` tells the classes apart; type checkers know
         the fields of each.
         """
-        reader: Events[Event] = Events(kinds, self._desk.leave)
-        self._desk.subscribe(reader)
+        reader: Events[Event] = Events(kinds, self._broker.leave)
+        self._broker.subscribe(reader)
         return reader
 
     def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._desk.explain(application_id, key)
+        return self._broker.explain(application_id, key)
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._desk.check()
+        self._broker.check()
         self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )

@@ -69,7 +69,7 @@ Fits = Callable[[str], Any]
 
 
 class Promise(Protocol[T_contra]):
-    """The desk's side of a future. Both calls do nothing if the future was cancelled."""
+    """The broker's side of a future. Both calls do nothing if the future was cancelled."""
 
     def keep(self, value: T_contra) -> None: ...
 
@@ -176,7 +176,7 @@ class _Node(Generic[L]):
     is_known: bool = False
 
 
-class Desk(StandIn, Generic[L]):
+class Broker(StandIn, Generic[L]):
     """The callback of a front, and all that a front may be told to do."""
 
     def __init__(
@@ -762,7 +762,7 @@ class Desk(StandIn, Generic[L]):
     def _ask_gone(self, gone: si.AllocationAskRelease) -> None:
         entry = self._entry(gone.application_id, gone.allocation_key)
         if entry is not None and entry.stage is _Stage.WAITS:
-            why = gone.message or gone.termination_type.name
+            why = _in_words(gone.message) or gone.termination_type.name
             error = AskWithdrawn(
                 f"the core withdrew ask {entry.key!r} of {gone.application_id!r}: {why}"
             )
@@ -851,6 +851,17 @@ class Desk(StandIn, Generic[L]):
         self.voice.tell("send_event", events)
 
 
+_WORDS: Final = {
+    "ResourceReservationTimeout": "there was no room for all of its gang in time",
+    "completeApplication": "it had no work",
+}
+"""What the core says in one word."""
+
+
+def _in_words(message: str) -> str:
+    return _WORDS.get(message, message)
+
+
 def _closed(application: str) -> ApplicationEnded:
     return ApplicationEnded(
         f"application {application!r} was closed; make another one to ask again"
@@ -858,7 +869,7 @@ def _closed(application: str) -> ApplicationEnded:
 
 
 def _ended(application: str, updated: si.UpdatedApplication) -> ApplicationEnded:
-    why = f" ({updated.message})" if updated.message else ""
+    why = f" ({_in_words(updated.message)})" if updated.message else ""
     remedy = "make another one to ask again"
     if updated.state == "Completed":
         remedy += ", or make it with stays=True if it may idle"
