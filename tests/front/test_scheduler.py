@@ -134,7 +134,16 @@ def test_what_makes_no_sense_is_refused_at_the_call() -> None:
             lambda: s.application("b", user="ann", gang={"g": {"count": 0, "vcore": 1}}),
             lambda: s.application("b", user="ann", running=[{"key": "x"}]),  # type: ignore[list-item]
             lambda: s.events("placed", "nonsense"),  # type: ignore[arg-type]
+            lambda: s.application("b", user="ann", running=None),  # type: ignore[arg-type]
+            lambda: s.application("b", user="ann", groups="dev"),
+            lambda: s.application("b", user="ann", gang=[1]),  # type: ignore[arg-type]
+            lambda: s.application("b", user="ann", gang_style="hardish"),  # type: ignore[arg-type]
+            lambda: s.application("b", user="ann", tags=[1]),  # type: ignore[arg-type]
+            lambda: s.add_node("n2", vcore=1, attributes=[1]),  # type: ignore[arg-type]
             lambda: Scheduler(grace=-1),
+            lambda: Scheduler(core=5),  # type: ignore[arg-type]
+            lambda: Scheduler(rm_id=5),  # type: ignore[arg-type]
+            lambda: Scheduler(callback=si.ResourceManagerCallback),  # type: ignore[arg-type]
         ):
             raised(ask, InvalidRequest)
         assert waits.cancel()

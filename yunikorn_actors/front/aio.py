@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Generic, Self, TypeVar
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import NoReply, SchedulerClosed, WouldBlock
+from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, WouldBlock
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
 from yunikorn_actors.front.broker import Account, AskStatus, Broker, Fits
@@ -151,6 +151,8 @@ class AsyncScheduler:
         if callback is not None:
             check_callback(callback)
         self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        if core is not None and not isinstance(core, AsyncSchedulerCore):
+            raise InvalidRequest(f"core: must be an AsyncSchedulerCore, not {type(core).__name__}")
         self._callback = callback
         self.core: Final = core or AsyncSchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
@@ -162,6 +164,7 @@ class AsyncScheduler:
             make_lease=partial(AsyncLease, self._on_loop),
             want_back=AsyncLease._want_back,
         )
+        self._broker.core._when_over.append(self._broker.core_is_over)
 
     # -- life
 
@@ -170,7 +173,6 @@ class AsyncScheduler:
         self._loop = asyncio.get_running_loop()
         self._voice = _LoopVoice(self._broker.fits_of, self._callback, self._loop)
         self._broker.voice = self._voice
-        self._broker.core._when_over.append(self._broker.core_is_over)
         await self.core.start()
         try:
             self._broker.open()
@@ -256,13 +258,7 @@ class AsyncScheduler:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
         accepted: _LoopPromise[Account[AsyncLease]] = _LoopPromise(self._on_loop)
-        request = si.AddApplicationRequest(
-            application_id=application_id,
-            queue_name=queue,
-            ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
-            gang_scheduling_style=gang_style,
-            tags=dict(tags or {}),
-        )
+        request = requests.application(application_id, queue, user, groups, gang_style, tags)
         account = requests.add_application(
             self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
             accepted=accepted,

@@ -11,7 +11,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
 from yunikorn_actors.front.broker import Account, Asked, AskStatus, Broker, Fits, Promise
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
-from yunikorn_actors.front.written import read_amounts, read_count, shown
+from yunikorn_actors.front.written import read_amounts, read_count, read_texts, shown
 
 L = TypeVar("L", bound=BaseLease)
 F = TypeVar("F")
@@ -132,7 +132,7 @@ class BaseApplication(Generic[F, L]):
           guarantee. `preemptible`: false means that it loses its own after all others.
         - `tags`, `originator`: as in `si.AllocationAsk`.
         """
-        _check(key, fits, tags)
+        _check(key, fits)
         written = self._amounts(read_amounts("ask", vcore, memory, resources), group)
         ask = si.AllocationAsk(
             allocation_key=key,
@@ -218,18 +218,16 @@ class Application(BaseApplication[Future[Lease], Lease]):
         self.close()
 
 
-def _check(key: object, fits: object, tags: object) -> None:
+def _check(key: object, fits: object) -> None:
     """Refuse what the core would not understand, or what would raise only later."""
     if not isinstance(key, str) or not key:
         raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
     if fits is not None and not callable(fits):
         raise InvalidRequest(f"ask: fits: must be a function of a node's id, not {shown(fits)}")
-    if tags is not None and not isinstance(tags, Mapping):
-        raise InvalidRequest(f"ask: tags: must be a mapping from text to text, not {shown(tags)}")
 
 
 def _tags(tags: Mapping[str, str] | None, required_node: str) -> dict[str, str]:
-    given = dict(tags or {})
+    given = read_texts("ask: tags", tags)
     return given | ({si.TAG_REQUIRED_NODE: required_node} if required_node else {})
 
 

@@ -371,7 +371,7 @@ class Broker(StandIn, Generic[L]):
             self._tell(NodeChanged(node_id=node_id, state="removed"))
 
     def _node(self, node_id: str) -> None:
-        if node_id not in self._nodes:
+        if not isinstance(node_id, str) or node_id not in self._nodes:
             some = ", ".join(sorted(self._nodes)[:5]) or "none"
             raise UnknownName(f"there is no node {node_id!r}; add_node it first (there: {some})")
 

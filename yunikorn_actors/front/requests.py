@@ -1,7 +1,7 @@
 """What the two schedulers have in common: how their arguments become requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple, TypeVar, get_args
 
 from msgspec.structs import replace
 
@@ -15,6 +15,8 @@ from yunikorn_actors.front.written import (
     read_amounts,
     read_gang,
     read_queues,
+    read_several,
+    read_texts,
     read_timeout,
     shown,
     still_missing,
@@ -46,6 +48,9 @@ class Terms(NamedTuple):
 
     @classmethod
     def read(cls, queues: Queues | None, rm_id: str, partition: str, grace: float) -> "Terms":
+        for name, text in (("rm_id", rm_id), ("partition", partition)):
+            if not isinstance(text, str):
+                raise InvalidRequest(f"{name}: must be text, not {shown(text)}")
         if type(grace) not in {int, float} or not 0 <= grace < float("inf"):
             raise InvalidRequest(f"grace: must be seconds, 0 or more, not {shown(grace)}")
         return cls(read_queues(queues), rm_id, partition, float(grace))
@@ -70,7 +75,7 @@ def add_node(
     written = read_amounts("add_node", *amounts)
     if not written:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
-    given = dict(attributes or {})
+    given = read_texts("add_node: attributes", attributes)
     if broker.partition:
         given.setdefault(si.NODE_PARTITION, broker.partition)
     info = si.NodeInfo(
@@ -83,7 +88,7 @@ def add_node(
 
 
 def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
-    items = tuple(running)
+    items = read_several(f"{what}: running", running)
     for item in items:
         if not isinstance(item, Running):
             raise InvalidRequest(
@@ -91,6 +96,26 @@ def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
                 "is one, and Running(**item) makes one of what was kept as JSON"
             )
     return items
+
+
+def application(
+    application_id: str,
+    queue: str,
+    user: str,
+    groups: Iterable[str],
+    gang_style: Style,
+    tags: Mapping[str, str] | None,
+) -> si.AddApplicationRequest:
+    if gang_style not in get_args(Style):
+        raise InvalidRequest(f"gang_style: must be 'Soft' or 'Hard', not {shown(gang_style)}")
+    several = read_several("application: groups", groups)
+    return si.AddApplicationRequest(
+        application_id=application_id,
+        queue_name=queue,
+        ugi=si.UserGroupInformation(user=user, groups=several),
+        gang_scheduling_style=gang_style,
+        tags=read_texts("application: tags", tags),
+    )
 
 
 def add_application(

@@ -62,6 +62,8 @@ class Scheduler:
                 "subclass it and override what you care about"
             )
         self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        if core is not None and not isinstance(core, SchedulerCore):
+            raise InvalidRequest(f"core: must be a SchedulerCore, not {type(core).__name__}")
         self.core: Final = core or SchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
         self._callers = Callers()
@@ -74,12 +76,12 @@ class Scheduler:
             want_back=Lease._want_back,
         )
         self._broker.voice = _Voice(self._broker.fits_of, callback)
+        self.core._when_over.append(self._broker.core_is_over)
 
     # -- life
 
     def start(self) -> Self:
         """Start the core and register with it."""
-        self.core._when_over.append(self._broker.core_is_over)
         self.core.start()
         try:
             self._broker.open()
@@ -189,13 +191,7 @@ class Scheduler:
         """
         self._broker.check_may_wait("application")
         accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
-        request = si.AddApplicationRequest(
-            application_id=application_id,
-            queue_name=queue,
-            ugi=si.UserGroupInformation(user=user, groups=tuple(groups)),
-            gang_scheduling_style=gang_style,
-            tags=dict(tags or {}),
-        )
+        request = requests.application(application_id, queue, user, groups, gang_style, tags)
         account = requests.add_application(
             self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
             accepted=accepted,

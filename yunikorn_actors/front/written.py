@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import parse_duration
@@ -14,6 +14,8 @@ from yunikorn_actors.runtime.configuration import read_config
 
 Queues = str | Path | Mapping[str, Any]
 """A file, its text, or what stands in it as a mapping."""
+
+T = TypeVar("T")
 
 OPEN_QUEUE: Final = (
     "partitions: [{name: default, queues: "
@@ -65,6 +67,20 @@ def shown(value: object) -> str:
         return f"a {type(value).__name__}"
 
 
+def read_texts(what: str, texts: Mapping[str, str] | None) -> dict[str, str]:
+    """Take a mapping; that it holds texts is for the check of the request to say."""
+    if texts is not None and not isinstance(texts, Mapping):
+        raise InvalidRequest(f"{what}: must be a mapping from text to text, not {shown(texts)}")
+    return dict(texts or {})
+
+
+def read_several(what: str, items: Iterable[T]) -> tuple[T, ...]:
+    """Take several; one text would be taken for its letters."""
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise InvalidRequest(f"{what}: must be a list or such, not {shown(items)}")
+    return tuple(items)
+
+
 class Members(NamedTuple):
     """How many members a group of a gang has, and how large each is."""
 
@@ -76,7 +92,9 @@ class Members(NamedTuple):
 def read_gang(gang: Mapping[str, Mapping[str, si.Amount]] | None) -> dict[str, Members]:
     """Read `{"executor": {"count": 4, "vcore": 2}}`."""
     groups: dict[str, Members] = {}
-    for name, written in ({} if gang is None else dict(gang)).items():
+    if gang is not None and not isinstance(gang, Mapping):
+        raise InvalidRequest(f"gang: must be a mapping from groups to sizes, not {shown(gang)}")
+    for name, written in (gang or {}).items():
         if not isinstance(name, str) or not name:
             raise InvalidRequest(f"gang: {shown(name)} is no name of a group; use a text")
         if not isinstance(written, Mapping):
