@@ -89,7 +89,20 @@ async def test_cancelling_withdraws_the_ask() -> None:
 
 @on_a_loop
 async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
+    go_on = threading.Event()
     async with AsyncScheduler(QUEUES) as s:
+        hear_of_nodes, hear_of_apps = s._broker.update_node, s._broker.update_application
+
+        def held_node(response: si.NodeResponse) -> None:
+            assert go_on.wait(PATIENCE_S)
+            hear_of_nodes(response)
+
+        def held_app(response: si.ApplicationResponse) -> None:
+            assert go_on.wait(PATIENCE_S)
+            hear_of_apps(response)
+
+        s._broker.update_node = held_node  # type: ignore[method-assign]
+        s._broker.update_application = held_app  # type: ignore[method-assign]
         for call in (s.add_node("n1", vcore=4), a_job(s)):
             task = asyncio.ensure_future(call)  # type: ignore[arg-type]
             await asyncio.sleep(0)
@@ -97,6 +110,7 @@ async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
             await asyncio.wait([task])
             assert task.cancelled()
         assert [] == s.nodes
+        go_on.set()
         await s.add_node("n1", vcore=4)
         assert "n1" == (await placed((await a_job(s)).ask("t", vcore=1))).node_id
 
@@ -124,6 +138,22 @@ async def test_fits_runs_on_the_loop_and_may_wait() -> None:
         assert "n1" == lease.node_id
         assert {threading.get_ident()} == threads
         assert {WouldBlock} == set(raised)
+
+
+@on_a_loop
+async def test_fits_that_does_not_return_does_not_hold_up_the_end() -> None:
+    is_asked = asyncio.Event()
+
+    async def fits(_: str) -> bool:
+        is_asked.set()
+        return await asyncio.get_running_loop().create_future()
+
+    async with AsyncScheduler(QUEUES) as s:
+        await s.add_node("n1", vcore=4)
+        waits = (await a_job(s)).ask("t", vcore=1, fits=fits)
+        await is_asked.wait()
+    with pytest.raises(SchedulerClosed):
+        await waits
 
 
 @on_a_loop

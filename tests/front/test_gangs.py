@@ -3,17 +3,14 @@
 from concurrent.futures import wait
 
 import pytest
-from fronting import PATIENCE_S, QUEUES, quick_core, raised
+from fronting import PATIENCE_S, QUEUES, events_until, quick_core, raised
 from probes import wait_until
 
 from yunikorn_actors import (
     Application,
-    ApplicationChanged,
     ApplicationEnded,
     ApplicationRejected,
     AskWithdrawn,
-    Event,
-    Events,
     Scheduler,
     UnknownName,
 )
@@ -96,15 +93,6 @@ def test_a_soft_gang_that_does_not_come_together_goes_on_one_by_one() -> None:
         assert {"n1"} == {it.result().node_id for it in done}
         s.add_node("n2", vcore=4)
         assert {"n1", "n2"} == {it.result(PATIENCE_S).node_id for it in futures}
-
-
-def events_until(events: Events[Event], state: str) -> list[ApplicationChanged]:
-    seen: list[ApplicationChanged] = []
-    while not seen or seen[-1].state != state:
-        event = next(events)
-        assert event.kind == "application"
-        seen.append(event)
-    return seen
 
 
 def test_a_gang_that_can_never_run_is_rejected() -> None:

@@ -5,7 +5,7 @@ from concurrent.futures import CancelledError, wait
 from pathlib import Path
 
 import pytest
-from fronting import PATIENCE_S, QUEUES, quick_core, raised
+from fronting import PATIENCE_S, QUEUES, events_until, quick_core, raised
 from probes import wait_until
 
 from yunikorn_actors import (
@@ -13,6 +13,7 @@ from yunikorn_actors import (
     ApplicationEnded,
     ApplicationRejected,
     AskRejected,
+    AskWithdrawn,
     ConfigError,
     Duplicate,
     InvalidRequest,
@@ -337,10 +338,7 @@ def test_an_application_without_work_completes_unless_it_stays() -> None:
             stays = s.application("b", queue="root.batch", user="ann", stays=True)
             for it in (stays, app):
                 it.ask("t", vcore=1).result(PATIENCE_S).release()
-            while True:
-                event = next(events)
-                if event.kind == "application" and event.state == "Completed":
-                    break
+            event = events_until(events, "Completed")[-1]
         assert "a" == event.application
         told = raised(lambda: app.ask("u", vcore=1), ApplicationEnded)
         assert "is Completed" in told
@@ -366,6 +364,20 @@ def test_a_closed_application_has_nothing_any_more() -> None:
         lease = again.ask("t", vcore=3).result(PATIENCE_S)
         assert "n1" == again.ask("u", vcore=1).result(PATIENCE_S).node_id
         assert "held" == lease.state
+
+
+def test_an_application_that_runs_out_of_time_fails() -> None:
+    with Scheduler(QUEUES) as s, s.events("application") as events:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann", timeout="20ms")
+        lease = app.ask("t", vcore=3).result(PATIENCE_S)
+        waits = app.ask("u", vcore=3)
+        raised(lambda: waits.result(PATIENCE_S), AskWithdrawn)
+        assert lease.wanted_back.wait(PATIENCE_S)
+        lease.release()
+        states = [event.state for event in events_until(events, "Failed")]
+        assert ["Accepted", "Running", "Failing", "Failed"] == states
+        assert "is Failed" in raised(lambda: app.ask("v", vcore=1), ApplicationEnded)
 
 
 # -- what there is to see

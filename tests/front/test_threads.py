@@ -12,15 +12,19 @@ from probes import wait_until
 
 from yunikorn_actors import (
     Application,
+    ApplicationEnded,
+    ApplicationRejected,
     CoreFailed,
     CoreStopped,
     Lease,
+    NodeRejected,
     ResponsesLost,
     Scheduler,
     SchedulerClosed,
     SchedulerCore,
     Settings,
     WouldBlock,
+    si,
 )
 from yunikorn_actors.front import callers, events
 from yunikorn_actors.front.callers import Callers
@@ -178,6 +182,41 @@ def test_the_scheduler_may_be_closed_inside_fits() -> None:
         s.add_node("n1", vcore=4)
         future = a_job(s).ask("t", vcore=1, fits=fits)
         raised(lambda: future.result(PATIENCE_S), SchedulerClosed)
+
+
+def test_an_answer_is_for_the_one_that_was_asked_about() -> None:
+    """A node and an application are taken back, and asked for again, before the core answers."""
+    go_on = threading.Event()
+    with Scheduler(QUEUES) as s, ThreadPoolExecutor(4) as threads:
+        hear_of_nodes, hear_of_apps = s._broker.update_node, s._broker.update_application
+
+        def held_node(response: si.NodeResponse) -> None:
+            assert go_on.wait(PATIENCE_S)
+            hear_of_nodes(response)
+
+        def held_app(response: si.ApplicationResponse) -> None:
+            assert go_on.wait(PATIENCE_S)
+            hear_of_apps(response)
+
+        s._broker.update_node = held_node  # type: ignore[method-assign]
+        s._broker.update_application = held_app  # type: ignore[method-assign]
+        node = threads.submit(s.add_node, "n1", vcore=4)
+        app = threads.submit(s.application, "a", queue="root.batch", user="ann")
+        wait_until(lambda: s.nodes and "a" in s._broker._accounts)
+        s.remove_node("n1")
+        s._broker.close_application(s._broker._accounts["a"])
+        assert "was removed" in raised(lambda: node.result(PATIENCE_S), NodeRejected)
+        raised(lambda: app.result(PATIENCE_S), ApplicationEnded)
+        node = threads.submit(s.add_node, "n1", vcore=2)
+        app = threads.submit(s.application, "a", queue="root.nope", user="ann")
+        wait_until(lambda: s.nodes and "a" in s._broker._accounts)
+        go_on.set()
+        assert [] == node.result(PATIENCE_S)
+        assert "no queue root.nope" in raised(lambda: app.result(PATIENCE_S), ApplicationRejected)
+        assert {"n1": 2_000} == {
+            name: it["capacity"]["vcore"]
+            for name, it in s.core.state_dump()["partitions"]["[rm-1]default"]["nodes"].items()
+        }
 
 
 # -- failures

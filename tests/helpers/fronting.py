@@ -5,7 +5,14 @@ from typing import Any
 
 import pytest
 
-from yunikorn_actors import Scheduler, SchedulerCore, Settings
+from yunikorn_actors import (
+    ApplicationChanged,
+    Event,
+    Events,
+    Scheduler,
+    SchedulerCore,
+    Settings,
+)
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Accepted
 
@@ -45,3 +52,12 @@ def raised(call: Callable[[], object], kind: type[BaseException]) -> str:
     with pytest.raises(kind) as caught:
         call()
     return str(caught.value)
+
+
+def events_until(events: Events[Event], state: str) -> list[ApplicationChanged]:
+    seen: list[ApplicationChanged] = []
+    while not seen or seen[-1].state != state:
+        event = next(events)
+        assert event.kind == "application"
+        seen.append(event)
+    return seen

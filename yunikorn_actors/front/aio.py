@@ -41,6 +41,7 @@ class AsyncLease(BaseLease):
     """As `Lease`, with an `asyncio.Event` that is set on the loop, and an `async with` block."""
 
     def __init__(self, on_loop: OnLoop, running: Running, release: Callable[[], None]) -> None:
+        """Made for an ask that was placed, and for what runs already."""
         super().__init__(running, release)
         self.wanted_back: Final = asyncio.Event()
         """Set when the work is to end; wait for it, or look at it now and then."""

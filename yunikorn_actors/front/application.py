@@ -36,6 +36,7 @@ class BaseApplication(Generic[F, L]):
         user: str,
         make: Callable[[], Made[F, L]],
     ) -> None:
+        """Made by `application` of a scheduler."""
         self.id: Final = account.id
         self.queue: Final = queue
         """The queue that was asked for; a placement rule may have chosen another one."""

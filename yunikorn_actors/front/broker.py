@@ -173,7 +173,29 @@ class Asked(NamedTuple, Generic[L]):
 class _Node(Generic[L]):
     accepted: Promise[list[L]]
     recovered: list[Entry[L]]
-    is_known: bool = False
+
+
+class _Unanswered(Generic[T]):
+    """What the core was asked to take, by id; it answers in the order in which it was asked.
+
+    So the answer to one that was taken back meanwhile is not for the next one of its id.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, deque[T]] = {}
+
+    def asked(self, name: str, item: T) -> None:
+        self._by_id.setdefault(name, deque()).append(item)
+
+    def answered(self, name: str) -> T | None:
+        """Return what this answer is about; None if it was not asked here."""
+        items = self._by_id.get(name)
+        if not items:
+            return None
+        item = items.popleft()
+        if not items:
+            del self._by_id[name]
+        return item
 
 
 class Broker(StandIn, Generic[L]):
@@ -203,6 +225,8 @@ class Broker(StandIn, Generic[L]):
         )
         self._accounts: dict[str, Account[L]] = {}
         self._nodes: dict[str, _Node[L]] = {}
+        self._new_nodes: _Unanswered[_Node[L]] = _Unanswered()
+        self._new_accounts: _Unanswered[Account[L]] = _Unanswered()
         self._readers: list[Subscription[AnyEvent[L]]] = []
         self._fits: dict[str, Entry[L]] = {}
         """Asks with a say in where they run; no other ask has one of these keys at that time."""
@@ -310,7 +334,8 @@ class Broker(StandIn, Generic[L]):
                 )
             self._check_recoverable(info.node_id, running)
             entries = [self._recovered(item) for item in running]
-            self._nodes[info.node_id] = _Node(accepted=accepted, recovered=entries)
+            node = self._nodes[name] = _Node(accepted=accepted, recovered=entries)
+            self._new_nodes.asked(name, node)
             existing = tuple(self._existing(entry) for entry in entries)
             self._outbox.put(replace(info, existing_allocations=existing))
 
@@ -365,7 +390,10 @@ class Broker(StandIn, Generic[L]):
         """Its leases are lost when the core says so."""
         with self._open_books():
             self._node(node_id)
-            del self._nodes[node_id]
+            node = self._nodes.pop(node_id)
+            node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
+            for entry in node.recovered:
+                self._drop(entry)
             action = si.ActionFromRM.DECOMISSION
             self._outbox.put(si.NodeInfo(node_id=node_id, action=action))
             self._tell(NodeChanged(node_id=node_id, state="removed"))
@@ -391,6 +419,7 @@ class Broker(StandIn, Generic[L]):
                     "this one another id"
                 )
             self._accounts[account.id] = account
+            self._new_accounts.asked(account.id, account)
             self._outbox.put(request)
             for ask in placeholders:
                 running = Running(
@@ -666,25 +695,22 @@ class Broker(StandIn, Generic[L]):
     def update_node(self, response: si.NodeResponse) -> None:
         with self._lock:
             for refused in response.rejected:
-                self._node_rejected(refused)
+                node = self._new_nodes.answered(refused.node_id)
+                if node is not None and self._nodes.get(refused.node_id) is node:
+                    self._node_rejected(node, refused)
             for accepted in response.accepted:
-                self._node_accepted(accepted.node_id)
+                node = self._new_nodes.answered(accepted.node_id)
+                if node is not None and self._nodes.get(accepted.node_id) is node:
+                    self._node_accepted(node, accepted.node_id)
         self.voice.tell("update_node", response)
 
-    def _node_accepted(self, node_id: str) -> None:
-        node = self._nodes.get(node_id)
-        if node is None or node.is_known:
-            return
-        node.is_known = True
+    def _node_accepted(self, node: _Node[L], node_id: str) -> None:
         leases = [lease for it in node.recovered if (lease := self._hold(it)) is not None]
         node.recovered.clear()
         self._tell(NodeChanged(node_id=node_id, state="accepted"))
         node.accepted.keep(leases)
 
-    def _node_rejected(self, refused: si.RejectedNode) -> None:
-        node = self._nodes.get(refused.node_id)
-        if node is None or node.is_known:
-            return
+    def _node_rejected(self, node: _Node[L], refused: si.RejectedNode) -> None:
         del self._nodes[refused.node_id]
         for entry in node.recovered:
             self._drop(entry)
@@ -695,12 +721,12 @@ class Broker(StandIn, Generic[L]):
     def update_application(self, response: si.ApplicationResponse) -> None:
         with self._lock:
             for rejected in response.rejected:
-                account = self._accounts.get(rejected.application_id)
-                if account is not None and not account.is_known:
+                account = self._new_accounts.answered(rejected.application_id)
+                if account is not None and account.ended is None:
                     self._application_rejected(account, rejected.reason)
             for accepted in response.accepted:
-                account = self._accounts.get(accepted.application_id)
-                if account is not None and not account.is_known:
+                account = self._new_accounts.answered(accepted.application_id)
+                if account is not None:
                     account.is_known = True
                     account.accepted.keep(account)
             for updated in response.updated:

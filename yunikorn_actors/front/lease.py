@@ -39,6 +39,7 @@ class BaseLease:
     """What `Lease` and `AsyncLease` have in common."""
 
     def __init__(self, running: Running, release: Callable[[], None]) -> None:
+        """Made for an ask that was placed, and for what runs already."""
         self.running: Final = running
         """All that a restarted program needs to go on with this work."""
         self.state: LeaseState = "held"
@@ -90,6 +91,7 @@ class Lease(BaseLease):
     """
 
     def __init__(self, running: Running, release: Callable[[], None]) -> None:
+        """Made for an ask that was placed, and for what runs already."""
         super().__init__(running, release)
         self.wanted_back: Final = threading.Event()
         """Set when the work is to end; wait for it, or look at it now and then."""
