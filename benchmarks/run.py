@@ -12,18 +12,29 @@ from benchmarks.load import Load
 from benchmarks.workloads import WORKLOADS, Outcome, Workload
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.runtime.system import CoreDriver
 
 Run = dict[str, Any]
 """The JSON object of one run."""
 
 
-def run(name: str, topology: TopologyName, calibration: float, cpu_calibration: float) -> Run:
+def run(
+    name: str,
+    topology: TopologyName,
+    calibration: float,
+    cpu_calibration: float,
+    driver: CoreDriver = "threads",
+) -> Run:
     workload = WORKLOADS[name]
-    with _trace(workload) as trace, SchedulerCore(topology=topology, trace=trace) as core:
+    with (
+        _trace(workload) as trace,
+        SchedulerCore(driver=driver, topology=topology, trace=trace) as core,
+    ):
         figures = measure(workload, Load(core))
     return {
         "workload": name,
         "topology": topology,
+        "driver": driver,
         **figures,
         "calibration": round(calibration, 3),
         "cpu_calibration": round(cpu_calibration, 3),

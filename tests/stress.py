@@ -1,6 +1,6 @@
 """Everything at once, for as long as one likes: `python -m tests.stress --minutes 30 --seed 1`.
 
-Several resource managers talk to one core on threads: each has a thread of its own that asks,
+Several resource managers talk to one core in service: each has a thread of its own that asks,
 releases, confirms late or twice, and lets nodes and applications go and come back under their
 names. Another thread registers them anew, loses them, lets them leave and reloads configurations;
 a third moves the clock. Callbacks are quick, slow, raise, or call back into the core; some have
@@ -29,7 +29,7 @@ from pathlib import Path
 from random import Random
 from statistics import median
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, get_args
 
 from yunikorn_actors import (
     CoreError,
@@ -49,6 +49,7 @@ from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.runtime.clock import StandingClock
 from yunikorn_actors.runtime.shell import CallbackHolder
+from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.sim.simulator import EPOCH_NS
 
 PATIENCE_S = 60.0
@@ -395,13 +396,21 @@ class Manager:
 
 
 class Run:
-    def __init__(self, *, seed: int, topology: TopologyName, managers: int = len(VOICES)) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int,
+        topology: TopologyName,
+        driver: CoreDriver = "threads",
+        managers: int = len(VOICES),
+    ) -> None:
         self.seed = seed
         self.counts: Counter[str] = Counter()
         """Threads count without a lock, so a few may be missing."""
         self.said: deque[str] = deque(maxlen=60)
         self.clock = StandingClock(EPOCH_NS)
         self.core = SchedulerCore(
+            driver=driver,
             topology=topology,
             clock=self.clock,
             instance="stress",
@@ -527,7 +536,7 @@ class Run:
         before = {shell.address: shell.handled for shell in self.core._shells._known}
         time.sleep(0.2)
         for shell in self.core._shells._known:
-            left, done = shell.mailbox.received - shell.handled, shell.handled
+            left, done = shell.received - shell.handled, shell.handled
             if left or done != before.get(shell.address):
                 story = [kind.__name__ for _, kind, _ in shell.story][-8:]
                 yield (
@@ -663,9 +672,11 @@ def _many_turns() -> Iterator[None]:
         sys.setswitchinterval(former)
 
 
-def stress(*, seconds: float, seed: int, topology: TopologyName) -> tuple[Run, Failure | None]:
+def stress(
+    *, seconds: float, seed: int, topology: TopologyName, driver: CoreDriver = "threads"
+) -> tuple[Run, Failure | None]:
     """Run for so long, and until something was placed; return the run and what was found."""
-    run = Run(seed=seed, topology=topology)
+    run = Run(seed=seed, topology=topology, driver=driver)
     deadline = time.monotonic() + seconds
     with _many_turns():
         try:
@@ -701,9 +712,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--topology", choices=TOPOLOGIES, default=TOPOLOGIES[0])
+    parser.add_argument("--driver", choices=get_args(CoreDriver), default="threads")
     options = parser.parse_args(arguments)
     run, failure = stress(
-        seconds=60 * options.minutes, seed=options.seed, topology=options.topology
+        seconds=60 * options.minutes,
+        seed=options.seed,
+        topology=options.topology,
+        driver=options.driver,
     )
     if failure is not None:
         sys.stdout.write(_what_to_look_at(run, failure) + "\n")

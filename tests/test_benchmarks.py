@@ -16,6 +16,7 @@ from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome, Workload
 from yunikorn_actors import CoreFailed, SchedulerCore, si
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.runtime.system import CoreDriver
 
 TINY: dict[str, dict[str, int]] = {
     "W1": {"asks_each": 3},
@@ -41,6 +42,7 @@ TINY: dict[str, dict[str, int]] = {
 RUN_KEYS = {
     "workload",
     "topology",
+    "driver",
     "allocations_per_s",
     "latency_ms",
     "peak_rss_mib",
@@ -380,7 +382,7 @@ def test_a_run_that_fails_its_check_prints_no_figure(
 def test_one_failure_makes_the_exit_status_1_and_the_others_are_reported(
     failing: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def start(name: str, topology: TopologyName) -> str:  # noqa: ARG001
+    def start(name: str, topology: TopologyName, driver: CoreDriver) -> str:  # noqa: ARG001
         return "" if name in failing else json.dumps({"workload": name})
 
     assert int(bool(failing)) == cli.main(["W1", "W2", "--topology", "fused", "--json"], start)
@@ -391,7 +393,8 @@ def test_one_failure_makes_the_exit_status_1_and_the_others_are_reported(
 def test_the_default_is_every_workload_on_both_topologies() -> None:
     started = []
 
-    def start(name: str, topology: TopologyName) -> str:
+    def start(name: str, topology: TopologyName, driver: CoreDriver) -> str:
+        assert driver == "threads"
         started.append((name, topology))
         return ""
 
@@ -400,11 +403,11 @@ def test_the_default_is_every_workload_on_both_topologies() -> None:
 
 
 def test_a_run_in_a_process_of_its_own_answers_with_its_figures() -> None:
-    assert set(json.loads(cli.in_a_child("W1", "fused"))) == RUN_KEYS
+    assert set(json.loads(cli.in_a_child("W1", "fused", "direct"))) == RUN_KEYS
 
 
 def test_a_process_that_fails_has_no_figure(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.in_a_child("W99", "fused") == ""
+    assert cli.in_a_child("W99", "fused", "threads") == ""
     assert "W99 fused: no figure" in capsys.readouterr().err
 
 

@@ -96,6 +96,19 @@ class _Registration(NamedTuple):
     backlog: Backlog
 
 
+class _Afterwards:
+    """In a `with`, outside of every lock: what is called at its end, whatever was raised."""
+
+    def __init__(self, go_on: Callable[[], None]) -> None:
+        self._go_on = go_on
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        self._go_on()
+
+
 class Gateway(ABC):
     """The calls of the scheduler interface, and questions about the state."""
 
@@ -107,6 +120,8 @@ class Gateway(ABC):
         So RmProxy gets requests and registrations in the order that callers see: a request that was
         taken is handled. No thread waits while it holds the lock, so a callback may take it too.
         """
+        self._afterwards = _Afterwards(self._go_on)
+        """Around everything that is posted: then somebody handles it."""
         self._registered: dict[str, _Registration] = {}
         self._coming: dict[str, str] = {}
         """Callbacks whose registration is not answered yet, each with its resource manager.
@@ -124,6 +139,10 @@ class Gateway(ABC):
 
     @abstractmethod
     def _post(self, address: str, message: Message, stimulus: str) -> None: ...
+
+    @abstractmethod
+    def _go_on(self) -> None:
+        """Something was posted: a driver whose machines have no threads handles it now."""
 
     @abstractmethod
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
@@ -246,7 +265,7 @@ class Gateway(ABC):
             "configuration",
         )
         self._resolvers.bring(request.rm_id, config)
-        with self._order:
+        with self._afterwards, self._order:
             registration = self._registered.get(request.rm_id)
             if registration is not None:
                 count = registration.backlog.bound(extra.unhandled_max)
@@ -258,7 +277,7 @@ class Gateway(ABC):
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
-        with self._order:
+        with self._afterwards, self._order:
             self._registration(rm_id, "resource_manager_lost")
             self._post(RM_PROXY, RMLost(rm_id=rm_id), self._name("lost"))
             self._overtake(rm_id)
@@ -266,7 +285,7 @@ class Gateway(ABC):
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager, registered or lost."""
-        with self._order:
+        with self._afterwards, self._order:
             self._post(RM_PROXY, RMUnregistered(rm_id=rm_id), self._name("unregister"))
             self._overtake(rm_id)
             self._leave(rm_id)
@@ -405,7 +424,7 @@ class Gateway(ABC):
     def _close_stream(self, address: str) -> None:
         """Close a stream; a core that has stopped or failed has closed it already."""
         self._close_callback(address)
-        with suppress(CoreStopped, CoreFailed):
+        with suppress(CoreStopped, CoreFailed), self._afterwards:
             self._post(EVENT_PUBLISHER, EventStreamLeft(hearer=address), self._name("stream"))
 
     # -- parts
@@ -416,7 +435,7 @@ class Gateway(ABC):
         backlog = self._registration(rm_id, kind).backlog
         if backlog.is_full:
             self._await_room(backlog)
-        with self._order:
+        with self._afterwards, self._order:
             # Checked again: while the caller waited, the resource manager may have left.
             registration = self._registration(rm_id, kind)
             self._post(RM_PROXY, message, self._name(call))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from recordings import on_threads, records, rewrite, simulate, write
+from recordings import in_service, records, rewrite, simulate, write
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
@@ -85,7 +85,7 @@ def test_a_question_that_makes_no_sense_leaves_with_2(
     assert expected in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("run", [simulate, on_threads])
+@pytest.mark.parametrize("run", [simulate, in_service])
 def test_replay_leaves_with_0_where_the_run_is_the_same(
     path: Path, capsys: Screen, run: object
 ) -> None:

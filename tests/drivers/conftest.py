@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
-from probes import Lab, SimulatorLab, ThreadsLab
+from probes import DirectLab, Lab, SimulatorLab, ThreadsLab
 
 from yunikorn_actors.machines.topology import TOPOLOGIES
 
 LABS: dict[str, Callable[..., Lab]] = {
     "threads": ThreadsLab,
+    "direct": DirectLab,
     "simulator": partial(SimulatorLab, seed=0),
     "simulator, seed 5": partial(SimulatorLab, seed=5),
 }

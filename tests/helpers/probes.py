@@ -22,6 +22,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.clock import StandingClock
+from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
 
@@ -158,8 +159,9 @@ class Lab(ABC):
         self.topology = topology
 
     def post(self, to: str, *messages: Message) -> None:
-        for message in messages:
-            self.core._post(to, message, "test")
+        with self.core._afterwards:
+            for message in messages:
+                self.core._post(to, message, "test")
 
     def open(self, address: str, callback: si.ResourceManagerCallback) -> None:
         self.core._open_callback(address, callback)
@@ -193,10 +195,14 @@ class Lab(ABC):
 
 
 class ThreadsLab(Lab):
+    driver: CoreDriver = "threads"
+
     def __init__(self, topology: TopologyName) -> None:
         super().__init__(topology)
         self.clock = StandingClock(EPOCH_NS)
-        self.core: SchedulerCore = probed_core(self.notebook, topology, clock=self.clock)
+        self.core: SchedulerCore = probed_core(
+            self.notebook, topology, clock=self.clock, driver=self.driver
+        )
         self.core.start()
 
     @property
@@ -227,6 +233,21 @@ class ThreadsLab(Lab):
     def close(self) -> None:
         self.let_go()
         self.core.stop(PATIENCE_S)
+
+
+class DirectLab(ThreadsLab):
+    """What is held holds up every machine, and the thread that runs them."""
+
+    driver: CoreDriver = "direct"
+
+    def run_until(self, condition: Callable[[], object]) -> None:
+        self.let_go()
+        super().run_until(condition)
+
+    def hold(self, address: str) -> None:
+        thread = threading.Thread(target=self.post, args=(address, Hold()), daemon=True)
+        thread.start()
+        assert self.notebook.held.wait(PATIENCE_S)
 
 
 class SimulatorLab(Lab):

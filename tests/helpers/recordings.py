@@ -17,6 +17,7 @@ from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Me
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
 
@@ -122,9 +123,12 @@ def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) ->
     return path
 
 
-def on_threads(path: Path, topology: TopologyName = "proposing") -> Path:
+def in_service(
+    path: Path, topology: TopologyName = "proposing", driver: CoreDriver = "threads"
+) -> Path:
     """Several threads submit at the same time; the clock is fast, so that timers fire."""
-    with SchedulerCore(topology=topology, trace=path, clock=RealClock(100)) as core:
+    clock = RealClock(100)
+    with SchedulerCore(driver=driver, topology=topology, trace=path, clock=clock) as core:
         register(core)
         for number in range(4):
             node(core, f"n{number}", si.ActionFromRM.CREATE, 5)

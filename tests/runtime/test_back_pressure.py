@@ -134,7 +134,7 @@ def test_a_caller_who_is_too_far_ahead_waits() -> None:
 def waiting(core: SchedulerCore) -> int:
     """How many messages wait in mailboxes."""
     shells = core._shells._known
-    return sum(shell.mailbox.received - shell.handled for shell in shells)
+    return sum(shell.received - shell.handled for shell in shells)
 
 
 def test_refusals_that_nobody_takes_hold_up_the_caller() -> None:

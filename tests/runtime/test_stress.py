@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 import stress
@@ -10,12 +11,14 @@ from stress import Run, Voice
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.runtime.system import CoreDriver
 
 
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_short_run(topology: TopologyName) -> None:
+def test_a_short_run(topology: TopologyName, driver: CoreDriver) -> None:
     before = sys.getswitchinterval()
-    run, failure = stress.stress(seconds=1, seed=1, topology=topology)
+    run, failure = stress.stress(seconds=1, seed=1, topology=topology, driver=driver)
     assert failure is None
     assert run.counts["allocations"] > 0, "vacuous: nothing was placed"
     assert run.counts["registrations"] >= len(run.managers)

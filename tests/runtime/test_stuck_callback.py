@@ -103,6 +103,6 @@ def test_whoever_asks_for_its_state_leaves_one_message() -> None:
         (shell,) = (it for it in core._shells._known if it.address.startswith("rm:"))
         for _ in range(TIMES):
             assert "Error" in core.state_dump()["rm_diagnostics"][RM]
-        assert shell.mailbox.received - shell.handled <= 3
+        assert shell.received - shell.handled <= 3
         rm.go.set()
         wait_until(lambda: core.state_dump()["rm_diagnostics"] == {RM: {}})

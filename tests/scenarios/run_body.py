@@ -1,6 +1,6 @@
 """Run a body of scenario files beside the repository: `python run_body.py FOLDER`.
 
-Every file runs with seeds 0 to 5 on both topologies and once on threads. The files that
+Every file runs with seeds 0 to 5 on both topologies and once on threads and direct. The files that
 `not_yet.txt` names wait for a feature: they run as well, and one of them that passes fails the run,
 so the list only shrinks.
 """
@@ -16,6 +16,7 @@ SEEDS = range(6)
 RUNS = (
     *(RunOptions(seeds=SEEDS, topology=topology) for topology in TOPOLOGIES),
     RunOptions(driver="threads"),
+    RunOptions(driver="direct"),
 )
 
 

@@ -1,11 +1,12 @@
-"""Every scenario file of this folder, on both topologies, in the simulator and on threads.
+"""Every scenario file of this folder, on both topologies, in the simulator and in service.
 
-On threads the clock stands and moves with `advance`. One file for each kind of timer runs on a real
+On threads and direct the clock stands and moves with `advance`. One file for each kind of timer runs on a real
 clock as well.
 """
 
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from probes import wait_until
@@ -13,8 +14,9 @@ from probes import wait_until
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope, Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.scenario.document import Scenario, read_scenario
-from yunikorn_actors.scenario.drivers import ThreadsDriver
+from yunikorn_actors.scenario.drivers import ServiceDriver
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
 from yunikorn_actors.scenario.stage import Stage
 
@@ -43,9 +45,10 @@ def test_every_interleaving_holds(file: Path, topology: TopologyName) -> None:
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
 
 
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
 @files
-def test_every_file_holds_on_threads(file: Path) -> None:
-    outcome = run_scenario(read(file), RunOptions(driver="threads"))
+def test_every_file_holds_in_service(file: Path, driver: CoreDriver) -> None:
+    outcome = run_scenario(read(file), RunOptions(driver=driver))
     expected = ((), None, True, 1)
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
     assert outcome.messages > 0
@@ -80,9 +83,10 @@ def test_each_kind_of_timer_fires_on_a_real_clock(kind: str) -> None:
     """What the file expects is not asked: on a slow computer its steps take too much time."""
     name, time_scale = ON_A_REAL_CLOCK[kind]
     scenario = read_scenario(HERE / name)
-    driver = ThreadsDriver(
-        topology="proposing", settings=scenario.settings, trace=None, time_scale=time_scale
-    )
+    driver = ServiceDriver(
+        driver="threads", topology="proposing", settings=scenario.settings, trace=None,
+        time_scale=time_scale,
+    )  # fmt: skip
     fired: dict[str, None] = {}
     deliver = driver.core._timers._deliver
 

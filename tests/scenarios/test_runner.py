@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -14,7 +14,7 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario import drivers
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario, parse_scenario
-from yunikorn_actors.scenario.drivers import NoRest, SimulatorDriver, ThreadsDriver
+from yunikorn_actors.scenario.drivers import DriverName, NoRest, ServiceDriver, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -208,7 +208,7 @@ def test_in_manual_mode_nothing_is_confirmed_before_a_step_says_so(confirm: str)
     assert failures(run(*steps, head="name: x\nrm: {confirm: manual}")) == []
 
 
-@pytest.mark.parametrize("driver", ["sim", "threads"])
+@pytest.mark.parametrize("driver", get_args(DriverName))
 def test_in_auto_mode_everything_is_confirmed_at_once(driver: str) -> None:
     assert failures(run(*TIMED, GIVEN_BACK, driver=driver)) == []
 
@@ -344,7 +344,9 @@ def test_an_error_in_a_callback_of_the_simulator_does_not_pass_unseen() -> None:
 
 
 def test_a_core_that_has_failed_does_not_come_to_rest() -> None:
-    driver = ThreadsDriver(topology="fused", settings=Settings(), trace=None, time_scale=1)
+    driver = ServiceDriver(
+        driver="threads", topology="fused", settings=Settings(), trace=None, time_scale=1
+    )
     driver.core.failure = CoreFailed("context failed")
     try:
         with pytest.raises(CoreFailed, match="context failed"):
@@ -355,7 +357,9 @@ def test_a_core_that_has_failed_does_not_come_to_rest() -> None:
 
 def test_no_rest_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "REST_TIMEOUT_S", 0.2)
-    driver = ThreadsDriver(topology="proposing", settings=Settings(), trace=None, time_scale=1)
+    driver = ServiceDriver(
+        driver="threads", topology="proposing", settings=Settings(), trace=None, time_scale=1
+    )
     callback = WaitsAtNodes()
     try:
         create_node(driver.core, callback)

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
-from recordings import on_threads, records, rewrite, simulate
+from recordings import in_service, records, rewrite, simulate
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
 
@@ -45,9 +46,12 @@ def test_a_simulated_run_is_repeated(path: Path, topology: TopologyName, seed: i
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_a_run_on_threads_is_repeated(path: Path, topology: TopologyName) -> None:
-    on_threads(path, topology)
+def test_a_run_in_service_is_repeated(
+    path: Path, topology: TopologyName, driver: CoreDriver
+) -> None:
+    in_service(path, topology, driver)
     outcome = replayed(path)
     assert outcome.difference is None
     assert outcome.report().startswith(f"replayed {outcome.messages} messages in ")
@@ -57,11 +61,12 @@ def test_a_run_on_threads_is_repeated(path: Path, topology: TopologyName) -> Non
     assert types_in(path) >= {"EventPushDue", "CallSendEvent", "StateDump"}
 
 
-def test_the_submitters_on_threads_did_race(path: Path) -> None:
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
+def test_the_submitters_in_service_did_race(path: Path, driver: CoreDriver) -> None:
     """Their requests alternate, or nothing would be shown by repeating them."""
     asks = [
         record["payload"]["request"]["asks"][0]["applicationID"]
-        for record in records(on_threads(path))
+        for record in records(in_service(path, driver=driver))
         if record.get("type") == "AllocationsRequested" and "asks" in record["payload"]["request"]
     ]
     changes = sum(1 for one, other in pairwise(asks) if one != other)

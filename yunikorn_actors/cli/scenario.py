@@ -1,4 +1,4 @@
-"""Run scenario files, in the simulator or on threads.
+"""Run scenario files, in the simulator, on threads or direct.
 
 The exit status is 0 when every expectation of every file held, 1 when one did not, 2 when a file
 cannot be read.
@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_.add_argument("--json", action="store_true", help="one JSON object for each file")
     run_.add_argument(
         "--time-scale", type=_scale, metavar="FACTOR",
-        help="with threads: let the clock run, FACTOR times as fast as real time; without it the "
-        "clock stands still, and only `advance` moves it",
+        help="on threads or direct: let the clock run, FACTOR times as fast as real time; without "
+        "it the clock stands still, and only `advance` moves it",
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.streams import ROOM, Feed
-from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
+from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, CoreDriver, SchedulerCore
 
 _Result = TypeVar("_Result")
 _Told = TypeVar("_Told")
@@ -39,6 +39,7 @@ class AsyncSchedulerCore:
     def __init__(
         self,
         *,
+        driver: CoreDriver = "threads",
         topology: TopologyName = "proposing",
         settings: Settings | None = None,
         instance: str = "",
@@ -50,7 +51,7 @@ class AsyncSchedulerCore:
     ) -> None:
         """As `SchedulerCore`; the hooks are called on the event loop."""
         self._core = SchedulerCore(
-            topology=topology, settings=settings, instance=instance, trace=trace,
+            driver=driver, topology=topology, settings=settings, instance=instance, trace=trace,
             config=config, clock=clock, on_failure=self._on_loop(on_failure),
             on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip

@@ -1,12 +1,14 @@
-"""The one actor class: a thread around a machine, or around a resource manager's callback.
+"""Where a machine or a resource manager's callback works: a station, maybe with its own thread.
 
-A shell takes envelopes in order, hands each message to what it holds, and lets the system carry out
-the effects. Whatever is raised in here ends in here: pykka would kill the actor for an exception,
-and for anything worse every actor of the process, those of the embedder included.
+A station takes envelopes in order, hands each message to what it holds, and lets the system carry
+out the effects. Whatever is raised in here ends in here: pykka would kill the actor for an
+exception, and for anything worse every actor of the process, those of the embedder included. A
+shell is the station that is an actor; those without a thread are in `line`.
 """
 
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol, cast
@@ -27,6 +29,7 @@ class Here(threading.local):
     """What the running thread is to the core."""
 
     shell: "Shell | None" = None
+    """The actor whose thread it is."""
 
 
 class System(Protocol):
@@ -41,15 +44,17 @@ class System(Protocol):
     @property
     def here(self) -> Here: ...
 
-    def carry_out(self, shell: "Shell", effect: Effect) -> None: ...
+    def carry_out(self, station: "Station", effect: Effect) -> None: ...
 
     def decline(self, envelope: Envelope) -> None: ...
 
-    def fail(self, shell: "Shell", envelope: Envelope, error: BaseException) -> None: ...
+    def fail(self, station: "Station", envelope: Envelope, error: BaseException) -> None: ...
 
-    def survive(self, shell: "Shell", envelope: Envelope, error: Exception) -> None: ...
+    def survive(self, station: "Station", envelope: Envelope, error: Exception) -> None: ...
 
     def stopped_from_outside(self, shell: "Shell") -> None: ...
+
+    def go_on(self) -> None: ...
 
 
 class CallbackHolder:
@@ -100,7 +105,7 @@ class Mailbox:
             self._closed = True
 
 
-class Shell(pykka.ThreadingActor):
+class Station(ABC):
     def __init__(
         self,
         system: System,
@@ -108,12 +113,10 @@ class Shell(pykka.ThreadingActor):
         holder: "Machine | CallbackHolder",
         step: int = 0,
     ) -> None:
-        super().__init__()
         self.address = address
         self.holder = holder
-        self.mailbox = cast("Mailbox", self.actor_inbox)
         self.handled = 0
-        """Written by this thread alone, and only after everything the message caused was sent."""
+        """Written by one thread at a time, and only after all the message caused was sent."""
         self.deaf = False
         """Once set, messages are counted and not handled."""
         self.retired_s: float | None = None
@@ -124,54 +127,45 @@ class Shell(pykka.ThreadingActor):
         """The message being handled, and its stimulus."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
         """The last messages, for the text of a failure."""
-        self.thread = threading.Thread(
-            target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
-        )
         self._system = system
         self.step = step
         """Of the message that was handled last at this address."""
 
-    @staticmethod
-    def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
-        return Mailbox()
+    @property
+    @abstractmethod
+    def received(self) -> int:
+        """How many messages have been put here; never behind those that were handled."""
 
+    @abstractmethod
+    def put(self, envelope: Envelope) -> bool:
+        """Leave an envelope; False when nothing more is taken."""
+
+    @abstractmethod
     def launch(self) -> None:
-        """Do what pykka's `start` does, for an actor that its maker holds.
+        """Begin to work."""
 
-        Pykka returns a weak reference, and a `stop_all` of the embedder may have stopped the actor
-        before that reference is used.
-        """
-        # Registered first: an actor that is asked to stop by a broadcast has to be found.
-        pykka.ActorRegistry.register(self.actor_ref)
-        try:
-            self.thread.start()
-        except RuntimeError:
-            pykka.ActorRegistry.unregister(self.actor_ref)
-            raise
-
+    @abstractmethod
     def end(self) -> None:
-        """Handle nothing more, and let the thread end as soon as it is free."""
-        # Deaf first: pykka's stop is a message behind those that wait, and none of them counts now.
-        self.deaf = True
-        try:
-            self.actor_ref.stop(block=False)
-        except pykka.ActorDeadError:
-            return
+        """Handle nothing more, and end as soon as the message in hand is done."""
 
-    # -- on its own thread
+    @abstractmethod
+    def join(self, timeout: float) -> None:
+        """Wait until it has ended."""
 
-    def on_start(self) -> None:
-        self._system.here.shell = self
+    @property
+    @abstractmethod
+    def is_alive(self) -> bool:
+        """It works, or has not ended yet."""
 
-    def on_receive(self, message: object) -> None:
-        """Anything else than an envelope is a broadcast of the embedder, to actors of its own."""
-        if isinstance(message, Envelope):
-            if not self.deaf:
-                self._take(message)
-            elif self.has_failed:
-                self._system.decline(message)
-        # Last, see Shells.is_settled: what this message caused is counted as received by now.
-        self.handled += 1
+    @abstractmethod
+    def give_up(self) -> None:
+        """It did not end in time, and is left behind."""
+
+    def _receive(self, envelope: Envelope) -> None:
+        if not self.deaf:
+            self._take(envelope)
+        elif self.has_failed:
+            self._system.decline(envelope)
 
     def _take(self, envelope: Envelope) -> None:
         system = self._system
@@ -180,6 +174,7 @@ class Shell(pykka.ThreadingActor):
         now_ns = system.clock.now_ns()
         self.at = (Cause(self.address, self.step), envelope.stimulus)
         try:
+            # Recorded before it is handled: a trace has the message at which a machine failed.
             if system.recorder is not None:
                 system.recorder.add(
                     Delivery(
@@ -192,11 +187,11 @@ class Shell(pykka.ThreadingActor):
                         envelope.message,
                     )
                 )
-            # Recorded before it is handled: a trace has the message at which a machine failed.
             for effect in self._effects(envelope, now_ns):
                 system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
             system.fail(self, envelope, error)
+            self._hand_on(error)
         finally:
             self.at = None
 
@@ -210,6 +205,92 @@ class Shell(pykka.ThreadingActor):
             self.deaf = self.has_failed = True
             self._system.survive(self, envelope, error)
             return [report_of(self.holder, self.address, error)]
+
+    @abstractmethod
+    def _hand_on(self, error: BaseException) -> None:
+        """Raise what has failed the core if it was meant for the one who lent his thread."""
+
+
+class Shell(Station, pykka.ThreadingActor):
+    """The one actor class: a station with a thread of its own."""
+
+    def __init__(
+        self,
+        system: System,
+        address: str,
+        holder: "Machine | CallbackHolder",
+        step: int = 0,
+    ) -> None:
+        pykka.ThreadingActor.__init__(self)
+        Station.__init__(self, system, address, holder, step)
+        self.mailbox = cast("Mailbox", self.actor_inbox)
+        self._thread = threading.Thread(
+            target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
+        )
+
+    @staticmethod
+    def _create_actor_inbox() -> Any:  # noqa: ANN401 - pykka's protocol, which is private
+        return Mailbox()
+
+    @property
+    def received(self) -> int:
+        return self.mailbox.received
+
+    def put(self, envelope: Envelope) -> bool:
+        try:
+            self.actor_ref.tell(envelope)
+        except pykka.ActorDeadError:
+            return False
+        return True
+
+    def launch(self) -> None:
+        """Do what pykka's `start` does, for an actor that its maker holds.
+
+        Pykka returns a weak reference, and a `stop_all` of the embedder may have stopped the actor
+        before that reference is used.
+        """
+        # Registered first: an actor that is asked to stop by a broadcast has to be found.
+        pykka.ActorRegistry.register(self.actor_ref)
+        try:
+            self._thread.start()
+        except RuntimeError:
+            pykka.ActorRegistry.unregister(self.actor_ref)
+            raise
+
+    def end(self) -> None:
+        # Deaf first: pykka's stop is a message behind those that wait, and none of them counts now.
+        self.deaf = True
+        try:
+            self.actor_ref.stop(block=False)
+        except pykka.ActorDeadError:
+            return
+
+    def join(self, timeout: float) -> None:
+        self._thread.join(timeout)
+
+    @property
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def give_up(self) -> None:
+        """A `stop_all` of the embedder must not wait for it."""
+        pykka.ActorRegistry.unregister(self.actor_ref)
+
+    # -- on its own thread
+
+    def on_start(self) -> None:
+        self._system.here.shell = self
+
+    def on_receive(self, message: object) -> None:
+        """Anything else than an envelope is a broadcast of the embedder, to actors of its own."""
+        if isinstance(message, Envelope):
+            self._receive(message)
+        # Last, see Shells.is_settled: what this message caused is counted as received by now.
+        self.handled += 1
+        self._system.go_on()
+
+    def _hand_on(self, error: BaseException) -> None:
+        """Its thread is its own."""
 
     def on_stop(self) -> None:
         """What is left in the mailbox will never be handled; the books must still balance."""

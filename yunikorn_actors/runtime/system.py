@@ -1,4 +1,7 @@
-"""The core on threads: one pykka actor for each machine, one for each callback, one timer thread.
+"""The core in service: one pykka actor for each callback, one timer thread, and the machines.
+
+With the driver `threads` each machine is an actor with a thread of its own; with `direct` they
+stand in a line, and whoever brings a message runs them (`line`).
 
 `SchedulerCore` is what an embedder holds. Updates return at once; registration, configuration and
 questions wait for their answer and may not be called from a thread of the core, which would wait
@@ -62,10 +65,11 @@ from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
+from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import Recorder
 from yunikorn_actors.runtime.replies import Replies
-from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell
+from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell, Station
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
@@ -77,6 +81,7 @@ CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
 TRACE_TIMEOUT_S = 1.0
 """A disk has that long at least, whatever a callback has used up of the time to stop."""
+CoreDriver = Literal["threads", "direct"]
 _State = Literal["new", "running", "stopped", "forked"]
 _OVER: Final[dict[_State, str]] = {
     "new": "the core is new: call start() first",
@@ -100,6 +105,7 @@ class SchedulerCore(Gateway):
     def __init__(
         self,
         *,
+        driver: CoreDriver = "threads",
         topology: TopologyName = "proposing",
         settings: Settings | None = None,
         instance: str = "",
@@ -126,7 +132,8 @@ class SchedulerCore(Gateway):
         self._trace = None if trace is None else Path(trace)
         self._config = None if config is None else read_config(config)
         self._hooks = Hooks(on_failure, on_callback_error)
-        self._shells = Shells()
+        self._driver = driver
+        self._set_up_stations()
         self._replies = Replies()
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
@@ -134,7 +141,6 @@ class SchedulerCore(Gateway):
         self._feeds: dict[str, Feed] = {}
         self._when_over: list[Callable[[], None]] = []
         """Called when the core was stopped or has failed, perhaps twice; none may block."""
-        self._timers = TimerThread(self.clock, self._shells.tell)
         self._lock = threading.RLock()
         """Guards the state and the failure: what was posted before a stop is in a mailbox.
 
@@ -151,6 +157,12 @@ class SchedulerCore(Gateway):
         """Why the trace ends early, None while it is whole; the core goes on without it."""
         recorder = self._inside.recorder
         return None if recorder is None else recorder.failure
+
+    def _set_up_stations(self) -> None:
+        self._line = Line(self._hand_over)
+        """Empty at all times where the machines have threads."""
+        self._shells = Shells(self._line if self._driver == "direct" else None)
+        self._timers = TimerThread(self.clock, self._shells.tell, self._line.run)
 
     # -- life
 
@@ -196,7 +208,7 @@ class SchedulerCore(Gateway):
         deadline = time.monotonic() + timeout
         with self._lock:
             before, self._state = self._state, "stopped"
-        if self._inside.here.shell is not None:
+        if self._is_inside():
             if before == "running":
                 self._stop_elsewhere(timeout)
         elif before == "running":
@@ -267,7 +279,8 @@ class SchedulerCore(Gateway):
         self._state = "forked"
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
-        self._shells, self._replies, self._inside = Shells(), Replies(), Inside(self)
+        self._replies, self._inside = Replies(), Inside(self)
+        self._set_up_stations()
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():
             # Its reader comes later, if at all: nobody waits in this process.
@@ -289,16 +302,27 @@ class SchedulerCore(Gateway):
         if not taken:
             raise CoreStopped(f"nobody is at {address}: the core has just been stopped")
 
+    def _go_on(self) -> None:
+        self._line.run()
+
+    def _hand_over(self) -> None:
+        self._timers.wake()
+
+    def _is_inside(self) -> bool:
+        """Whether this is a thread of the core, or one that runs its machines at this moment."""
+        return self._inside.here.shell is not None or self._line.is_mine
+
     def _await_answer(self, post: Callable[[str], None], stimulus: str) -> Message:
         self._check_running()
-        if self._inside.here.shell is not None:
+        if self._is_inside():
             raise WouldBlock(
                 f"{stimulus} waits for the core and was called from inside it: call it from "
                 "another thread, or after the callback has returned"
             )
         reply_to = self._replies.open()
         try:
-            post(reply_to)
+            with self._afterwards:
+                post(reply_to)
             answer = self._replies.wait(reply_to, REPLY_TIMEOUT_S)
         finally:
             self._replies.forget(reply_to)
@@ -319,12 +343,12 @@ class SchedulerCore(Gateway):
 
     def _await_room(self, backlog: Backlog) -> None:
         """A thread of the core would wait for itself; a core that is over lets everybody go."""
-        if self._inside.here.shell is None:
+        if not self._is_inside():
             backlog.wait()
 
     def _check_former(self, rm_id: str) -> None:
         """A call that is about to return is waited for; a thread of the core waits for nobody."""
-        if self._inside.here.shell is not None:
+        if self._is_inside():
             return
         stuck = self._shells.in_a_call(rm_id, CALLBACK_TIMEOUT_S)
         if stuck is not None:
@@ -441,14 +465,14 @@ class SchedulerCore(Gateway):
     def _header(self) -> dict[str, Any]:
         return {
             "topology": self._topology.name,
-            "driver": "threads",
+            "driver": self._driver,
             "seed": None,
             "instance": self._topology.instance,
             "settings": msgspec.to_builtins(self._topology.settings),
             "start_ns": self.clock.now_ns(),
         }
 
-    def _close_trace(self, left: list[Shell], deadline: float) -> None:
+    def _close_trace(self, left: list[Station], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
         if self._inside.recorder is None:
             return
@@ -480,19 +504,19 @@ class Inside:
         self._core = core
         self._marks = count(1)
 
-    # -- effects, on the thread of the shell that wants them
+    # -- effects, on the thread that runs the station
 
-    def carry_out(self, shell: Shell, effect: Effect) -> None:
+    def carry_out(self, station: Station, effect: Effect) -> None:
         match effect:
             case Send():
-                self._send(shell, effect.to, effect.message)
+                self._send(station, effect.to, effect.message)
             case CallRm():
-                self._send(shell, effect.callback, effect.call)
+                self._send(station, effect.callback, effect.call)
             case SetTimer():
-                envelope = self._envelope(shell, TIMER, effect.message)
-                self._core._timers.arm(shell.address, effect.name, effect.due_ns, envelope)
+                envelope = self._envelope(station, TIMER, effect.message)
+                self._core._timers.arm(station.address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
-                self._core._timers.cancel(shell.address, effect.name)
+                self._core._timers.cancel(station.address, effect.name)
             case StopCore():
                 first = self.survived[0]
                 self._core._end_with(first, first.__cause__)
@@ -509,39 +533,43 @@ class Inside:
             case Log():
                 (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
 
-    def _send(self, shell: Shell, to: str, message: Message) -> None:
+    def _send(self, station: Station, to: str, message: Message) -> None:
         """Messages to an address without a machine are dropped."""
-        taken = self._core._shells.tell(to, self._envelope(shell, shell.address, message))
+        taken = self._core._shells.tell(to, self._envelope(station, station.address, message))
         if to == GATEWAY:
-            self._record(shell, to, next(self._marks), message)
+            self._record(station, to, next(self._marks), message)
             self._core._receive(message)
         elif not taken and self._core._replies.serves(to):
-            self._record(shell, to, 1, message)
+            self._record(station, to, 1, message)
             self._core._replies.answer(to, message)
 
-    def _record(self, shell: Shell, to: str, step: int, message: Message) -> None:
+    def _record(self, station: Station, to: str, step: int, message: Message) -> None:
         """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
         if self.recorder is not None:
-            assert shell.at is not None
+            assert station.at is not None
             now_ns = self.clock.now_ns()
-            self.recorder.add(Delivery(to, step, shell.address, *shell.at, now_ns, message))
+            self.recorder.add(Delivery(to, step, station.address, *station.at, now_ns, message))
 
     @staticmethod
-    def _envelope(shell: Shell, sender: str, message: Message) -> Envelope:
-        assert shell.at is not None
-        return Envelope(sender, message, *shell.at)
+    def _envelope(station: Station, sender: str, message: Message) -> Envelope:
+        assert station.at is not None
+        return Envelope(sender, message, *station.at)
+
+    def go_on(self) -> None:
+        """What a callback has answered or said may be left to its thread."""
+        self._core._go_on()
 
     # -- failure
 
-    def fail(self, shell: Shell, envelope: Envelope, error: BaseException) -> None:
+    def fail(self, station: Station, envelope: Envelope, error: BaseException) -> None:
         """Keep the first failure with its story; from here on nothing is handled."""
-        self._core._end_with(_failure_of(shell, envelope, error), error)
+        self._core._end_with(_failure_of(station, envelope, error), error)
 
-    def survive(self, shell: Shell, envelope: Envelope, error: Exception) -> None:
+    def survive(self, station: Station, envelope: Envelope, error: Exception) -> None:
         """A machine failed that can be replaced: keep what led there, should it not help."""
-        failure = _failure_of(shell, envelope, error)
+        failure = _failure_of(station, envelope, error)
         self.survived.append(failure)
-        told = f"{_headline(shell, envelope, error)}; another takes its place"
+        told = f"{_headline(station, envelope, error)}; another takes its place"
         logger.error("{}", told, exception=error)
         alarm(told)
         # What the frames hold is the whole machine; the lines are all that is of use.
@@ -572,14 +600,14 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
-def _failure_of(shell: Shell, envelope: Envelope, error: BaseException) -> CoreFailed:
+def _failure_of(station: Station, envelope: Envelope, error: BaseException) -> CoreFailed:
     """Tell a failure with the last messages of its machine."""
     story = tuple(
-        f"{sender} -> {shell.address}: {kind.__name__} ({stimulus})"
-        for sender, kind, stimulus in shell.story
+        f"{sender} -> {station.address}: {kind.__name__} ({stimulus})"
+        for sender, kind, stimulus in station.story
     )
     failure = CoreFailed(
-        f"{_headline(shell, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
+        f"{_headline(station, envelope, error)}; its last messages:\n  " + "\n  ".join(story)
     )
     failure.__cause__ = (
         InvariantViolation(error.what, story) if isinstance(error, InvariantViolation) else error
@@ -587,9 +615,9 @@ def _failure_of(shell: Shell, envelope: Envelope, error: BaseException) -> CoreF
     return failure
 
 
-def _headline(shell: Shell, envelope: Envelope, error: BaseException) -> str:
+def _headline(station: Station, envelope: Envelope, error: BaseException) -> str:
     message = type(envelope.message).__name__
-    return f"{shell.address} failed on {message} ({envelope.stimulus}): {error!r}"
+    return f"{station.address} failed on {message} ({envelope.stimulus}): {error!r}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

@@ -9,11 +9,21 @@ from yunikorn_actors.runtime.clock import Clock
 
 
 class TimerThread:
-    """Hands envelopes to `deliver` when they are due."""
+    """Hands envelopes to `deliver` when they are due, and then calls `go_on`.
 
-    def __init__(self, clock: Clock, deliver: Callable[[str, Envelope], object]) -> None:
+    That is called as well when the thread is woken: it can be lent.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        deliver: Callable[[str, Envelope], object],
+        go_on: Callable[[], None] = lambda: None,
+    ) -> None:
         self._clock = clock
         self._deliver = deliver
+        self._go_on = go_on
+        self._is_woken = False
         self._condition = threading.Condition()
         """Guards what is armed; also held while a timer is handed over, see `_run`."""
         self._armed = ArmedTimers()
@@ -42,8 +52,9 @@ class TimerThread:
             self._armed.cancel_all(address)
 
     def wake(self) -> None:
-        """The clock was moved by hand."""
+        """The clock was moved by hand, or somebody hands work over."""
         with self._condition:
+            self._is_woken = True
             self._condition.notify()
 
     def next_due_ns(self) -> int | None:
@@ -81,15 +92,15 @@ class TimerThread:
                 # the core look settled.
                 if due is not None:
                     self._deliver(*due)
+            self._go_on()
 
     def _next_due(self) -> tuple[str, Envelope] | None:
         """Wait for the first timer, or for a change; the condition is held."""
         due_ns = self._armed.first_due_ns()
-        if due_ns is None:
-            self._condition.wait()
-            return None
-        seconds = self._clock.seconds_until(due_ns)
-        if seconds > 0:
+        seconds = float("inf") if due_ns is None else self._clock.seconds_until(due_ns)
+        if seconds <= 0:
+            return self._armed.pop()
+        if not self._is_woken:
             self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
-            return None
-        return self._armed.pop()
+        self._is_woken = False
+        return None

@@ -1,9 +1,9 @@
-"""The two ways to run a scenario: in virtual time on one thread, and on real threads.
+"""The ways to run a scenario: in virtual time on one thread, and on a core in service.
 
-On threads the clock stands still, and moves from timer to timer when the scenario advances. So no
-timer fires because a computer is slow, and the core is at rest exactly when no message is under
-way. With a scale the clock runs, that much faster than real time; then the core counts as at rest
-when no message was under way for a while.
+In service, on threads or direct, the clock stands still, and moves from timer to timer when the
+scenario advances. So no timer fires because a computer is slow, and the core is at rest exactly
+when no message is under way. With a scale the clock runs, that much faster than real time; then the
+core counts as at rest when no message was under way for a while.
 """
 
 import time
@@ -19,11 +19,11 @@ from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.codec import TraceDigest, state_digest
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import Recorder
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.runtime.system import CoreDriver, SchedulerCore
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
 
-DriverName = Literal["sim", "threads"]
+DriverName = Literal["sim", "threads", "direct"]
 
 INSTANCE: Final = "scenario"
 """A part of every UUID: the same in each run, so that runs can be compared."""
@@ -40,7 +40,7 @@ class Report(NamedTuple):
     messages: int
     virtual_ns: int
     digest: str | None
-    """Of all deliveries in their order; None on threads, where the order is different each time."""
+    """Of all deliveries in their order; None in service, where the order is different each time."""
 
 
 class Driver(Protocol):
@@ -100,16 +100,16 @@ class SimulatorDriver:
             raise self._recorder.failure
 
 
-class ThreadsDriver:
+class ServiceDriver:
     def __init__(
-        self, *, topology: TopologyName, settings: Settings, trace: Path | None,
-        time_scale: int | None = None,
+        self, *, driver: CoreDriver, topology: TopologyName, settings: Settings,
+        trace: Path | None, time_scale: int | None = None,
     ) -> None:  # fmt: skip
         """Let the clock stand still, or with a scale run faster than real time."""
         self._standing = StandingClock(EPOCH_NS) if time_scale is None else None
         self._time_scale = time_scale or 1
         self.core = SchedulerCore(
-            topology=topology, settings=settings, instance=INSTANCE, trace=trace,
+            driver=driver, topology=topology, settings=settings, instance=INSTANCE, trace=trace,
             clock=self._standing or RealClock(self._time_scale),
         )  # fmt: skip
         self.core.start()

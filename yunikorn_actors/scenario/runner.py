@@ -22,8 +22,8 @@ from yunikorn_actors.scenario.document import Scenario, ScenarioError, read_scen
 from yunikorn_actors.scenario.drivers import (
     Driver,
     DriverName,
+    ServiceDriver,
     SimulatorDriver,
-    ThreadsDriver,
 )
 from yunikorn_actors.scenario.expected import Difference
 from yunikorn_actors.scenario.stage import Stage
@@ -40,7 +40,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     topology: TopologyName = "proposing"
     driver: DriverName = "sim"
     time_scale: int | None = None
-    """How much faster than real time the clock on threads runs; without it the clock stands."""
+    """How much faster than real time the clock in service runs; without it the clock stands."""
     trace: Path | None = None
     """The file for the recording of the last run."""
     checkers: Callable[[], tuple[Checker, ...]] = default_checkers
@@ -115,14 +115,14 @@ def _run(scenario: Scenario, seed: int, options: RunOptions) -> Outcome:
 
 
 def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
-    if options.driver == "threads":
-        return ThreadsDriver(
-            topology=options.topology, settings=scenario.settings, trace=options.trace,
-            time_scale=options.time_scale,
+    if options.driver == "sim":
+        return SimulatorDriver(
+            topology=options.topology, settings=scenario.settings, seed=seed, trace=options.trace,
+            checkers=options.checkers(), replaced_for=options.replaced_for,
         )  # fmt: skip
-    return SimulatorDriver(
-        topology=options.topology, settings=scenario.settings, seed=seed, trace=options.trace,
-        checkers=options.checkers(), replaced_for=options.replaced_for,
+    return ServiceDriver(
+        driver=options.driver, topology=options.topology, settings=scenario.settings,
+        trace=options.trace, time_scale=options.time_scale,
     )  # fmt: skip
 
 

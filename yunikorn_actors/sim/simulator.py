@@ -318,6 +318,9 @@ class Simulator(Gateway):
                 raise NoReply(f"nobody answered {stimulus}")
         return self._replies.pop(reply_to)
 
+    def _go_on(self) -> None:
+        """Nothing is handled before somebody settles."""
+
     def _await_room(self, backlog: Backlog) -> None:
         while self._at is None and backlog.is_full:
             if not self.step():
