@@ -104,8 +104,35 @@ def test_one_runs_and_the_others_leave_their_message_and_go_on(run: Run) -> None
     assert ["caller-0"] == run.threads_at("a")
 
 
-def test_nothing_is_left_behind_when_many_call_at_once(run: Run) -> None:
-    """What comes while the one who runs them looks for the last time is not forgotten (R-113)."""
+class Releasing:
+    """Has something happen while the one who ran the machines is about to give them back."""
+
+    def __init__(self, lock: threading.Lock, do: Callable[[], object]) -> None:
+        self.acquire, self.locked = lock.acquire, lock.locked
+        self._lock = lock
+        self._do: Callable[[], object] | None = do
+
+    def release(self) -> None:
+        do, self._do = self._do, None
+        if do is not None:
+            do()
+        self._lock.release()
+
+
+def test_what_comes_after_the_last_look_is_not_forgotten(run: Run) -> None:
+    """Who brings it finds the machines busy, and who runs them has found nothing left (R-113)."""
+    line = run.core._line
+
+    def bring() -> None:
+        run.elsewhere(lambda: run.post(Do(label="late"))).join(PATIENCE_S)
+        assert [] == run.notebook.labels("a"), "vacuous: it was in time"
+
+    line._busy = Releasing(line._busy, bring)  # type: ignore[assignment]
+    run.post(Do(label="first"), to="b")
+    assert [MAIN] == run.threads_at("a")
+
+
+def test_many_call_at_once(run: Run) -> None:
     barrier = threading.Barrier(4)
 
     def call() -> None:

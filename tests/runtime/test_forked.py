@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 from probes import PATIENCE_S
+
+from yunikorn_actors.runtime.system import CoreDriver
 
 PARENT = """
 import os, sys, threading, warnings
@@ -14,7 +17,7 @@ config = "partitions: [{name: default, queues: [{name: root, submitacl: '*'}]}]"
 request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=config)
 node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE)
 nodes = si.NodeRequest(rm_id="rm-1", nodes=(node,))
-core = SchedulerCore().start()
+core = SchedulerCore(driver=sys.argv[1]).start()
 core.register_resource_manager(request, ResourceManagerCallback())
 stream = core.event_stream()
 CALLS = {
@@ -31,7 +34,8 @@ def hold(locks):
     held.set()
     threading.Event().wait()
 held = threading.Event()
-locks = (core._lock, core._order, core._shells._lock, core._replies._lock)
+locks = (core._lock, core._order, core._shells._lock, core._replies._lock, core._timers._condition)
+locks += (core._line._lock, core._line._busy)
 threading.Thread(target=hold, args=(locks,), daemon=True).start()
 held.wait()
 if os.fork() == 0:
@@ -55,10 +59,14 @@ REASON = (
 
 
 @pytest.mark.timeout(60)
-def test_in_a_forked_process_every_call_is_refused_at_once() -> None:
-    """Even where another thread held each lock of the core at the moment of the fork."""
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
+def test_in_a_forked_process_every_call_is_refused_at_once(driver: CoreDriver) -> None:
+    """Even where another thread held each lock of the core at the moment of the fork.
+
+    With the direct driver it runs the machines at that moment, and does not in this process.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", PARENT], capture_output=True, text=True, timeout=PATIENCE_S / 3,
+        [sys.executable, "-c", PARENT, driver], capture_output=True, text=True, timeout=PATIENCE_S / 3,
         check=True,
     )  # fmt: skip
     calls = ("update", "question", "registration", "loss", "stream", "next event")
@@ -72,7 +80,8 @@ FORKS = """
 import os, sys, warnings
 from yunikorn_actors import SchedulerCore
 warnings.simplefilter("ignore")
-new, running = SchedulerCore(), SchedulerCore().start()
+driver = sys.argv[1]
+new, running = SchedulerCore(driver=driver), SchedulerCore(driver=driver).start()
 child = os.fork()
 if child == 0:
     with new:
@@ -84,9 +93,12 @@ running.stop()
 """
 
 
-def test_a_core_that_was_not_started_can_be_started_there_and_the_parent_goes_on() -> None:
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
+def test_a_core_that_was_not_started_can_be_started_there_and_the_parent_goes_on(
+    driver: CoreDriver,
+) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=PATIENCE_S,
+        [sys.executable, "-c", FORKS, driver], capture_output=True, text=True, timeout=PATIENCE_S,
         check=True,
     )  # fmt: skip
     assert ("[]\nparent []\n", "") == (done.stdout, done.stderr)
