@@ -15,7 +15,7 @@ import json
 import re
 import runpy
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import cleandoc
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,7 @@ from yunikorn_actors.domain import application as a
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
-from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -399,7 +399,7 @@ def situations() -> str:
     dumps: list[dict[str, Any]] = []
     for what, arrange in script["SITUATIONS"]:
         simulator = Simulator(Topology("fused", settings=Settings(), instance="docs"))
-        whom = arrange(script["Cluster"](simulator, simulator.settle))
+        whom = arrange(script["Cluster"](simulator, simulator.settle, _passing(simulator)))
         rows.append((what, f"`{simulator.explain(*whom)}`"))
         dumps.append(simulator.state_dump())
     text = _SITUATIONS.sub(
@@ -408,6 +408,10 @@ def situations() -> str:
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         Path("core.json").write_text(json.dumps(dumps[0]), "utf-8")
         return _CONSOLE.sub(_transcript, text)
+
+
+def _passing(simulator: Simulator) -> Callable[[int], None]:
+    return lambda seconds: simulator.advance(seconds * SECOND)
 
 
 WHY = "how-to/ask-why-it-waits.md"

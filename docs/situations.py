@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script beside the pages that it is for
-"""Eleven ways to wait, each set up in a small cluster: `generate.py` writes what `explain` says.
+"""Ways to wait, each set up in a small cluster: `generate.py` writes what `explain` says.
 
 A situation is a function that is given a cluster and returns whom to ask about. It runs on every
 driver, so the tests ask the same of the core on threads.
@@ -26,9 +26,13 @@ class Choosy(ResourceManagerCallback):
 class Cluster:
     """A resource manager with queues of its own, in few words; amounts are of vcore alone."""
 
-    def __init__(self, core: Gateway, rest: Callable[[], None]) -> None:
+    def __init__(
+        self, core: Gateway, rest: Callable[[], None], pass_time: Callable[[int], None]
+    ) -> None:
+        """`rest` runs the core until nothing is under way; time passes in seconds."""
         self.core = core
         self.rest = rest
+        self.pass_time = pass_time
 
     def queues(self, text: str, partition: str = "") -> None:
         """Register with these queues below the root."""
@@ -66,6 +70,12 @@ class Cluster:
         self.core.update_allocation(si.AllocationRequest(rm_id=RM, asks=(ask,)))
         self.rest()
         return app, key
+
+    def release(self, app: str, key: str) -> None:
+        gone = si.AllocationRelease(application_id=app, allocation_key=key)
+        releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+        self.core.update_allocation(si.AllocationRequest(rm_id=RM, releases=releases))
+        self.rest()
 
 
 class Situation(NamedTuple):
@@ -188,6 +198,17 @@ def _back_off(cluster: Cluster) -> Whom:
     return cluster.ask("job", "small", 1_000)
 
 
+def _ended(cluster: Cluster) -> Whom:
+    """An application that idles is Completed, and its next ask is rejected."""
+    cluster.queues("{name: batch}")
+    cluster.nodes(node_1=4_000)
+    cluster.submit("job")
+    cluster.ask("job", "first", 1_000)
+    cluster.release("job", "first")
+    cluster.pass_time(31)
+    return cluster.ask("job", "second", 1_000)
+
+
 SITUATIONS: Final = (
     Situation("the queue is full", _quota),
     Situation("larger than its queue", _too_large),
@@ -202,4 +223,5 @@ SITUATIONS: Final = (
     Situation("the maximum of running applications", _run_limit),
     Situation("a drained node", _drained),
     Situation("the back-off", _back_off),
+    Situation("an application that has ended", _ended),
 )

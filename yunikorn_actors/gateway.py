@@ -66,6 +66,7 @@ from yunikorn_actors.messages.rm_events import (
     RMUnregistered,
     UnresolvedUser,
 )
+from yunikorn_actors.si.form import check_names
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
 
 _Answer = TypeVar("_Answer", bound=Message)
@@ -340,6 +341,8 @@ class Gateway(ABC):
         is remembered. An ask that is not known raises UnknownAsk. The partition, by its full name
         such as `[rm-1]default`, need only be named where several have an application of this id.
         """
+        names = {"application_id": application_id, "key": key, "partition": partition}
+        check_names("explain", optional=("partition",), **names)
         answer = self._explanation(partition, application_id, key)
         if isinstance(answer, Declined):
             raise UnknownAsk(answer.reason)

@@ -1,10 +1,12 @@
 """Why an ask waits, asked from outside: the same answer from every driver and topology."""
 
+from typing import Any
+
 import pytest
 from probes import Lab, add_nodes, register
 from support import APP, CONFIG, RM, Recorder, ask
 
-from yunikorn_actors import UnknownAsk, si
+from yunikorn_actors import InvalidRequest, UnknownAsk, si
 from yunikorn_actors.domain.why import Cause
 
 
@@ -61,6 +63,29 @@ def test_what_is_not_known_is_said(
     fill(every_lab, Choosy())
     with pytest.raises(UnknownAsk, match=words):
         every_lab.core.explain(app, key, partition=partition)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ((None, "k"), "explain.application_id: must be str"),
+        ((APP, {}), "explain.key: must be str"),
+        (("", "k"), "explain.application_id: must not be empty"),
+        ((APP, ""), "explain.key: must not be empty"),
+        ((APP, "k" * 1_000_000), "explain.key: must be at most"),
+        (("\ud800", "k"), "explain.application_id: has a lone surrogate"),
+    ],
+)
+def test_what_is_no_name_is_refused_at_the_call(
+    every_lab: Lab, names: tuple[Any, Any], words: str
+) -> None:
+    """Whatever is asked, the core goes on."""
+    fill(every_lab, Choosy())
+    with pytest.raises(InvalidRequest, match=words):
+        every_lab.core.explain(*names)
+    with pytest.raises(InvalidRequest, match=r"explain\.partition: must be str"):
+        every_lab.core.explain(APP, "runs", partition=["default"])  # type: ignore[arg-type]
+    assert every_lab.core.explain(APP, "runs").placed
 
 
 def test_an_application_of_two_resource_managers(every_lab: Lab) -> None:

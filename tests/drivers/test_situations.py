@@ -54,11 +54,16 @@ TOLD: dict[str, dict[str, Any]] = {
         "without": {"NO_WORK": 1, "FULL": 1}, "exhausted": {"vcore": 1},
     },
     "the back-off": {"cause": "BACKING_OFF", "left_ns": 30 * SECOND},
+    "an application that has ended": {"cause": "REJECTED", "never": False},
 }  # fmt: skip
 
 
 def _arrange(lab: Lab, what: str) -> Why:
-    whom = SITUATIONS[what](SCRIPT["Cluster"](lab.core, lab.rest))
+    def pass_time(seconds: int) -> None:
+        lab.pass_time(lab.now_ns + seconds * SECOND)
+        lab.rest()
+
+    whom = SITUATIONS[what](SCRIPT["Cluster"](lab.core, lab.rest, pass_time))
     return lab.core.explain(*whom)
 
 
@@ -71,7 +76,7 @@ def test_what_is_said_is_numbers_too(every_lab: Lab, what: str) -> None:
     why = _arrange(every_lab, what)
     assert TOLD[what] == {name: getattr(why.obstacle, name) for name in TOLD[what]}
     assert why.obstacle is why.decisive
-    assert why.waits
+    assert why.waits is (what != "an application that has ended")
 
 
 def test_a_gang_names_the_placeholder_that_is_next(every_lab: Lab) -> None:

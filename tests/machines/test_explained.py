@@ -43,13 +43,10 @@ class Cluster(SCRIPT["Cluster"]):  # type: ignore[misc] - of a script
         self.core.update_allocation(si.AllocationRequest(rm_id=RM, allocations=(item,)))
         self.rest()
 
-    def pass_time(self, seconds: int) -> None:
-        self.core.advance(seconds * SECOND)
-
 
 def cluster(topology: TopologyName, **settings: Any) -> Cluster:
     core = Simulator(Topology(topology, settings=Settings(**settings), instance="core"))
-    return Cluster(core, core.settle)
+    return Cluster(core, core.settle, lambda seconds: core.advance(seconds * SECOND))
 
 
 def _everything(it: Cluster) -> Whom:
@@ -333,6 +330,7 @@ def test_many_sizes_are_counted_without_a_look_at_all_nodes(
     some = it.core.state_dump()["waiting"]["[rm-1]default"]
     looked = [sum("nodes" in ask["obstacle"] for ask in it["asks"]) for it in (every, some)]
     assert [4, 2] == looked
+    assert [0, 0, None, None] == [ask["nodes_with_room"] for ask in some["asks"]]
     assert {"NO_NODE": 4} == every["causes"] == some["causes"]
 
 

@@ -187,8 +187,8 @@ class Why(Struct, frozen=True, kw_only=True):
     """Its place among the asks that wait in its queue, from 1 on; 0 if it does not wait there."""
     waiting: int = 0
     """How many asks wait in its queue."""
-    nodes_with_room: int = 0
-    """How many nodes would take it now, whatever else refuses it."""
+    nodes_with_room: int | None = None
+    """How many nodes would take it now, whatever else refuses it; None if they were not counted."""
     placed: dict[str, int] = field(default_factory=dict)
     """For each node, how many allocations of it there are."""
     at_ns: int = 0
@@ -256,7 +256,8 @@ def _lines(why: Why) -> Iterator[str]:
             yield f"     {obstacle.remedy}"
     if not why.position:
         return
-    yield f"  nodes with room for it now: {why.nodes_with_room}"
+    if why.nodes_with_room is not None:
+        yield f"  nodes with room for it now: {why.nodes_with_room}"
     if why.reserved:
         yield f"  reserved for it: {', '.join(why.reserved)}"
     if why.placed:

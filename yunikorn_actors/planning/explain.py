@@ -194,7 +194,7 @@ def _of_waiting(inquiry: Inquiry, ask: AskView, why: Why) -> Why:
         preempting=account_of(inquiry.planner, ask),
         position=line.place_of(ask),
         waiting=line.total,
-        nodes_with_room=0 if found is None else found.fitting,
+        nodes_with_room=None if found is None else found.fitting,
     )
 
 

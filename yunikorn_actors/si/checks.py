@@ -54,7 +54,7 @@ def compiled(kind: type[Struct], forms: Forms) -> Check:
 def _check_of(declared: inspect.Type, forms: Forms) -> Check:
     match declared:
         case inspect.Metadata(type=inspect.StrType(), extra={wire.MAX_BYTES: int(longest)}):
-            return _text(longest)
+            return text_check(longest)
         case inspect.IntType(ge=int(low), le=int(high)):
             return _integer(low, high)
         case inspect.BoolType():
@@ -95,7 +95,7 @@ def _integer(low: int, high: int) -> Check:
     return check
 
 
-def _text(longest: int) -> Check:
+def text_check(longest: int) -> Check:
     def check(value: object) -> Flaw | None:
         if type(value) is not str:
             return _wrong_type(value, str)

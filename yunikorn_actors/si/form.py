@@ -14,7 +14,7 @@ from yunikorn_actors.si.application import (
     RemoveApplicationRequest,
 )
 from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
-from yunikorn_actors.si.checks import Check, Flaw, Form, Forms, compiled
+from yunikorn_actors.si.checks import Check, Flaw, Form, Forms, compiled, text_check
 from yunikorn_actors.si.constants import TAG_FOREIGN
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
 from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
@@ -23,7 +23,7 @@ from yunikorn_actors.si.registration import (
     UpdateConfigurationRequest,
 )
 from yunikorn_actors.si.resource import Resource
-from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.si.wire import LONGEST_NAME, SiMessage
 
 
 class InvalidRequest(ValueError):  # noqa: N818 - the interface's own word, as callers know it
@@ -40,6 +40,16 @@ def check_form(request: object, kind: type[SiMessage] | None = None) -> None:
     fault = check(request)
     if fault is not None:
         raise InvalidRequest(f"{actual.__name__}{fault.path}: {fault.reason}")
+
+
+def check_names(call: str, *, optional: tuple[str, ...] = (), **names: object) -> None:
+    """Raise InvalidRequest for what cannot be the name of anything."""
+    for what, name in names.items():
+        fault = _check_name(name)
+        if fault is None and not name and what not in optional:
+            fault = Flaw(reason="must not be empty")
+        if fault is not None:
+            raise InvalidRequest(f"{call}.{what}: {fault.reason}")
 
 
 def _release_names_something(release: AllocationRelease) -> Flaw | None:
@@ -108,4 +118,5 @@ _REQUESTS: Final = (
     UpdateConfigurationRequest,
 )
 _KINDS: Final = ", ".join(kind.__name__ for kind in _REQUESTS)
+_check_name: Final = text_check(LONGEST_NAME)
 _CHECKS: Final[dict[type, Check]] = {kind: compiled(kind, _FORMS) for kind in _REQUESTS}
