@@ -583,19 +583,20 @@ class Judge(Model):
             self.must("timeout", not late, f"{item.spec.key} runs beyond its time")
 
 
+_TOLD_AS_STOPPED = ("STOPPED_BY_RM", "UNKNOWN_TERMINATION_TYPE")
+"""Ends that the core did not ask for: by the resource manager, and with a node."""
+
+
 def _to_tell(fact: f.Fact) -> list[tuple[str, ...]]:
     match fact:
         case f.AllocationCommitted() | f.AllocationRecovered():
             return [("new", fact.uuid)]
         case f.SwapCompleted():
             echo = [("released", fact.placeholder, "STOPPED_BY_RM")]
-            return [("new", fact.uuid), *(echo if fact.type.name == "STOPPED_BY_RM" else [])]
+            return [("new", fact.uuid), *(echo if fact.type.name in _TOLD_AS_STOPPED else [])]
         case f.ReleaseRequested():
             return [("released", fact.uuid, fact.type.name)]
-        case f.AllocationReleased() if fact.type.name in (
-            "STOPPED_BY_RM",
-            "UNKNOWN_TERMINATION_TYPE",
-        ):
+        case f.AllocationReleased() if fact.type.name in _TOLD_AS_STOPPED:
             return [("released", fact.uuid, "STOPPED_BY_RM")]
         case f.ApplicationStateChanged():
             return [("state", fact.application_id, fact.state.value)]
