@@ -124,6 +124,8 @@ class Allocation(Struct, kw_only=True, gc=False):
     """Why the core asked for it back; from then on it does not ask again (G12, G13)."""
     is_left_over: bool = False
     """It was asked back for a swap that is off, and nobody takes its room over."""
+    is_moving: bool = False
+    """It was asked back for a swap to another node, which holds the room for that already."""
     beneficiary: Beneficiary | None = None
     """For whom it was preempted."""
 
@@ -144,6 +146,11 @@ class Allocation(Struct, kw_only=True, gc=False):
     def comes_free(self) -> bool:
         """Whether it is on its way out and its room is for anybody: one answer for all books."""
         return self.releasing in FREES or self.is_left_over
+
+    @property
+    def frees_node(self) -> bool:
+        """As `comes_free`, for its node: a swap to another node needs no room here any more."""
+        return self.comes_free or self.is_moving
 
 
 class Reservation(Struct, frozen=True, kw_only=True):

@@ -34,7 +34,7 @@ def give_up_earmark(app: Application, node: Node, reservation: Reservation) -> N
 def on_its_way(node: Node) -> Iterator[Resource]:
     """Yield what comes free on a node when all that was asked back there is gone."""
     for allocation in node.allocations.values():
-        if allocation.comes_free:
+        if allocation.frees_node:
             yield allocation.resource
 
 

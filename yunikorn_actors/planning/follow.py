@@ -337,10 +337,11 @@ def _on_gang_lapsed(model: Model, fact: f.GangLapsed) -> None:
 
 
 def _on_ask_parked(model: Model, fact: f.AskParked) -> None:
-    """The room on another node is the only amount that a swap takes."""
+    """The room on another node is the only amount that a swap takes; it leaves its own node."""
     app = model.app_of(fact.application_id)
     if fact.crosses:
         model.nodes.take(model.nodes.views[fact.node_id], fact.resource)
+        _will_be_free(model, app, fact.placeholder)
     ask = app.asks[fact.key]
     model.asks.resync(ask)
     model.asks.forget_if_done(ask)

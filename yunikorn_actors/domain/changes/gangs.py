@@ -57,6 +57,7 @@ def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
     )
     if fact.crosses:
         take_in(state.nodes[fact.node_id], app, fact.placeholder, fact.resource)
+        app.allocations[fact.placeholder].is_moving = True
 
 
 def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
@@ -69,8 +70,9 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     write(app.pending_books, fact.resource)
     if swap.crosses:
         let_out(state.nodes[swap.node_id], fact.placeholder)
+    placeholder = app.allocations[fact.placeholder]
+    placeholder.is_moving = False
     if fact.frees:
-        placeholder = app.allocations[fact.placeholder]
         placeholder.is_left_over = True
         write(leaving_books(app, placeholder), placeholder.resource)
 

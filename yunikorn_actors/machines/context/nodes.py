@@ -157,6 +157,8 @@ def _call_off_swaps(turn: Turn, node: Node) -> None:
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
             unpark(turn, app, swap, reason, frees=False)
+            # What the placeholder leaves is for this ask now, whoever it was promised to.
+            drop_overpromised(turn, turn.state.nodes[app.allocations[uuid].node_id])
 
 
 def _schedule(turn: Turn, node: Node, *, drained: bool, ready: bool) -> None:

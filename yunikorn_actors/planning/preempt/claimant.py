@@ -136,7 +136,7 @@ def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
     """Return the room of a node when all that was asked back is gone, less what is promised."""
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.comes_free or allocation.uuid in taken:
+        if allocation.frees_node or allocation.uuid in taken:
             charge(room, allocation.resource)
     discharge(room, node.promised)
     return room

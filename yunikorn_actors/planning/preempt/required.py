@@ -57,7 +57,7 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     """
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.comes_free:
+        if allocation.frees_node:
             charge(room, allocation.resource)
     for kept in node.reservations.values():
         app = state.applications[kept.application_id]
