@@ -146,7 +146,13 @@ class Judge(Model):
             if first and not (mine and reserved):
                 name = f"{what} {_name(ask)}, but {_name(other)} comes first"
                 unsure = self._is_new(other) or other.app.leaf in self.moved
+                unsure = unsure or self._waits_behind_gangs(other)
                 self.should("order", not self.has_turn(other), name, unsure=unsure)
+
+    def _waits_behind_gangs(self, ask: Ask) -> bool:
+        """Whether its gang has lapsed and another one fits, if only it may start in this plan."""
+        lapsed = ask.spec.placeholder and ask.app.lapsed is not None
+        return lapsed and any(self.fits_before(other, ask.app) for other in self.waiting())
 
     def _was_kept_for(self, ask: Ask) -> bool:
         """Whether it had a reservation when this was planned: one on its way is none yet.

@@ -253,9 +253,12 @@ class Model(Cluster):
         return app.admitted and not (self._runs(app) or self._keeps(app))
 
     def _goes_before(self, other: Ask, app: App) -> bool:
+        return self.may_run(other.app) and self.fits_before(other, app)
+
+    def fits_before(self, other: Ask, app: App) -> bool:
         """Whether another gang that fits is held, behind which one that lapsed waits."""
         o = other.app
-        if o is app or not other.spec.placeholder or not self.is_held(o) or not self.may_run(o):
+        if o is app or not other.spec.placeholder or not self.is_held(o):
             return False
         first = o.lapsed is None or o.lapsed <= (app.lapsed or 0)
         return first and self.has_room_for_all(o, claims=False)
