@@ -84,6 +84,8 @@ class Placer:
         proposals: list[Proposal] = []
         if not self._model.reserved_nodes:
             return proposals
+        # An application may have a place to start only since the last plan.
+        self._model.participants.top_up()
         reserved = self._reserved
         for ask, node, item in reserved.ready():
             if len(proposals) >= room:
