@@ -121,7 +121,8 @@ def said(url: str, job: object = None) -> tuple[int, str]:
         with urllib.request.urlopen(url, data, PATIENCE_S) as response:  # noqa: S310
             return response.status, response.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def test_the_service_takes_jobs_and_tells_how_they_are_doing() -> None:

@@ -1,8 +1,10 @@
 """Any thread may call, done callbacks do what they like, and every failure reaches the program."""
 
+import gc
 import os
 import random
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 
@@ -278,6 +280,18 @@ def test_an_iterator_that_nobody_reads_says_what_it_lost(monkeypatch: pytest.Mon
             assert "n5" == next(heard).node_id  # type: ignore[union-attr]
         s.add_node("n6", vcore=1)
         assert [] == list(heard)
+
+
+def test_an_iterator_that_was_let_go_of_is_not_kept() -> None:
+    with Scheduler(QUEUES) as s:
+        left = weakref.ref(s.events())
+        gc.collect()
+        assert left() is None
+        with s.events("node") as heard:
+            assert 1 == len(s._broker._readers)
+            s.add_node("n1", vcore=1)
+            assert "accepted" == next(heard).state  # type: ignore[union-attr]
+        assert not s._broker._readers
 
 
 def in_a_child(call: Callable[[], None]) -> int:

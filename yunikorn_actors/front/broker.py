@@ -11,6 +11,7 @@ a key without its application. Where that could be mistaken the core gets the ke
 
 import dataclasses
 import threading
+import weakref
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -227,7 +228,8 @@ class Broker(StandIn, Generic[L]):
         self._nodes: dict[str, _Node[L]] = {}
         self._new_nodes: _Unanswered[_Node[L]] = _Unanswered()
         self._new_accounts: _Unanswered[Account[L]] = _Unanswered()
-        self._readers: list[Subscription[AnyEvent[L]]] = []
+        self._readers: list[weakref.ref[Subscription[AnyEvent[L]]]] = []
+        """Weakly: what nobody can read any more need not be kept."""
         self._fits: dict[str, Entry[L]] = {}
         """Asks with a say in where they run; no other ask has one of these keys at that time."""
         self._live: Counter[str] = Counter()
@@ -257,7 +259,7 @@ class Broker(StandIn, Generic[L]):
             for account in list(self._accounts.values()):
                 account.accepted.fail(anew(reason))
                 self._end_account(account, reason)
-            for reader in self._readers:
+            for reader in self._heard():
                 reader.end(reason if isinstance(reason, CoreFailed) else None)
             self._readers.clear()
         self.voice.end()
@@ -621,17 +623,19 @@ class Broker(StandIn, Generic[L]):
 
     def subscribe(self, reader: Subscription[AnyEvent[L]]) -> None:
         with self._open_books():
-            self._readers.append(reader)
+            self._readers = [weakref.ref(it) for it in (*self._heard(), reader)]
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
         with self._lock:
-            if reader in self._readers:
-                self._readers.remove(reader)
+            self._readers = [weakref.ref(it) for it in self._heard() if it is not reader]
 
     def _tell(self, event: AnyEvent[L]) -> None:
-        for reader in self._readers:
+        for reader in self._heard():
             if event.kind in reader.kinds:
                 reader.tell(event)
+
+    def _heard(self) -> list[Subscription[AnyEvent[L]]]:
+        return [reader for it in self._readers if (reader := it()) is not None]
 
     def explain(self, application: str, key: str) -> AskStatus:
         """Ask the core where an ask waits; the lock is not held meanwhile."""
