@@ -16,7 +16,8 @@ class Backlog:
     """Counts for callers on several threads; a signal handler may come in between."""
 
     def __init__(self, unhandled_max: int) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._max = unhandled_max
         self._taken = 0
         self._handled = 0
@@ -33,7 +34,7 @@ class Backlog:
 
     def take(self) -> int:
         """Count one more; return what a mark has to say now, 0 where none is due."""
-        with self._changed:
+        with self._lock:
             self._taken += 1
             return self._taken if self._taken % max(1, self._max // MARKS) == 0 else 0
 

@@ -232,17 +232,18 @@ class Gateway(ABC):
 
     def update_allocation(self, request: si.AllocationRequest) -> None:
         """Make asks, report and release; `update_allocation` of the callback answers."""
-        self._check(request, si.AllocationRequest)
+        si.check_form(request, si.AllocationRequest)
         self._take(request, AllocationsRequested(request=request), "allocation")
 
     def update_application(self, request: si.ApplicationRequest) -> None:
         """Add and remove applications; `update_application` of the callback answers."""
-        self._check(request, si.ApplicationRequest)
+        si.check_form(request, si.ApplicationRequest)
+        self._registration(request.rm_id, si.ApplicationRequest.__name__)
         self._take(request, self._with_groups(request), "application")
 
     def update_node(self, request: si.NodeRequest) -> None:
         """Add, change, drain and remove nodes; `update_node` of the callback answers."""
-        self._check(request, si.NodeRequest)
+        si.check_form(request, si.NodeRequest)
         self._take(request, NodesRequested(request=request), "node")
 
     def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
@@ -435,12 +436,13 @@ class Gateway(ABC):
     def _take(self, request: _Request, message: Message, call: str) -> None:
         """Wait for room, then post a request."""
         rm_id, kind = request.rm_id, type(request).__name__
-        backlog = self._registration(rm_id, kind).backlog
-        if backlog.is_full:
-            self._await_room(backlog)
+        registration = self._registration(rm_id, kind)
+        if registration.backlog.is_full:
+            self._await_room(registration.backlog)
         with self._afterwards, self._order:
-            # Checked again: while the caller waited, the resource manager may have left.
-            registration = self._registration(rm_id, kind)
+            # Meanwhile the resource manager may have left, or registered again.
+            if self._registered.get(rm_id) is not registration:
+                registration = self._registration(rm_id, kind)
             self._post(RM_PROXY, message, self._name(call))
             self._mark(rm_id, registration.callback, registration.backlog.take())
 
@@ -465,10 +467,6 @@ class Gateway(ABC):
         )
         self._resolvers.bring_admin(config)
         self._warn(f"configuration of the administrator: {it}" for it in warnings_in(text))
-
-    def _check(self, request: _Request, kind: type[_Request]) -> None:
-        si.check_form(request, kind)
-        self._registration(request.rm_id, kind.__name__)
 
     def _registration(self, rm_id: str, what: str) -> _Registration:
         self._check_running()

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from yunikorn_actors import si
 from yunikorn_actors.si import form
 from yunikorn_actors.si.checks import Form, compiled
-from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
+from yunikorn_actors.si.plain import (
+    plain_allocation,
+    plain_ask,
+    plain_release,
+    plain_request,
+    plain_resource,
+)
 
 LONGEST = 1024
 CONVERT = "convert it before the call"
@@ -252,7 +258,30 @@ REPORTS = st.builds(
     originator=st.booleans() | JUNK,
     preemption_policy=st.builds(si.PreemptionPolicy) | JUNK,
 )
+RELEASES = st.builds(
+    si.AllocationRelease,
+    partition_name=NAMES | JUNK,
+    application_id=NAMES | JUNK,
+    uuid=NAMES | JUNK,
+    termination_type=st.sampled_from(si.TerminationType) | JUNK,
+    message=NAMES | JUNK,
+    allocation_key=NAMES | JUNK,
+)
+WITH_ASKS = st.builds(
+    si.AllocationRequest,
+    asks=st.lists(st.just(ask()) | ASKS, max_size=2).map(tuple) | JUNK,
+    releases=st.builds(
+        si.AllocationReleasesRequest,
+        allocations_to_release=st.lists(RELEASES, max_size=2).map(tuple) | JUNK,
+        allocation_asks_to_release=st.just(()) | JUNK,
+    )
+    | JUNK,
+    rm_id=st.just("rm") | NAMES | JUNK,
+    allocations=st.just(()) | JUNK,
+)
 PLAIN = [
+    (si.AllocationRequest, plain_request, WITH_ASKS),
+    (si.AllocationRelease, plain_release, RELEASES),
     (si.AllocationAsk, plain_ask, ASKS),
     (si.Allocation, plain_allocation, REPORTS),
     (si.Resource, plain_resource, RESOURCES),
@@ -287,7 +316,16 @@ PLAIN_REPORT = si.Allocation(
     partition_name="default",
     preemption_policy=si.PreemptionPolicy(),
 )
+PLAIN_RELEASE = si.AllocationRelease(
+    partition_name="default",
+    application_id="app-1",
+    uuid="u-1",
+    termination_type=si.TerminationType.STOPPED_BY_RM,
+    message="done",
+    allocation_key="a-1",
+)
 ORDINARY = {
+    si.AllocationRelease: (PLAIN_RELEASE, plain_release),
     si.AllocationAsk: (PLAIN_ASK, plain_ask),
     si.Allocation: (PLAIN_REPORT, plain_allocation),
 }
@@ -296,6 +334,7 @@ SPOILT = [
     for kind in ORDINARY
     for name in kind.__struct_fields__
     for junk in (7.5, "\ud800", 2**63, "k" * 1025, {1: ""}, (), si.Quantity())
+    if (name, junk) != ("message", "k" * 1025)  # A text may be longer than a name.
 ]
 
 
@@ -305,7 +344,14 @@ def test_an_ordinary_one_is_plain(kind: type) -> None:
     assert is_plain(ordinary)
 
 
-@pytest.mark.parametrize("kind", ORDINARY)
+def test_an_ordinary_request_is_plain() -> None:
+    releases = si.AllocationReleasesRequest(allocations_to_release=(PLAIN_RELEASE,))
+    assert plain_request(
+        si.AllocationRequest(rm_id="rm-1", asks=(PLAIN_ASK, ask()), releases=releases)
+    )
+
+
+@pytest.mark.parametrize("kind", [si.AllocationAsk, si.Allocation])
 def test_one_without_its_key_is_never_plain(kind: type) -> None:
     ordinary, is_plain = ORDINARY[kind]
     assert not is_plain(msgspec.structs.replace(ordinary, allocation_key=""))

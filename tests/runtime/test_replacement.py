@@ -164,6 +164,32 @@ def test_what_waits_for_the_dead_is_let_go(cluster: Cluster) -> None:
     assert cluster.core.events().highest_id > 0
 
 
+def test_what_waits_behind_the_stop_of_the_dead_is_let_go(cluster: Cluster) -> None:
+    """The stop of its actor overtook the question, which nobody takes out any more."""
+    gate = threading.Event()
+    entered = cluster.plant(EVENT_PUBLISHER, Fault(), gate)
+    cluster.ask("a")
+    assert entered.wait(PATIENCE_S)
+    dead = cluster.core._shells._by_address[EVENT_PUBLISHER]
+    dead.actor_ref.stop(block=False)
+    raised: list[str] = []
+
+    def ask() -> None:
+        with pytest.raises(NoReply) as error:
+            cluster.core.events()
+        raised.append(str(error.value))
+
+    caller = threading.Thread(target=ask)
+    begun = time.monotonic()
+    caller.start()
+    wait_until(lambda: len(cluster.core._replies._slots) == 1)
+    time.sleep(0.01)
+    gate.set()
+    caller.join(PATIENCE_S)
+    assert time.monotonic() - begun < 20
+    assert ["has failed" in text for text in raised] == [True]
+
+
 def test_the_fourth_failure_within_a_minute_stops_the_core(cluster: Cluster) -> None:
     for number in range(3):
         cluster.plant(cluster.address(), Fault(f"number {number}"))

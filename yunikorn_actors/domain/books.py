@@ -76,10 +76,13 @@ def count_holding(app: Application) -> None:
     keeps = by_holding and app.reservation_count > 0 and not holds
     for level in app.queue.lineage:
         _note(level.allocating, serial, counts=holds)
-        _note(level.reserving, serial, counts=keeps)
+        # Most queues know no reservation at all, and nobody is to be taken out there.
+        if keeps or level.reserving:
+            _note(level.reserving, serial, counts=keeps)
     keeps = app.reservation_count > 0 and app.state not in LEAVES_USER_COUNT
     for usage in (*app.usages, *app.group_usages):
-        _note(usage.reserving, serial, counts=keeps and serial not in usage.running)
+        if keeps or usage.reserving:
+            _note(usage.reserving, serial, counts=keeps and serial not in usage.running)
 
 
 def forget_holding(app: Application) -> None:

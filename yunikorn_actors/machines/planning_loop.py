@@ -66,14 +66,17 @@ class PlanningLoop:
 
     def run_cycle(self, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
-        self._cycle_is_coming = False
         room = self._settings.inflight_max - self.planner.in_flight_count
         proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
         # The bound counts questions too: their proposals are in flight until the answer comes.
         questions: list[Effect] = []
         if self.predicate_gate is not None:
             proposals, questions = self.predicate_gate.put(proposals)
-        return [*self._commit(proposals, now_ns), *questions, *self._come_back()]
+        effects = [*self._commit(proposals, now_ns), *questions]
+        # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
+        self._cycle_is_coming = False
+        effects.extend(self._come_back())
+        return effects
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
         """Go on with the proposal after a yes; a no has told the planner where else to look."""
@@ -114,7 +117,7 @@ class PlanningLoop:
     def _next_timer(self) -> list[Effect]:
         """Come back when something comes of age; a timer that comes too early does no harm."""
         due_ns = self.planner.due_ns
-        if due_ns in {NEVER_NS, self._due_ns}:
+        if due_ns == NEVER_NS or due_ns == self._due_ns:  # noqa: PLR1714 - no set is made
             return []
         self._due_ns = due_ns
         due = s.PlanningDue(partition=self._partition, epoch=self._epoch)

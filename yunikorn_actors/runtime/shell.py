@@ -44,6 +44,8 @@ class System(Protocol):
     @property
     def here(self) -> Here: ...
 
+    def send(self, station: "Station", to: str, message: Message) -> None: ...
+
     def carry_out(self, station: "Station", effect: Effect) -> None: ...
 
     def decline(self, envelope: Envelope) -> None: ...
@@ -77,6 +79,16 @@ class CallbackHolder:
         if error is not None:
             self._tell(message, error)
         return [] if answer is None else [Send(to=RM_PROXY, message=answer)]
+
+
+class Letter:
+    """What pykka's loop finds in an inbox, if nobody waits for the outcome."""
+
+    __slots__ = ("message",)
+    reply_to = None
+
+    def __init__(self, message: Envelope) -> None:
+        self.message = message
 
 
 class Mailbox:
@@ -188,7 +200,11 @@ class Station(ABC):
                     )
                 )
             for effect in self._effects(envelope, now_ns):
-                system.carry_out(self, effect)
+                # Nearly all are messages: the table of the others is not asked for these.
+                if type(effect) is Send:
+                    system.send(self, effect.to, effect.message)
+                else:
+                    system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
             system.fail(self, envelope, error)
             self._hand_on(error)
@@ -238,7 +254,8 @@ class Shell(Station, pykka.ThreadingActor):
 
     def put(self, envelope: Envelope) -> bool:
         try:
-            self.actor_ref.tell(envelope)
+            # Pykka's `tell` asks first whether the actor has stopped; its mailbox is closed then.
+            self.mailbox.put(Letter(envelope))
         except pykka.ActorDeadError:
             return False
         return True
@@ -281,10 +298,19 @@ class Shell(Station, pykka.ThreadingActor):
     def on_start(self) -> None:
         self._system.here.shell = self
 
-    def on_receive(self, message: object) -> None:
-        """Anything else than an envelope is a broadcast of the embedder, to actors of its own."""
-        if isinstance(message, Envelope):
-            self._receive(message)
+    def _handle_receive(self, message: object) -> object:
+        """Take an envelope without asking whether it is one of pykka's own messages."""
+        if type(message) is not Envelope:
+            return super()._handle_receive(message)
+        self._receive(message)
+        self._count()
+        return None
+
+    def on_receive(self, message: object) -> None:  # noqa: ARG002
+        """A broadcast of the embedder, to actors of its own."""
+        self._count()
+
+    def _count(self) -> None:
         # Last, see Shells.is_settled: what this message caused is counted as received by now.
         self.handled += 1
         self._system.go_on()
@@ -297,8 +323,8 @@ class Shell(Station, pykka.ThreadingActor):
         self.mailbox.close()
         while self.has_failed and not self.mailbox.empty():
             item = self.mailbox.get()
-            if isinstance(item, Envelope):
-                self._system.decline(item)
+            if isinstance(item.message, Envelope):
+                self._system.decline(item.message)
         self.handled = self.mailbox.received
         # The core makes an actor deaf before it stops it; so this one was stopped by the embedder.
         if not self.deaf:

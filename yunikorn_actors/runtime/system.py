@@ -509,9 +509,9 @@ class Inside:
     def carry_out(self, station: Station, effect: Effect) -> None:
         match effect:
             case Send():
-                self._send(station, effect.to, effect.message)
+                self.send(station, effect.to, effect.message)
             case CallRm():
-                self._send(station, effect.callback, effect.call)
+                self.send(station, effect.callback, effect.call)
             case SetTimer():
                 envelope = self._envelope(station, TIMER, effect.message)
                 self._core._timers.arm(station.address, effect.name, effect.due_ns, envelope)
@@ -533,13 +533,16 @@ class Inside:
             case Log():
                 (logger.warning if effect.is_warning else logger.info)("{}", effect.text)
 
-    def _send(self, station: Station, to: str, message: Message) -> None:
+    def send(self, station: Station, to: str, message: Message) -> None:
         """Messages to an address without a machine are dropped."""
-        taken = self._core._shells.tell(to, self._envelope(station, station.address, message))
+        assert station.at is not None
+        cause, stimulus = station.at
+        if self._core._shells.tell(to, Envelope(station.address, message, cause, stimulus)):
+            return
         if to == GATEWAY:
             self._record(station, to, next(self._marks), message)
             self._core._receive(message)
-        elif not taken and self._core._replies.serves(to):
+        elif self._core._replies.serves(to):
             self._record(station, to, 1, message)
             self._core._replies.answer(to, message)
 

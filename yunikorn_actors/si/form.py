@@ -17,7 +17,13 @@ from yunikorn_actors.si.ask import AllocationAsk, AllocationAskRelease
 from yunikorn_actors.si.checks import Check, Flaw, Form, Forms, compiled, text_check
 from yunikorn_actors.si.constants import TAG_FOREIGN
 from yunikorn_actors.si.node import NodeInfo, NodeRequest
-from yunikorn_actors.si.plain import plain_allocation, plain_ask, plain_resource
+from yunikorn_actors.si.plain import (
+    plain_allocation,
+    plain_ask,
+    plain_release,
+    plain_request,
+    plain_resource,
+)
 from yunikorn_actors.si.registration import (
     RegisterResourceManagerRequest,
     UpdateConfigurationRequest,
@@ -96,12 +102,14 @@ def _no_owner(step: str, why: str) -> Flaw:
 
 _FORMS: Final[Forms] = {
     RegisterResourceManagerRequest: Form(required=("rm_id",)),
-    AllocationRequest: Form(required=("rm_id",), rule=_reported_have_owners),
+    AllocationRequest: Form(
+        required=("rm_id",), rule=_reported_have_owners, plainly_sound=plain_request
+    ),
     ApplicationRequest: Form(required=("rm_id",)),
     NodeRequest: Form(required=("rm_id",)),
     AllocationAsk: Form(required=("allocation_key", "application_id"), plainly_sound=plain_ask),
     Allocation: Form(required=("allocation_key",), plainly_sound=plain_allocation),
-    AllocationRelease: Form(rule=_release_names_something),
+    AllocationRelease: Form(rule=_release_names_something, plainly_sound=plain_release),
     AllocationAskRelease: Form(rule=_ask_release_names_something),
     AddApplicationRequest: Form(required=("application_id",)),
     RemoveApplicationRequest: Form(required=("application_id",)),

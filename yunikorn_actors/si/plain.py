@@ -8,11 +8,60 @@ After a no the full check decides. They must never accept what the full check wo
 from collections.abc import Iterable
 
 from yunikorn_actors.domain.resource import INT64_MAX, INT64_MIN
-from yunikorn_actors.si.allocation import Allocation
+from yunikorn_actors.si.allocation import (
+    Allocation,
+    AllocationRelease,
+    AllocationReleasesRequest,
+    AllocationRequest,
+)
 from yunikorn_actors.si.ask import AllocationAsk, PreemptionPolicy
 from yunikorn_actors.si.checks import MOST_ITEMS
+from yunikorn_actors.si.enums import TerminationType
 from yunikorn_actors.si.resource import Quantity, Resource
 from yunikorn_actors.si.wire import INT32_MAX, INT32_MIN, LONGEST_NAME
+
+
+def plain_request(request: object) -> bool:
+    """Asks and releases of allocations, as nearly every request has them and nothing else."""
+    return (
+        type(request) is AllocationRequest
+        and request.allocations == ()
+        and request.rm_id != ""
+        and _plain_names((request.rm_id,))
+        and (request.releases is None or _plain_releases(request.releases))
+        and _plain_asks(request.asks)
+    )
+
+
+def _plain_asks(asks: object) -> bool:
+    return type(asks) is tuple and len(asks) <= MOST_ITEMS and all(map(plain_ask, asks))
+
+
+def _plain_releases(releases: object) -> bool:
+    return (
+        type(releases) is AllocationReleasesRequest
+        and releases.allocation_asks_to_release == ()
+        and type(releases.allocations_to_release) is tuple
+        and len(releases.allocations_to_release) <= MOST_ITEMS
+        and all(map(plain_release, releases.allocations_to_release))
+    )
+
+
+def plain_release(release: object) -> bool:
+    return (
+        type(release) is AllocationRelease
+        and _plain_names(
+            (
+                release.uuid,
+                release.application_id,
+                release.allocation_key,
+                release.partition_name,
+                release.message,
+            )
+        )
+        and type(release.termination_type) is TerminationType
+        and (release.uuid != "" or release.allocation_key != "" or release.application_id != "")
+    )
 
 
 def plain_resource(resource: object) -> bool:

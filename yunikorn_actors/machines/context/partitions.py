@@ -84,7 +84,8 @@ class Partitions:
         for turn in turns:
             # What has happened first, then what was found: a finding may be about an ask that is
             # gone by now, and is dropped.
-            follow(turn)
+            if turn.state.quotas:
+                follow(turn)
             if bool(turn.state.unconfirmed) is not turn.partition.awaits_confirmation:
                 watch_confirmations(turn, self.confirm_warning_ns(turn.partition))
             planner = turn.partition.planner

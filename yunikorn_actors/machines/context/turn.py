@@ -45,17 +45,23 @@ class Work:
         self.answers.add(answer)
 
     def effects(self) -> list[Effect]:
-        # Per mailbox this is the order of delivery; between mailboxes none is promised. So whatever
-        # has to come one after the other goes to one mailbox.
+        # Answers, which somebody waits for, come before facts and timers. Per mailbox this is the
+        # order of delivery; between mailboxes none is promised. So whatever has to come one after
+        # the other goes to one mailbox.
         answers = self.answers.messages(self.rm_id)
-        return [*[Send(to=RM_PROXY, message=it) for it in answers], *self.silent_effects()]
+        effects: list[Effect] = [Send(to=RM_PROXY, message=it) for it in answers]
+        self._publish(effects)
+        effects.extend(self.wanted)
+        return effects
 
     def silent_effects(self) -> list[Effect]:
         """Facts and timers alone, if there is no callback left to tell."""
-        return [*self._publications(), *self.wanted]
-
-    def _publications(self) -> list[Effect]:
         effects: list[Effect] = []
+        self._publish(effects)
+        effects.extend(self.wanted)
+        return effects
+
+    def _publish(self, effects: list[Effect]) -> None:
         for turn in self.turns.values():
             partition, facts = turn.partition, turn.facts
             if not facts:
@@ -74,7 +80,6 @@ class Work:
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
             effects.append(Send(to=EVENT_PUBLISHER, message=stray))
-        return effects
 
 
 class Turn:

@@ -29,6 +29,7 @@ class Deliveries:
         self.callback = callback
         self._rm_id = rm_id
         self._max = undelivered_max
+        self._marked_each = max(1, undelivered_max // MARKS)
         self._sent = 0
         self._marked = 0
         """What the last mark says; one more that says the same would tell nothing."""
@@ -50,7 +51,7 @@ class Deliveries:
         self._sent += 1
         effects: list[Effect] = [CallRm(callback=self.callback, call=call)]
         # A mark comes back when the callback has taken all before it: that is how far it has come.
-        if self._sent % max(1, self._max // MARKS) == 0:
+        if self._sent % self._marked_each == 0:
             effects.extend(self._mark())
         if not self._is_backpressured and self._sent - self._taken > self._max:
             effects.append(self._backpressure(on=True))
@@ -77,7 +78,7 @@ class Deliveries:
 
     def bound(self, undelivered_max: int) -> list[Effect]:
         """Set another bound; the last mark may be too long ago for it."""
-        self._max = undelivered_max
+        self._max, self._marked_each = undelivered_max, max(1, undelivered_max // MARKS)
         return self._mark()
 
     def cut(self) -> list[Effect]:

@@ -120,7 +120,9 @@ class Questions:
 
     def seen(self, rm_id: str) -> list[Effect]:
         """The resource manager makes a request: no earlier no of it holds any longer."""
-        askers = self._refused.pop(rm_id, {})
+        askers = self._refused.pop(rm_id, None)
+        if askers is None:
+            return []
         return [Send(to=asker, message=p.DenialsLifted(rm_id=rm_id)) for asker in askers]
 
     # -- parts

@@ -47,6 +47,8 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 
+_NO_RELEASES = si.AllocationReleasesRequest()
+
 
 class RmProxy:
     """A handler for each message, in both directions; translating and asking are other modules'."""
@@ -144,7 +146,7 @@ class RmProxy:
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> list[Effect]:
         request = message.request
         rm_id = request.rm_id
-        releases = request.releases or si.AllocationReleasesRequest()
+        releases = request.releases or _NO_RELEASES
         event = rm.RMUpdateAllocation(
             rm_id=rm_id,
             asks=(
@@ -152,9 +154,9 @@ class RmProxy:
                 *reported_items(rm_id, request.allocations),
             ),
             ask_releases=tuple(
-                ask_release(rm_id, item) for item in releases.allocation_asks_to_release
+                [ask_release(rm_id, item) for item in releases.allocation_asks_to_release]
             ),
-            releases=tuple(release_in(rm_id, item) for item in releases.allocations_to_release),
+            releases=tuple([release_in(rm_id, item) for item in releases.allocations_to_release]),
         )
         return self._forward(rm_id, event)
 
@@ -213,7 +215,9 @@ class RmProxy:
             self.dropped += 1
             return []
         # Before the request: what was refused may be asked again by the time that it is handled.
-        return [*self._questions.seen(rm_id), Send(to=CONTEXT, message=event)]
+        effects = self._questions.seen(rm_id)
+        effects.append(Send(to=CONTEXT, message=event))
+        return effects
 
     # -- questions about placements
 
@@ -265,7 +269,10 @@ class RmProxy:
         )
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
-        released = tuple(release_out(item) for item in message.released)
+        released = tuple([release_out(item) for item in message.released])
+        if not message.withdrawn:
+            response = si.AllocationResponse(released=released)
+            return self._call(message.rm_id, CallUpdateAllocation(response=response))
         withdrawn = tuple(withdrawal(item) for item in message.withdrawn if not item.later_form)
         later = tuple(withdrawn_release(item) for item in message.withdrawn if item.later_form)
         response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
@@ -294,18 +301,24 @@ class RmProxy:
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
         response = si.ApplicationResponse(
             rejected=tuple(
-                si.RejectedApplication(application_id=item.id, reason=item.reason)
-                for item in message.rejected
+                [
+                    si.RejectedApplication(application_id=item.id, reason=item.reason)
+                    for item in message.rejected
+                ]
             ),
-            accepted=tuple(si.AcceptedApplication(application_id=id_) for id_ in message.accepted),
+            accepted=tuple(
+                [si.AcceptedApplication(application_id=id_) for id_ in message.accepted]
+            ),
             updated=tuple(
-                si.UpdatedApplication(
-                    application_id=item.application_id,
-                    state=item.state.value,
-                    state_transition_timestamp=item.at_ns,
-                    message=item.message,
-                )
-                for item in message.updated
+                [
+                    si.UpdatedApplication(
+                        application_id=item.application_id,
+                        state=item.state.value,
+                        state_transition_timestamp=item.at_ns,
+                        message=item.message,
+                    )
+                    for item in message.updated
+                ]
             ),
         )
         return self._call(message.rm_id, CallUpdateApplication(response=response))

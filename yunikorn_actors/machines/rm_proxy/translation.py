@@ -67,6 +67,8 @@ def _creation_ns(tags: Mapping[str, str], name: str = si.TAG_CREATION_TIME) -> i
 def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> Sequence[rm.AskItem]:
     if not asks:
         return ()
+    if len(asks) == 1:
+        return (_ask_item(rm_id, asks[0], _amounts(asks[0].resource_ask)),)
     amounts = _Copies(_amounts)
     return [_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks]
 
@@ -219,7 +221,9 @@ _POLICIES = {
 }
 
 
-def allocations(items: Iterable[rm.AnnouncedAllocation]) -> list[si.Allocation]:
+def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
+    if len(items) == 1:
+        return [_allocation(items[0], si.Resource.of(items[0].spec.resource))]
     resources = _Copies(si.Resource.of)
     return [_allocation(item, resources.of(item.spec.resource)) for item in items]
 
