@@ -38,8 +38,7 @@ def _ring(facts: Iterator[f.Fact], capacity: int = CAPACITY) -> tuple[Ring, list
     ring, named = Ring(capacity), list[str]()
     for fact in facts:
         builders = builders_of(fact)
-        ring.append(fact, len(builders))
-        ring.trim()
+        assert len(builders) == ring.take([fact])
         named.extend(_name(builder(fact)) for builder in builders)
     return ring, named
 

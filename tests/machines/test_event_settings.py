@@ -6,7 +6,6 @@ from support import APP, CONFIG, RM, Lab, Recorder
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.events.publisher import EventPublisher, Ring
-from yunikorn_actors.machines.events.table import builders_of
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import EVENT_PUBLISHER
 
@@ -15,8 +14,7 @@ def filled(count: int, capacity: int) -> Ring:
     ring = Ring(capacity)
     for number in range(count):
         fact = f.NodeRemoved(node_id=str(number), at_ns=number)
-        ring.append(fact, len(builders_of(fact)))
-        ring.trim()
+        ring.take([fact])
     return ring
 
 

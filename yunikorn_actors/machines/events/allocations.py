@@ -208,7 +208,7 @@ def of_resize(fact: f.AllocationResized) -> tuple[Builder, ...]:
 
 
 def _with_group(fact: Any, by_depth: _ByDepth, change: ChangeType) -> tuple[Builder, ...]:  # noqa: ANN401
-    depth = _depth(fact)
+    depth: int = min(fact.queue.count("."), DEPTH_MAX - 1)
     if not fact.group:
         return by_depth[depth]
     return (*by_depth[depth], *_GROUP_LEVELS[change][: depth + 1])

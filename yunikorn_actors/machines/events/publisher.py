@@ -12,7 +12,7 @@ from typing import Any
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.machines.events.record import Builder
-from yunikorn_actors.machines.events.table import builders_of
+from yunikorn_actors.machines.events.table import builders_of, count_of
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
@@ -56,8 +56,8 @@ class Ring:
         self._facts: list[Fact] = []
         self._first_ids: list[int] = []
         """Of each fact the number of its first record."""
-        self._head = 0
-        """Facts before this one are overwritten; they are dropped in bulk."""
+        self._trim_at = next_id + COMPACTION
+        """At this number facts that are overwritten are dropped: in bulk, as it takes a while."""
 
     @property
     def lowest_id(self) -> int:
@@ -68,26 +68,31 @@ class Ring:
         """The last number used; 0 while there is none."""
         return max(0, self.next_id - 1)
 
-    def append(self, fact: Fact, count: int) -> None:
-        """Keep a fact that has so many records, one at least."""
-        self._facts.append(fact)
-        self._first_ids.append(self.next_id)
-        self.next_id += count
+    def take(self, facts: Iterable[Fact]) -> int:
+        """Keep the facts that have records, and return how many records these are."""
+        next_id, kept, first_ids = self.next_id, self._facts, self._first_ids
+        for fact in facts:
+            count = count_of(fact)
+            if count:
+                kept.append(fact)
+                first_ids.append(next_id)
+                next_id += count
+        told, self.next_id = next_id - self.next_id, next_id
+        if next_id >= self._trim_at:
+            self._trim()
+        return told
 
     def resize(self, capacity: int) -> None:
         """Keep the newest; numbers stay."""
         self._floor = self.lowest_id
         self.capacity = capacity
-        self.trim()
+        self._trim()
 
-    def trim(self) -> None:
+    def _trim(self) -> None:
         """Forget what has been overwritten."""
-        last = bisect_right(self._first_ids, self.lowest_id, lo=self._head) - 1
-        head = max(self._head, last)
-        if head > COMPACTION:
-            del self._facts[:head], self._first_ids[:head]
-            head = 0
-        self._head = head
+        self._trim_at = self.next_id + COMPACTION
+        overwritten = max(0, bisect_right(self._first_ids, self.lowest_id) - 1)
+        del self._facts[:overwritten], self._first_ids[:overwritten]
 
     def read(self, first_id: int, count: int) -> list[EventRecord]:
         """Return consecutive records from `first_id` on; none where that one is not stored."""
@@ -117,10 +122,10 @@ class Unpushed:
     def overflow(self) -> int:
         return self._told - self.count
 
-    def add(self, fact: Fact, count: int) -> None:
-        """Take the records of a fact; of the last fact that is taken some may have no room."""
+    def add(self, facts: Iterable[Fact], count: int) -> None:
+        """Take the records of some facts; of the last that are taken some may have no room."""
         if self._told < self.capacity:
-            self._facts.append(fact)
+            self._facts.extend(facts)
         self._told += count
 
     def records(self) -> tuple[EventRecord, ...]:
@@ -204,14 +209,11 @@ class EventPublisher:
         if unpushed is None:
             capacity = wishes.event_push_capacity or self._settings.event_push_capacity
             unpushed = self._unpushed[rm_id] = Unpushed(capacity)
-        for fact in facts:
-            count = len(builders_of(fact))
-            if count:
-                # The fact is kept, not its records: most are never read, so they are built when
-                # they are.
-                ring.append(fact, count)
-                unpushed.add(fact, count)
-        ring.trim()
+        # Facts are kept, not their records: most are never read, so they are built when they are.
+        count = ring.take(facts)
+        if not count:
+            return []
+        unpushed.add(facts, count)
         return [*self._stream(facts), *self._next_push(now_ns)]
 
     # -- streams

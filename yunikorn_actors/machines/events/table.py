@@ -7,7 +7,7 @@ can be numbered; what they say is worked out from the fact alone.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.events import (
@@ -37,6 +37,15 @@ def builders_of(fact: f.Fact) -> tuple[Builder, ...]:
         return fixed
     chosen = _CHOSEN.get(kind)
     return () if chosen is None else chosen(fact)
+
+
+def count_of(fact: f.Fact) -> int:
+    """Say how many records this fact has."""
+    kind = type(fact)
+    count = _COUNTS.get(kind)
+    if count is None:
+        return len(_CHOSEN[kind](fact))
+    return count
 
 
 _FIXED: dict[type, tuple[Builder, ...]] = {
@@ -83,3 +92,7 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.ApplicationLinked: applications.of_link,
     f.ApplicationCrowded: applications.of_run_limit,
 }
+_COUNTS: dict[type, int] = {
+    kind: len(_FIXED.get(kind, ())) for kind in get_args(f.Fact) if kind not in _CHOSEN
+}
+"""Of the facts that always have the same number of records, most of them none."""
