@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, imports, targets, workloads
+from benchmarks import calibrate, cli, cycle, imports, targets, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -440,3 +440,18 @@ def test_an_import_that_fails_has_no_figure(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(imports, "PROGRAMS", ("raise SystemExit(3)",))
     with pytest.raises(SystemExit, match="'raise SystemExit\\(3\\)' ended with 3"):
         imports.main(["--pairs", "1"])
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_cycle_says_what_each_machine_spends(
+    topology: TopologyName, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cycle.main(["--topology", topology, "--rounds", "20"])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["2.00"] == [it.split()[2] for it in lines if "RMUpdateAllocation" in it]
+    assert ["1.00"] == [it.split()[2] for it in lines if "RMNewAllocations" in it]
+
+
+def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None:
+    cycle.main(["--rounds", "20", "--calls"])
+    assert "function calls" in capsys.readouterr().out
