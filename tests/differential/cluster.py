@@ -13,7 +13,7 @@ from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.config import NodeSortConfig, QueueProperties
 from yunikorn_actors.domain.queue import QueueSpec
-from yunikorn_actors.domain.resource import Resource, charge, discharge
+from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
 
 Work = TypeVar("Work", bound=Callable[..., Any])
 ENDED = ("Completed", "Failed", "Rejected", "Expired")
@@ -228,6 +228,14 @@ class Cluster:
         """What is promised to asks of these applications."""
         claims = [kept for kept in self.kept if kept.claims and kept.ask is not but]
         return total(kept.size for kept in claims if kept.ask.app in apps)
+
+    def redeems(self, ask: Ask) -> Resource:
+        """What is promised to an ask and used up by its next repeat: nothing while others need it."""
+        mine = [kept for kept in self.kept if kept.ask is ask and kept.claims]
+        if any(kept.ask is ask for kept in self.ending):
+            return {}
+        there = any(fits_in(ask.size, self.free(self.nodes[kept.node])) for kept in mine)
+        return mine[0].size if mine and (there or len(mine) >= ask.left) else {}
 
     @once
     def pending(self, queue: Queue) -> Resource:

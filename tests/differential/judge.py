@@ -63,6 +63,8 @@ class Judge(Model):
         """Nodes that were still kept when this was planned, and the revision that ended it."""
         self.lost: dict[Ask, int] = {}
         """The same of asks for which one was kept."""
+        self.unpromised: set[str] = set()
+        """Allocations that used no reservation up."""
         self.moved: dict[Queue, int] = {}
         """Leaves in order of states where one started, ran or took its place since this was planned."""
         self.entering: App | None = None
@@ -161,7 +163,8 @@ class Judge(Model):
         so it has no better turn than others.
         """
         kept = [it for it in self.keeps_of(ask) if it.came <= self.seen or self.is_fused]
-        since = sum(p.came > self.seen and p.spec is ask.spec for p in self.of(ask.app))
+        mine = [it for it in self.of(ask.app) if it.spec is ask.spec and it.came > self.seen]
+        since = sum(placed.uuid in self.unpromised for placed in mine)
         if all(it.claims for it in kept) and len(kept) < ask.left + since:
             nodes = {node.id for node in self.fitting(ask)}
             return any(it.node in nodes for it in kept)
@@ -182,6 +185,8 @@ class Judge(Model):
         choices = self.fitting(ask)
         choices = [n for n in choices if n.id in kept] or choices
         other_order = "node.sort.policy" in ask.app.spec.tags or node.id in kept
+        if not any(it.ask is ask for it in self.ending):
+            self.unpromised.add(fact.uuid)
         text = f"{name} on {node.id}, but {choices[0].id} is its first choice"
         first = other_order or not self.is_better(choices[0], node)
         self.should("node", first, text, unsure=choices[0].id in self.let_go)

@@ -159,7 +159,7 @@ class Model(Cluster):
     def has_headroom(self, ask: Ask) -> bool:
         """Whether each maximum has room; promises to others count in queues below the root."""
         for gate in self.gates(ask.app):
-            promised = self.claimed(gate.apps, ask) if gate.queue else {}
+            promised = sub(self.claimed(gate.apps), self.redeems(ask)) if gate.queue else {}
             if not self.leaves_room(gate.most, add(gate.used, promised), ask.size):
                 return False
         used = self.used(self.queues["root"])
