@@ -44,6 +44,14 @@ class SwapInFlight(Struct):
     resource: Resource
     is_swap: bool
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the placeholder is to go, and its own node has its room back then."""
+        placeholder = self.placeholder
+        stands = self.ask.app.app.allocations.get(placeholder.uuid) is placeholder
+        leaves = not self.is_swap or self.node is not None
+        return leaves and stands and placeholder.may_be_released
+
 
 class Flights:
     """Nothing else holds amounts beside the replica: empty when everything has been resolved."""

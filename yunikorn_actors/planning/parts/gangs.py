@@ -285,6 +285,8 @@ class Swapper:
         still_there = ask.app.app.allocations.get(placeholder.uuid) is placeholder
         if still_there and placeholder.may_be_released:
             model.gangs.offer(ask.app, placeholder)
+            # The preemptor may have counted on its room.
+            model.wakes.work_changed(model.nodes.views[placeholder.node_id])
         if flight.is_swap and not ask.gone:
             model.asks.resync(ask)
             model.wakes.amounts_changed(ask.app.leaf)

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.proposals import Preempt, Proposal, VictimRef
+from yunikorn_actors.domain.resource import charge
 from yunikorn_actors.planning.model.limits import refusing_limit
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -196,7 +197,11 @@ class Preemptor:
             return
         if is_barred(ask.shape, node.id):
             return
-        victims = victims_on(self._model.state, node.node, ask.ask.spec, node.free)
+        free = dict(node.free)
+        for swap in self._model.flights.swaps.values():
+            if swap.is_leaving and swap.placeholder.node_id == node.id:
+                charge(free, swap.placeholder.resource)
+        victims = victims_on(self._model.state, node.node, ask.ask.spec, free)
         if victims is None:
             # Context records that there is no victim, but not again within the pause.
             if ask.tried is not None and ask.tried[0] + PAUSE_NS > now_ns:

@@ -66,6 +66,12 @@ class Scene:
         # room.
         for flight in in_flight:
             self._decided(flight)
+        for swap in model.flights.swaps.values():
+            if swap.is_leaving:
+                self.take(swap.placeholder)
+            if swap.is_leaving and not swap.is_swap:
+                self.usage.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
+                self.staying.take(swap.ask.app.leaf.queue, swap.placeholder.resource)
         for (ask, node_id), repeats in model.flights.serving.items():
             for _ in range(repeats):
                 self._serve(ask, node_id)
