@@ -18,6 +18,7 @@ from support import APP, CONFIG, RM, Recorder, ask
 
 from yunikorn_actors import (
     AsyncSchedulerCore,
+    CoreError,
     CoreFailed,
     SchedulerCore,
     UnknownResourceManager,
@@ -506,24 +507,33 @@ def test_stopping_all_actors_of_the_process_stops_a_core_that_has_callbacks(
 # -- resource managers
 
 
-def test_a_caller_that_is_held_back_holds_up_nobody(run: Run) -> None:
-    """A caller waits at the gateway, where he runs no machines."""
-    stuck, other = Stuck(), Recorder()
+def flooded(run: Run, rm: Recorder) -> tuple[threading.Event, list[CoreError]]:
+    """Have a caller that is too far ahead of a resource manager; return when he is done."""
     request = si.RegisterResourceManagerRequest(
         rm_id="rm-1",
         config=CONFIG,
         extra_config={"rm.maxUnhandled": "5", "rm.maxUndelivered": "1"},
     )
-    run.core.register_resource_manager(request, stuck)
-    register(run.core, other, "rm-2")
-    done = threading.Event()
+    run.core.register_resource_manager(request, rm)
+    done, raised = threading.Event(), list[CoreError]()
 
     def flood() -> None:
-        for number in range(200):
-            run.core.update_node(node(f"n{number}"))
+        try:
+            for number in range(200):
+                run.core.update_node(node(f"n{number}"))
+        except CoreError as error:
+            raised.append(error)
         done.set()
 
     run.elsewhere(flood)
+    return done, raised
+
+
+def test_a_caller_that_is_held_back_holds_up_nobody(run: Run) -> None:
+    """A caller waits at the gateway, where he runs no machines."""
+    stuck, other = Stuck(), Recorder()
+    register(run.core, other, "rm-2")
+    done, _ = flooded(run, stuck)
     backlog = run.core._registered["rm-1"].backlog
     wait_until(lambda: backlog.is_full)
     run.core.update_node(node("n1", "rm-2"))
@@ -532,6 +542,18 @@ def test_a_caller_that_is_held_back_holds_up_nobody(run: Run) -> None:
     stuck.let_go.set()
     assert done.wait(PATIENCE_S)
     wait_until(lambda: 200 == len(stuck.told("node")))
+
+
+def test_a_caller_that_is_held_back_is_let_go_when_its_resource_manager_is_lost(run: Run) -> None:
+    stuck = Stuck()
+    done, raised = flooded(run, stuck)
+    backlog = run.core._registered["rm-1"].backlog
+    wait_until(lambda: backlog.is_full)
+    assert not done.wait(0.01), "vacuous: the caller was not held back"
+    run.core.resource_manager_lost("rm-1")
+    assert done.wait(PATIENCE_S)
+    assert [UnknownResourceManager] == [type(error) for error in raised]
+    stuck.let_go.set()
 
 
 def test_a_resource_manager_is_lost_while_its_requests_are_under_way(run: Run) -> None:
