@@ -1,6 +1,7 @@
 """The timer thread on a real clock; what it promises beyond that is in the delivery contract."""
 
 import queue
+import time
 
 import pytest
 from probes import PATIENCE_S, Do
@@ -75,3 +76,21 @@ def test_a_thread_that_is_stopped_before_it_waits_does_not_wait() -> None:
     timers.start()
     timers.join(PATIENCE_S)
     assert not timers._thread.is_alive()
+
+
+def test_the_thread_is_lent_when_woken_and_not_when_a_timer_is_armed() -> None:
+    clock = RealClock()
+    fired, lent = Fired(clock), queue.SimpleQueue[str]()
+    timers = TimerThread(clock, fired.deliver, lambda: lent.put("lent"))
+    timers.start()
+    for number in range(20):
+        timers.arm("a", "far", clock.now_ns() + (number + 1) * HOUR_NS, envelope("far"))
+        time.sleep(0.001)
+    assert lent.empty()
+    timers.wake()
+    assert "lent" == lent.get(timeout=PATIENCE_S)
+    timers.arm("a", "near", clock.now_ns(), envelope("near"))
+    assert ("a near", "lent") == (fired.get(timeout=PATIENCE_S)[0], lent.get(timeout=PATIENCE_S))
+    timers.stop()
+    timers.join(PATIENCE_S)
+    assert lent.empty()

@@ -92,7 +92,10 @@ class TimerThread:
                 # the core look settled.
                 if due is not None:
                     self._deliver(*due)
-            self._go_on()
+                # Not because something was armed: whoever did that is at work himself.
+                is_wanted, self._is_woken = due is not None or self._is_woken, False
+            if is_wanted:
+                self._go_on()
 
     def _next_due(self) -> tuple[str, Envelope] | None:
         """Wait for the first timer, or for a change; the condition is held."""
@@ -102,5 +105,4 @@ class TimerThread:
             return self._armed.pop()
         if not self._is_woken:
             self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
-        self._is_woken = False
         return None
