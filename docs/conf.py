@@ -124,7 +124,12 @@ def _public(
 
 
 def _plain_types() -> None:
-    """Show the fields of messages with the types that a program gives them, without bounds."""
+    """Show the fields of messages with the types that a program gives them, without bounds.
+
+    The package imports its parts when they are first used, and some read these types then.
+    """
+    for name in yunikorn_actors.__all__:
+        getattr(yunikorn_actors, name)
     for kind in vars(yunikorn_actors.si).values():
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             types = get_type_hints(kind)
