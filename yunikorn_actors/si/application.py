@@ -12,8 +12,8 @@ class UserGroupInformation(SiMessage, frozen=True, kw_only=True):
     user: Name = ""
     """Name of the user."""
     groups: tuple[Name, ...] = ()
-    """Names of the groups. If the partition has a `usergroupresolver`, the core looks them up
-    itself."""
+    """Names of the groups. Without any the resolver of the partition is asked; where there is none,
+    the user is in one group of the same name."""
 
 
 class AddApplicationRequest(SiMessage, frozen=True, kw_only=True):
