@@ -11,7 +11,7 @@ import pytest
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
 
-KEPT = Path(__file__).parent / "dumps/format-1.json"
+KEPT = Path(__file__).parents[1] / "formats/dump-1.json"
 FULL = "queue root.batch has no room for it, {vcore: 1000} short: {vcore: 5000} of {vcore: 6000} are used"
 SECOND = [
     "second of job has waited for 40.0 s in root.batch, place 1 of 1",

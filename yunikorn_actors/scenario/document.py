@@ -39,6 +39,8 @@ partitions:
     submitacl: "*"
     queues: [{name: default}]
 """
+SCENARIO_FORMAT: Final = 1
+"""Number of the form of a file: another one where a reader of this one would be misled."""
 _DURATIONS: Final = (
     "placeholder_timeout", "completing_timeout", "starting_timeout", "reservation_delay",
     "preemption_delay",
@@ -118,6 +120,17 @@ def _read_name(node: Node) -> str:
     return name
 
 
+def _read_format(node: Node) -> str:
+    number = text(node)
+    if number != str(SCENARIO_FORMAT):
+        raise ScenarioFault(
+            line_of(node),
+            f"the file is of format {number}, and this version reads format {SCENARIO_FORMAT}; run "
+            "it with the version that it was written for",
+        )
+    return number
+
+
 def _read_settings(node: Node) -> Settings:
     try:
         return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
@@ -129,6 +142,7 @@ _CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "man
 _read_durations: Final = table(dict.fromkeys(_DURATIONS, duration))
 _read_document: Final = table(
     {
+        "format": _read_format,
         "name": _read_name,
         "about": text,
         "queues": configuration,
