@@ -7,6 +7,7 @@ comes from the links of `index.md`, and links that lead out of `docs` are bent t
 """
 
 import re
+import sys
 from pathlib import Path
 from textwrap import indent
 from typing import Any, get_type_hints
@@ -17,6 +18,7 @@ from pygments.lexers.special import OutputLexer
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.nodes import make_refnode
 
 import yunikorn_actors
@@ -33,9 +35,9 @@ root_doc = "index"
 nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!yunikorn_actors\b)[a-z]\w*\..*|[A-Za-z]\w*"),
-    ("py:.*", r"yunikorn_actors\.(domain|front|machines|messages|runtime)\..*|.*\.[A-Z]"),
+    ("py:.*", r".*\.[A-Z]"),
 ]
-"""Types of others, and those that are not public, have no page here."""
+"""Types of others have no page here, nor have type variables; each other type has to be public."""
 
 default_role = "code"
 """Docstrings are read by people as well: `this` is code there."""
@@ -73,6 +75,7 @@ MADE_BY_THE_CORE = (
 )
 """A program gets these and makes none."""
 
+FENCED = re.compile(r"^```python\n((?:.*\n)*?)```$", re.MULTILINE)
 _HEADING = re.compile(r"^##? (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^(?:-|\d+\.) \[.*\]\(([\w./-]+)\.md\)", re.MULTILINE)
 
@@ -147,11 +150,20 @@ def _signature(_app: Sphinx, _what: str, name: str, *told: Any) -> tuple[str, st
     return signature and (signature.replace("<factory>", "{}"), returns)
 
 
-def _docstring(*told: Any) -> None:  # noqa: ANN401 - as Sphinx passes them
-    """Docstrings have code in fences, as the pages have; the reference wants a directive."""
+def _docstring(_app: Sphinx, what: str, name: str, *told: Any) -> None:  # noqa: ANN401 - as Sphinx passes them
+    """Put in the words of a value, which Python does not keep; write fenced code as a directive."""
     lines: list[str] = told[-1]
-    text = re.sub(r"^```python\n((?:.*\n)*?)```$", _block, "\n".join(lines), flags=re.MULTILINE)
-    lines[:] = text.split("\n")
+    if what == "data":
+        lines[:] = _words_of(name.rpartition(".")[2])
+    text = "\n".join(line for line in lines if not line.startswith("Create new instance of "))
+    lines[:] = re.sub(FENCED, _block, text).split("\n")
+
+
+def _words_of(name: str) -> list[str]:
+    """Find the text below the assignment, in whichever module makes it."""
+    modules = [module for module in tuple(sys.modules) if module.startswith("yunikorn_actors.")]
+    said = (ModuleAnalyzer.for_module(module).find_attr_docs() for module in modules)
+    return next(docs["", name] for docs in said if ("", name) in docs)
 
 
 def _block(fenced: re.Match[str]) -> str:
