@@ -45,7 +45,7 @@ class Held(Struct, frozen=True, gc=False):
     """That was asked for."""
 
 
-class Submission(Struct, frozen=True, gc=False):
+class Submission(Struct, frozen=True):
     """What the asks of one request share."""
 
     application_id: str

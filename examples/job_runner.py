@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 from yunikorn_actors import Application, Scheduler
 
@@ -19,9 +19,7 @@ partitions:
   queues:
   - name: root
     submitacl: "*"
-    queues:
-    - {name: web, resources: {max: {vcore: 2}}}
-    - {name: data, resources: {max: {vcore: 3}}}
+    queues: [{name: web, resources: {max: {vcore: 2}}}, {name: data, resources: {max: {vcore: 3}}}]
 """
 JOBS = ["web:1:echo built", "web:1:echo tested", "data:2:echo sorted", "data:500m:exit 3"]
 
@@ -49,6 +47,9 @@ def main(jobs: list[str]) -> int:
             team, vcore, command = job.split(":", 2)
             runs.append(threads.submit(run, teams[team], f"{team}-{number}", vcore, command))
         try:
+            # Again and again: a ctrl-C just before a wait without an end would not be seen.
+            while wait(runs, timeout=1).not_done:
+                pass
             return max(abs(it.result()) for it in runs)
         except KeyboardInterrupt:
             return 130

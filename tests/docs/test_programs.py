@@ -67,7 +67,11 @@ def running(name: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
         yield program
     finally:
         program.kill()
-        program.communicate(timeout=PATIENCE_S)
+        # Read no more: what it started may have its pipes, and outlive it.
+        for pipe in (program.stdout, program.stderr):
+            assert pipe is not None
+            pipe.close()
+        program.wait(timeout=PATIENCE_S)
 
 
 def interrupted(program: "subprocess.Popen[str]") -> tuple[int, str, str]:
