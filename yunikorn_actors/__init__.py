@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
-    from yunikorn_actors.front.broker import AskStatus
     from yunikorn_actors.front.events import (
         ApplicationChanged,
         Event,
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
         Lease,
         Running,
     )
+    from yunikorn_actors.front.past import AskStatus
     from yunikorn_actors.front.scheduler import Scheduler
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
@@ -197,7 +197,6 @@ _HOMES = {
     ),
     "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
     "front.application": ("Application",),
-    "front.broker": ("AskStatus",),
     "front.events": (
         "ApplicationChanged",
         "Event",
@@ -209,6 +208,7 @@ _HOMES = {
         "WantedBack",
     ),
     "front.lease": ("Lease", "Running"),
+    "front.past": ("AskStatus",),
     "front.scheduler": ("Scheduler",),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),

@@ -91,7 +91,8 @@ async def test_cancelling_withdraws_the_ask() -> None:
 async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
     go_on = threading.Event()
     async with AsyncScheduler(QUEUES) as s:
-        hear_of_nodes, hear_of_apps = s._broker.update_node, s._broker.update_application
+        hearing = s._broker.hearing
+        hear_of_nodes, hear_of_apps = hearing.update_node, hearing.update_application
 
         def held_node(response: si.NodeResponse) -> None:
             assert go_on.wait(PATIENCE_S)
@@ -101,8 +102,8 @@ async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
             assert go_on.wait(PATIENCE_S)
             hear_of_apps(response)
 
-        s._broker.update_node = held_node  # type: ignore[method-assign]
-        s._broker.update_application = held_app  # type: ignore[method-assign]
+        hearing.update_node = held_node  # type: ignore[method-assign]
+        hearing.update_application = held_app  # type: ignore[method-assign]
         for call in (s.add_node("n1", vcore=4), a_job(s)):
             task = asyncio.ensure_future(call)  # type: ignore[arg-type]
             await asyncio.sleep(0)

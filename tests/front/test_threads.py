@@ -190,7 +190,8 @@ def test_an_answer_is_for_the_one_that_was_asked_about() -> None:
     """A node and an application are taken back, and asked for again, before the core answers."""
     go_on = threading.Event()
     with Scheduler(QUEUES) as s, ThreadPoolExecutor(4) as threads:
-        hear_of_nodes, hear_of_apps = s._broker.update_node, s._broker.update_application
+        hearing = s._broker.hearing
+        hear_of_nodes, hear_of_apps = hearing.update_node, hearing.update_application
 
         def held_node(response: si.NodeResponse) -> None:
             assert go_on.wait(PATIENCE_S)
@@ -200,18 +201,18 @@ def test_an_answer_is_for_the_one_that_was_asked_about() -> None:
             assert go_on.wait(PATIENCE_S)
             hear_of_apps(response)
 
-        s._broker.update_node = held_node  # type: ignore[method-assign]
-        s._broker.update_application = held_app  # type: ignore[method-assign]
+        hearing.update_node = held_node  # type: ignore[method-assign]
+        hearing.update_application = held_app  # type: ignore[method-assign]
         node = threads.submit(s.add_node, "n1", vcore=4)
         app = threads.submit(s.application, "a", queue="root.batch", user="ann")
-        wait_until(lambda: s.nodes and "a" in s._broker._accounts)
+        wait_until(lambda: s.nodes and s._broker._accounts.find("a"))
         s.remove_node("n1")
-        s._broker.close_application(s._broker._accounts["a"])
+        s._broker.close_application(s._broker._accounts.find("a"))
         assert "was removed" in raised(lambda: node.result(PATIENCE_S), NodeRejected)
         raised(lambda: app.result(PATIENCE_S), ApplicationEnded)
         node = threads.submit(s.add_node, "n1", vcore=2)
         app = threads.submit(s.application, "a", queue="root.nope", user="ann")
-        wait_until(lambda: s.nodes and "a" in s._broker._accounts)
+        wait_until(lambda: s.nodes and s._broker._accounts.find("a"))
         go_on.set()
         assert [] == node.result(PATIENCE_S)
         assert "no queue root.nope" in raised(lambda: app.result(PATIENCE_S), ApplicationRejected)
@@ -288,10 +289,10 @@ def test_an_iterator_that_was_let_go_of_is_not_kept() -> None:
         gc.collect()
         assert left() is None
         with s.events("node") as heard:
-            assert 1 == len(s._broker._readers)
+            assert 1 == len(s._broker._links.readers._readers)
             s.add_node("n1", vcore=1)
             assert "accepted" == next(heard).state  # type: ignore[union-attr]
-        assert not s._broker._readers
+        assert not s._broker._links.readers._readers
 
 
 def in_a_child(call: Callable[[], None]) -> int:
@@ -328,7 +329,7 @@ def test_the_copy_in_a_forked_process_says_so() -> None:
             waits.cancel()
             s.close()
 
-        with s._broker._lock:
+        with s._broker.life.lock:
             assert 0 == in_a_child(look)
         assert "held" == lease.state
         lease.release()
@@ -360,8 +361,8 @@ def test_many_threads_at_once(seed: int) -> None:
             for future in app.ask("end", vcore=1, count=2):
                 future.result(PATIENCE_S).release()
         wait_until(lambda: not used(s))
-        assert not s._broker._live
-        assert not s._broker._fits
+        assert not s._broker._asks.keys._live
+        assert not s._broker._asks.keys._fits
 
 
 def play(s: Scheduler, apps: list[Application], dice: random.Random, key: str) -> None:

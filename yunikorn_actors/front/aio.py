@@ -16,9 +16,13 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, NoReply, SchedulerClosed, WouldBlock
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
-from yunikorn_actors.front.broker import Account, AskStatus, Broker, Fits
+from yunikorn_actors.front.books import Account, Fits
+from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
 from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.life import undone
+from yunikorn_actors.front.past import AskStatus
+from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
 from yunikorn_actors.runtime.aio import AsyncSchedulerCore
 from yunikorn_actors.runtime.answering import (
@@ -108,7 +112,7 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
 
     async def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.explain, self.id, key)
+        return await asyncio.to_thread(self._broker.explainer.explain, self.id, key)
 
     async def __aenter__(self) -> Self:
         return self
@@ -151,21 +155,15 @@ class AsyncScheduler:
         """Make a scheduler, as `Scheduler` is made; the callback answers, and runs on the loop."""
         if callback is not None:
             check_callback(callback)
-        self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        self._terms = Terms.read(queues, rm_id, partition, grace)
         if core is not None and not isinstance(core, AsyncSchedulerCore):
             raise InvalidRequest(f"core: must be an AsyncSchedulerCore, not {type(core).__name__}")
         self._callback = callback
         self.core: Final = core or AsyncSchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
-        self._broker: Broker[AsyncLease] = Broker(
-            self.core._core,
-            rm_id=rm_id,
-            partition=partition,
-            grace=self._terms.grace,
-            make_lease=partial(AsyncLease, self._on_loop),
-            want_back=AsyncLease._want_back,
-        )
-        self._broker.core._when_over.append(self._broker.core_is_over)
+        make_lease = partial(AsyncLease, self._on_loop)
+        self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)
+        self._broker.life.core._when_over.append(self._broker.core_is_over)
 
     # -- life
 
@@ -173,12 +171,12 @@ class AsyncScheduler:
         """Start the core and register with it; the loop that runs now is the one that hears."""
         self._loop = asyncio.get_running_loop()
         self._voice = _LoopVoice(self._broker.fits_of, self._callback, self._loop)
-        self._broker.voice = self._voice
+        self._broker.hearing.voice = self._voice
         await self.core.start()
         try:
             self._broker.open()
-            register = self._broker.core.register_resource_manager
-            await asyncio.to_thread(register, self._terms.registration, self._broker)
+            register = self._broker.life.core.register_resource_manager
+            await asyncio.to_thread(register, self._terms.registration, self._broker.hearing)
         except BaseException:
             await self.close()
             raise
@@ -201,7 +199,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
         if error is None:
-            self._broker.core._check_sound()
+            self._broker.life.core._check_sound()
 
     # -- nodes
 
@@ -218,9 +216,9 @@ class AsyncScheduler:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
         accepted: _LoopPromise[list[AsyncLease]] = _LoopPromise(self._on_loop)
-        amounts = (vcore, memory, resources)
-        requests.add_node(self._broker, node_id, amounts, attributes, running, accepted)
-        with self._broker.undone(partial(self._broker.remove_node, node_id)):
+        info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
+        self._broker.add_node(info, requests.read_running("add_node", running), accepted)
+        with undone(partial(self._broker.remove_node, node_id)):
             return await self._answer(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
@@ -259,12 +257,12 @@ class AsyncScheduler:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
         accepted: _LoopPromise[Account[AsyncLease]] = _LoopPromise(self._on_loop)
-        request = requests.application(application_id, queue, user, groups, gang_style, tags)
-        account = requests.add_application(
-            self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
-            accepted=accepted,
+        submission = requests.Submission(
+            application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
+            gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
         )  # fmt: skip
-        with self._broker.undone(partial(self._broker.close_application, account)):
+        account = requests.add_application(self._broker, submission, accepted)
+        with undone(partial(self._broker.close_application, account)):
             await self._answer(accepted.future, "application")
         return AsyncApplication(self._broker, account, queue, user, self._make)
 
@@ -282,12 +280,12 @@ class AsyncScheduler:
 
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.explain, application_id, key)
+        return await asyncio.to_thread(self._broker.explainer.explain, application_id, key)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._broker.check()
+        self._broker.life.check()
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
@@ -299,7 +297,7 @@ class AsyncScheduler:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _check_may_wait(self, what: str) -> None:
-        self._broker.check()
+        self._broker.life.check()
         if self._voice.is_answering:
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "

@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, UnknownName
-from yunikorn_actors.front.broker import Account, Asked, AskStatus, Broker, Fits, Promise
+from yunikorn_actors.front.books import Account, Asked, Fits, Promise
+from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.lease import BaseLease, Lease, Running
+from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.written import read_amounts, read_count, read_texts, shown
 
 L = TypeVar("L", bound=BaseLease)
@@ -138,7 +140,7 @@ class BaseApplication(Generic[F, L]):
         ask = si.AllocationAsk(
             allocation_key=key,
             application_id=self.id,
-            partition_name=self._broker.partition,
+            partition_name=self._broker.terms.partition,
             resource_ask=si.Resource.parse(written),
             priority=priority,
             task_group_name=group,
@@ -205,7 +207,7 @@ class Application(BaseApplication[Future[Lease], Lease]):
 
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.explain(self.id, key)
+        return self._broker.explainer.explain(self.id, key)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ Compare `event.kind`, or match the class: a type checker then knows which fields
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -153,6 +154,33 @@ class Subscription(Generic[E]):
             if self._is_over and self._failure is not None:
                 raise anew(self._failure)
             return None
+
+
+class Readers(Generic[L]):
+    """All who hear events now; each event is told to those who want its kind, in one order."""
+
+    def __init__(self) -> None:
+        self._readers: list[weakref.ref[Subscription[AnyEvent[L]]]] = []
+        """Weakly: what nobody can read any more need not be kept."""
+
+    def add(self, reader: Subscription[AnyEvent[L]]) -> None:
+        self._readers = [weakref.ref(it) for it in (*self._heard(), reader)]
+
+    def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
+        self._readers = [weakref.ref(it) for it in self._heard() if it is not reader]
+
+    def tell(self, event: AnyEvent[L]) -> None:
+        for reader in self._heard():
+            if event.kind in reader.kinds:
+                reader.tell(event)
+
+    def end(self, failure: CoreError | None) -> None:
+        for reader in self._heard():
+            reader.end(failure)
+        self._readers.clear()
+
+    def _heard(self) -> list[Subscription[AnyEvent[L]]]:
+        return [reader for it in self._readers if (reader := it()) is not None]
 
 
 class Events(Subscription[E], Iterator[E]):

@@ -77,6 +77,10 @@ class BaseLease:
         """Give the room back: the work has ended, or has not begun. Again, it does nothing."""
         self._release()
 
+    def _want_back(self) -> None:
+        """Have the program notice; never waits."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         told = f"{self.key} of {self.application} on {self.node_id}: {self.state}"
         return f"<{type(self).__name__} {told}{', ' if self.reason else ''}{self.reason}>"

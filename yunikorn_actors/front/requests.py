@@ -1,20 +1,19 @@
 """What the two schedulers have in common: how their arguments become requests."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeVar, get_args
-
-from msgspec.structs import replace
+from dataclasses import dataclass
+from typing import Final, Literal, TypeVar, get_args
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.broker import Account, Broker, Promise
+from yunikorn_actors.front.books import Account, Promise
+from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import (
-    Queues,
     placeholders,
     read_amounts,
     read_gang,
-    read_queues,
     read_several,
     read_texts,
     read_timeout,
@@ -38,53 +37,27 @@ def patient_settings() -> Settings:
     return Settings(predicate_timeout_ns=PATIENT)
 
 
-class Terms(NamedTuple):
-    """What a scheduler is made with."""
-
-    queues: str
-    rm_id: str
-    partition: str
-    grace: float
-
-    @classmethod
-    def read(cls, queues: Queues | None, rm_id: str, partition: str, grace: float) -> "Terms":
-        for name, text in (("rm_id", rm_id), ("partition", partition)):
-            if not isinstance(text, str):
-                raise InvalidRequest(f"{name}: must be text, not {shown(text)}")
-        if type(grace) not in {int, float} or not 0 <= grace < float("inf"):
-            raise InvalidRequest(f"grace: must be seconds, 0 or more, not {shown(grace)}")
-        return cls(read_queues(queues), rm_id, partition, float(grace))
-
-    @property
-    def registration(self) -> si.RegisterResourceManagerRequest:
-        return si.RegisterResourceManagerRequest(
-            rm_id=self.rm_id, policy_group=self.rm_id, config=self.queues
-        )
+Amounts = tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None]
+"""As they are written: `vcore`, `memory` and `resources`."""
 
 
-def add_node(
-    broker: Broker[L],
-    node_id: str,
-    amounts: tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None],
-    attributes: Mapping[str, str] | None,
-    running: Iterable[Running],
-    accepted: Promise[list[L]],
-) -> None:
+def node(
+    terms: Terms, node_id: str, amounts: Amounts, attributes: Mapping[str, str] | None
+) -> si.NodeInfo:
     if not isinstance(node_id, str) or not node_id:
         raise InvalidRequest(f"add_node: {shown(node_id)} is no id; use a text that is not empty")
     written = read_amounts("add_node", *amounts)
     if not written:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = read_texts("add_node: attributes", attributes)
-    if broker.partition:
-        given.setdefault(si.NODE_PARTITION, broker.partition)
-    info = si.NodeInfo(
+    if terms.partition:
+        given.setdefault(si.NODE_PARTITION, terms.partition)
+    return si.NodeInfo(
         node_id=node_id,
         action=si.ActionFromRM.CREATE,
         attributes=given,
         schedulable_resource=si.Resource.parse(written),
     )
-    broker.add_node(info, read_running("add_node", running), accepted)
 
 
 def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
@@ -98,59 +71,55 @@ def read_running(what: str, running: Iterable[Running]) -> Sequence[Running]:
     return items
 
 
-def application(
-    application_id: str,
-    queue: str,
-    user: str,
-    groups: Iterable[str],
-    gang_style: Style,
-    tags: Mapping[str, str] | None,
-) -> si.AddApplicationRequest:
-    if gang_style not in get_args(Style):
-        raise InvalidRequest(f"gang_style: must be 'Soft' or 'Hard', not {shown(gang_style)}")
-    several = read_several("application: groups", groups)
-    return si.AddApplicationRequest(
-        application_id=application_id,
-        queue_name=queue,
-        ugi=si.UserGroupInformation(user=user, groups=several),
-        gang_scheduling_style=gang_style,
-        tags=read_texts("application: tags", tags),
-    )
+@dataclass(frozen=True, kw_only=True)
+class Submission:
+    """An application as the program wrote it; nothing of it has been looked at."""
+
+    application_id: str
+    queue: str
+    user: str
+    groups: Iterable[str]
+    gang: Mapping[str, Mapping[str, si.Amount]] | None
+    gang_style: Style
+    timeout: str | float | None
+    stays: bool
+    running: Iterable[Running]
+    tags: Mapping[str, str] | None
 
 
 def add_application(
-    broker: Broker[L],
-    request: si.AddApplicationRequest,
-    *,
-    gang: Mapping[str, Mapping[str, si.Amount]] | None,
-    timeout: str | float | None,
-    stays: bool,
-    running: Iterable[Running],
-    accepted: Promise[Account[L]],
+    broker: Broker[L], said: Submission, accepted: Promise[Account[L]]
 ) -> Account[L]:
     """Send an application, and placeholders for what is missing of its gang."""
-    name = request.application_id
+    if said.gang_style not in get_args(Style):
+        raise InvalidRequest(f"gang_style: must be 'Soft' or 'Hard', not {shown(said.gang_style)}")
+    user_groups = read_several("application: groups", said.groups)
+    tags = read_texts("application: tags", said.tags)
+    name = said.application_id
     if not isinstance(name, str) or not name:
         raise InvalidRequest(f"application: {shown(name)} is no id; use a text that is not empty")
-    groups = read_gang(gang)
-    mine = [it for it in read_running("application", running) if it.application == name]
-    missing = still_missing(groups, name, mine)
-    tags = dict(request.tags)
-    if stays:
+    gang = read_gang(said.gang)
+    mine = [it for it in read_running("application", said.running) if it.application == name]
+    missing = still_missing(gang, name, mine)
+    if said.stays:
         tags[si.APP_TAG_COMPLETING_DISABLE] = "true"
     if mine:
         tags.setdefault(si.APP_TAG_CREATE_FORCE, "true")
+    partition = broker.terms.partition
+    request = si.AddApplicationRequest(
+        application_id=name,
+        queue_name=said.queue,
+        partition_name=partition,
+        ugi=si.UserGroupInformation(user=said.user, groups=user_groups),
+        tags=tags,
+        gang_scheduling_style=said.gang_style,
+        placeholder_ask=whole_gang(missing),
+        execution_timeout_milli_seconds=read_timeout("application", said.timeout),
+    )
     account: Account[L] = Account(
         id=name,
         accepted=accepted,
-        groups={group: members.written for group, members in groups.items()},
+        groups={group: members.written for group, members in gang.items()},
     )
-    whole = replace(
-        request,
-        partition_name=broker.partition,
-        tags=tags,
-        placeholder_ask=whole_gang(missing),
-        execution_timeout_milli_seconds=read_timeout("application", timeout),
-    )
-    broker.add_application(whole, placeholders(name, broker.partition, missing), account)
+    broker.add_application(account, request, placeholders(name, partition, missing))
     return account

@@ -10,11 +10,15 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest, SchedulerClosed
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import Application, Made
-from yunikorn_actors.front.broker import Account, AskStatus, Broker, Fits
+from yunikorn_actors.front.books import Account, Fits
+from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
+from yunikorn_actors.front.life import undone, wait
+from yunikorn_actors.front.past import AskStatus
+from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
 from yunikorn_actors.gateway import overrides
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
@@ -61,21 +65,14 @@ class Scheduler:
                 f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}; "
                 "subclass it and override what you care about"
             )
-        self._terms = requests.Terms.read(queues, rm_id, partition, grace)
+        self._terms = Terms.read(queues, rm_id, partition, grace)
         if core is not None and not isinstance(core, SchedulerCore):
             raise InvalidRequest(f"core: must be a SchedulerCore, not {type(core).__name__}")
         self.core: Final = core or SchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
         self._callers = Callers()
-        self._broker: Broker[Lease] = Broker(
-            self.core,
-            rm_id=rm_id,
-            partition=partition,
-            grace=self._terms.grace,
-            make_lease=Lease,
-            want_back=Lease._want_back,
-        )
-        self._broker.voice = _Voice(self._broker.fits_of, callback)
+        self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)
+        self._broker.hearing.voice = _Voice(self._broker.fits_of, callback)
         self.core._when_over.append(self._broker.core_is_over)
 
     # -- life
@@ -85,7 +82,7 @@ class Scheduler:
         self.core.start()
         try:
             self._broker.open()
-            self.core.register_resource_manager(self._terms.registration, self._broker)
+            self.core.register_resource_manager(self._terms.registration, self._broker.hearing)
         except BaseException:
             self.close()
             raise
@@ -132,12 +129,12 @@ class Scheduler:
         types go into `resources`. The applications of what runs there must be made before. Waits
         for the core; raises `NodeRejected` with its reason.
         """
-        self._broker.check_may_wait("add_node")
+        self._broker.life.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
-        amounts = (vcore, memory, resources)
-        requests.add_node(self._broker, node_id, amounts, attributes, running, accepted)
-        with self._broker.undone(partial(self._broker.remove_node, node_id)):
-            return self._broker.wait(accepted.future, "add_node")
+        info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
+        self._broker.add_node(info, requests.read_running("add_node", running), accepted)
+        with undone(partial(self._broker.remove_node, node_id)):
+            return wait(accepted.future, "add_node")
 
     def drain(self, node_id: str) -> None:
         """Place nothing new on a node; what runs there goes on."""
@@ -189,15 +186,15 @@ class Scheduler:
           and it is accepted even if its queue is gone. Pass each to `add_node` as well.
         - `tags`: as in `si.AddApplicationRequest`.
         """
-        self._broker.check_may_wait("application")
+        self._broker.life.check_may_wait("application")
         accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
-        request = requests.application(application_id, queue, user, groups, gang_style, tags)
-        account = requests.add_application(
-            self._broker, request, gang=gang, timeout=timeout, stays=stays, running=running,
-            accepted=accepted,
+        submission = requests.Submission(
+            application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
+            gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
         )  # fmt: skip
-        with self._broker.undone(partial(self._broker.close_application, account)):
-            self._broker.wait(accepted.future, "application")
+        account = requests.add_application(self._broker, submission, accepted)
+        with undone(partial(self._broker.close_application, account)):
+            wait(accepted.future, "application")
         return Application(self._broker, account, queue, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
@@ -218,12 +215,12 @@ class Scheduler:
 
     def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.explain(application_id, key)
+        return self._broker.explainer.explain(application_id, key)
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._broker.check()
+        self._broker.life.check()
         self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )

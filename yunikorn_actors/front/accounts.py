@@ -1,0 +1,152 @@
+"""The applications of a front."""
+
+from collections.abc import Iterable
+from typing import Final, Generic, TypeVar
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import (
+    ApplicationEnded,
+    ApplicationRejected,
+    CoreError,
+    Duplicate,
+    anew,
+)
+from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.books import Account, Entry, Stage, Unanswered
+from yunikorn_actors.front.events import ApplicationChanged
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.links import Links
+
+ENDINGS: Final = ("Completed", "Failed", "Rejected", "Expired")
+"""States in which an application takes no more asks."""
+
+L = TypeVar("L", bound=BaseLease)
+
+
+class Accounts(Generic[L]):
+    """One account for each id, from the request on until it ends; then it has no entry left.
+
+    What the core says of an id is about this account once it has been accepted. Until then it is
+    about a former one of that id, and nobody hears it.
+    """
+
+    def __init__(self, links: Links[L], asks: Asks[L]) -> None:
+        self._links = links
+        self._asks = asks
+        self._by_id: dict[str, Account[L]] = {}
+        self._new: Unanswered[Account[L]] = Unanswered()
+
+    def find(self, application_id: str) -> Account[L] | None:
+        return self._by_id.get(application_id)
+
+    def entry(self, application_id: str, core_key: str) -> Entry[L] | None:
+        """Return what the core means; None for what was withdrawn or has ended meanwhile."""
+        account = self._by_id.get(application_id)
+        if account is None or not account.is_known:
+            return None
+        return account.by_core_key.get(core_key)
+
+    # -- what the program does
+
+    def add(
+        self,
+        account: Account[L],
+        request: si.AddApplicationRequest,
+        placeholders: Iterable[si.AllocationAsk],
+    ) -> None:
+        if account.id in self._by_id:
+            raise Duplicate(
+                f"application: there is one {account.id!r} already; close() it first, or give "
+                "this one another id"
+            )
+        self._by_id[account.id] = account
+        self._new.asked(account.id, account)
+        self._links.outbox.put(request)
+        for ask in placeholders:
+            running = Running(application=account.id, key="", node_id="", group=ask.task_group_name)
+            core_key = ask.allocation_key
+            self._asks.keys.enter(
+                Entry(account=account, key="", core_key=core_key, running=running)
+            )
+            self._links.outbox.put(ask)
+
+    def close(self, account: Account[L]) -> None:
+        """Take it back with all that it has; its leases are lost at once."""
+        if account.ended is not None:
+            return
+        partition = self._links.terms.partition
+        self._links.outbox.put(
+            si.RemoveApplicationRequest(application_id=account.id, partition_name=partition)
+        )
+        closed = f"application {account.id!r} was closed"
+        account.accepted.fail(ApplicationEnded(closed))
+        error = ApplicationEnded(f"{closed}; make another one to ask again")
+        self._end(account, error, "Removed")
+
+    def end(self, reason: CoreError) -> None:
+        for account in list(self._by_id.values()):
+            account.accepted.fail(anew(reason))
+            self._end(account, reason)
+
+    def _end(self, account: Account[L], error: CoreError, state: str = "") -> None:
+        """Let go of everything that it has; the core keeps nothing of it either."""
+        account.ended = error
+        if self._by_id.get(account.id) is account:
+            del self._by_id[account.id]
+        for entry in list(account.by_core_key.values()):
+            if entry.stage is Stage.WAITS:
+                self._asks.refuse(entry, anew(error), "withdrawn")
+            else:
+                self._asks.lose(entry, str(error))
+        if state:
+            account.state = state
+            self._tell(account, str(error))
+
+    # -- what the core says
+
+    def rejected(self, said: si.RejectedApplication) -> None:
+        account = self._new.answered(said.application_id)
+        if account is not None and account.ended is None:
+            error = ApplicationRejected(f"application {account.id!r} was rejected: {said.reason}")
+            account.accepted.fail(error)
+            self._end(account, error, "Rejected")
+
+    def accepted(self, said: si.AcceptedApplication) -> None:
+        account = self._new.answered(said.application_id)
+        if account is not None:
+            account.is_known = True
+            account.accepted.keep(account)
+
+    def changed(self, said: si.UpdatedApplication) -> None:
+        account = self._by_id.get(said.application_id)
+        if account is None or not account.is_known:
+            return
+        account.state = said.state
+        if said.state in ENDINGS:
+            self._end(account, _ended(said), said.state)
+        else:
+            self._tell(account, said.message)
+
+    def _tell(self, account: Account[L], message: str) -> None:
+        self._links.readers.tell(
+            ApplicationChanged(application=account.id, state=account.state, message=message)
+        )
+
+
+_WORDS: Final = {
+    "ResourceReservationTimeout": "there was no room for all of its gang in time",
+    "completeApplication": "it had no work",
+}
+"""What the core says in one word."""
+
+
+def in_words(message: str) -> str:
+    return _WORDS.get(message, message)
+
+
+def _ended(said: si.UpdatedApplication) -> ApplicationEnded:
+    why = f" ({in_words(said.message)})" if said.message else ""
+    remedy = "make another one to ask again"
+    if said.state == "Completed":
+        remedy += ", or make it with stays=True if it may idle"
+    return ApplicationEnded(f"application {said.application_id!r} is {said.state}{why}; {remedy}")

@@ -1,0 +1,118 @@
+"""What a front writes down: plain data, which `Accounts`, `Asks` and `Keys` change."""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.front.lease import BaseLease, Running
+
+L = TypeVar("L", bound=BaseLease)
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+Fits = Callable[[str], Any]
+
+
+class Promise(Protocol[T_contra]):
+    """The other side of a future. Both calls do nothing if the future was cancelled."""
+
+    def keep(self, value: T_contra) -> None: ...
+
+    def fail(self, error: BaseException) -> None: ...
+
+
+class Stage(Enum):
+    """How far an ask has come; it never goes back."""
+
+    WAITS = auto()
+    HELD = auto()
+    WANTED = auto()
+    OVER = auto()
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Account(Generic[L]):
+    """One life of an application."""
+
+    id: str
+    accepted: Promise[Any]
+    groups: Mapping[str, Mapping[str, si.Amount]] = field(default_factory=dict)
+    """Of a gang: how large a member of each group is."""
+    is_known: bool = False
+    """The core has accepted it; what it says before that is about a former one of this id."""
+    state: str = "New"
+    ended: CoreError | None = None
+    by_key: "dict[str, Entry[L]]" = field(default_factory=dict)
+    """By the program's key: asks that wait, and leases that it has."""
+    by_core_key: "dict[str, Entry[L]]" = field(default_factory=dict)
+    """The same and placeholders, as the core names them."""
+    withdrawn: set[str] = field(default_factory=set)
+    """Keys of which the core may still say that they were placed."""
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Entry(Generic[L]):
+    """An ask, and later its lease."""
+
+    account: Account[L]
+    key: str
+    """As the program knows it; empty for placeholders."""
+    core_key: str = ""
+    """As the core knows it: `Keys` chooses it, but for placeholders."""
+    promise: Promise[L] | None = None
+    """None for placeholders, and for what ran before."""
+    running: Running
+    fits: Fits | None = None
+    number: int = 0
+    """Of the request, in the order in which asks were made."""
+    stage: Stage = Stage.WAITS
+    uuid: str = ""
+    wanted: si.TerminationType = si.TerminationType.STOPPED_BY_RM
+    """As what the lease is given back."""
+    lease: L | None = None
+
+    @property
+    def is_placeholder(self) -> bool:
+        return not self.key
+
+    @property
+    def standing(self) -> str:
+        if self.stage is Stage.WAITS:
+            return "waits to be placed" if self.promise is not None else "is being recovered"
+        return f"has a lease on {self.running.node_id}"
+
+
+class Asked(NamedTuple, Generic[L]):
+    """One ask of the program, and who waits for its lease."""
+
+    ask: si.AllocationAsk
+    running: Running
+    fits: Fits | None
+    promise: Promise[L]
+
+
+class Unanswered(Generic[T]):
+    """What the core was asked to take, by id; it answers in the order in which it was asked.
+
+    So the answer to one that was taken back meanwhile is not for the next one of its id.
+    """
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, deque[T]] = {}
+
+    def asked(self, name: str, item: T) -> None:
+        self._by_id.setdefault(name, deque()).append(item)
+
+    def answered(self, name: str) -> T | None:
+        """Return what this answer is about; None if it was not asked here."""
+        items = self._by_id.get(name)
+        if not items:
+            return None
+        item = items.popleft()
+        if not items:
+            del self._by_id[name]
+        return item

@@ -1,0 +1,116 @@
+"""The callback of a front: the core says here what happens, on its delivery thread, and asks."""
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from yunikorn_actors import si
+from yunikorn_actors.front.accounts import Accounts, in_words
+from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.lease import BaseLease
+from yunikorn_actors.front.life import Life
+from yunikorn_actors.front.nodes import Nodes
+from yunikorn_actors.gateway import StandIn
+
+L = TypeVar("L", bound=BaseLease)
+
+
+class Voice(Protocol):
+    """Asks the program on behalf of the core, on the thread or the loop where it wants it."""
+
+    def answers(self, method: str) -> bool: ...
+
+    def ask(self, method: str, *arguments: object, otherwise: Any) -> Any: ...  # noqa: ANN401
+
+    def tell(self, method: str, told: object) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class Hearing(StandIn, Generic[L]):
+    """What the core says is in the books before a callback of the program hears it.
+
+    The books are changed under the lock; the program is told, and asked, without it.
+    """
+
+    voice: Voice
+    """Set once, before the core can say anything."""
+
+    def __init__(self, life: Life, nodes: Nodes[L], accounts: Accounts[L], asks: Asks[L]) -> None:
+        self._life = life
+        self._nodes = nodes
+        self._accounts = accounts
+        self._asks = asks
+
+    # -- what it says
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        with self._life.lock:
+            for refused in response.rejected:
+                self._nodes.rejected(refused)
+            for accepted in response.accepted:
+                self._nodes.accepted(accepted)
+        self.voice.tell("update_node", response)
+
+    def update_application(self, response: si.ApplicationResponse) -> None:
+        with self._life.lock:
+            for rejected in response.rejected:
+                self._accounts.rejected(rejected)
+            for accepted in response.accepted:
+                self._accounts.accepted(accepted)
+            for updated in response.updated:
+                self._accounts.changed(updated)
+        self.voice.tell("update_application", response)
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        find, asks = self._accounts.entry, self._asks
+        refusals: tuple[si.RejectedAllocationAsk | si.RejectedAllocation, ...] = (
+            *response.rejected,
+            *response.rejected_allocations,
+        )
+        with self._life.lock:
+            for refused in refusals:
+                if entry := find(refused.application_id, refused.allocation_key):
+                    asks.rejected(entry, refused.reason)
+            for gone in response.released_asks:
+                if entry := find(gone.application_id, gone.allocation_key):
+                    asks.taken_back(entry, in_words(gone.message) or gone.termination_type.name)
+            for release in response.released:
+                if entry := find(release.application_id, release.allocation_key):
+                    asks.asked_back(entry, release)
+            for new in response.new:
+                # One that was withdrawn meanwhile the core takes back by itself.
+                if entry := find(new.application_id, new.allocation_key):
+                    asks.placed(entry, new)
+        self.voice.tell("update_allocation", response)
+
+    def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
+        self.voice.tell("send_event", events)
+
+    # -- what it asks
+
+    def answers(self, method: str) -> bool:
+        """The core asks of this callback what its program answers, and always where asks may go."""
+        return method == "predicates" or self.voice.answers(method)
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        has_say = self._asks.keys.fits_of(args.allocation_key) is not None
+        if not has_say and not self.voice.answers("predicates"):
+            return None
+        said: str | None = self.voice.ask("predicates", args, otherwise="the scheduler is closed")
+        return said
+
+    def preemption_predicates(
+        self, args: si.PreemptionPredicatesArgs
+    ) -> si.PreemptionPredicatesResponse | None:
+        said: si.PreemptionPredicatesResponse | None = self.voice.ask(
+            "preemption_predicates", args, otherwise=None
+        )
+        return said
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.voice.ask("update_container_scheduling_state", request, otherwise=None)
+
+    def get_state_dump(self) -> str:
+        said: str = self.voice.ask("get_state_dump", otherwise="{}")
+        return said

@@ -1,0 +1,102 @@
+"""Whether a front goes on, the lock of its books, and who waits for the core.
+
+The core speaks on its delivery thread, the program on any of its own, and a grace time ends on the
+thread of the outbox. One lock keeps them apart, and this is its whole discipline:
+
+- `Broker` (calls of the program) and `Hearing` (the core) take it, and so does what is made by
+  `unless_over` (a lease that is released, a time that is over).
+- `Nodes`, `Accounts`, `Asks`, `Keys`, `Past` and `Readers` never take it: they are called with it
+  held. Only `Keys.fits_of` and what a program may see of a lease or account are read without it.
+- Nobody who holds it waits, calls the core or calls the program: requests go to the outbox, done
+  callbacks to threads of their own.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import contextmanager, suppress
+from typing import Final, TypeVar
+
+from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
+from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, SchedulerCore
+
+T = TypeVar("T")
+
+
+class Life:
+    """From `begin` to `end` a front takes calls; before and after there is a reason why not.
+
+    An end is for ever, and the first reason is the one that everybody hears.
+    """
+
+    def __init__(self, core: SchedulerCore) -> None:
+        self.core: Final = core
+        self.lock: Final = threading.RLock()
+        self._over: CoreError | None = SchedulerClosed(
+            "the scheduler was not started: use it in a `with` block, or call start()"
+        )
+
+    def begin(self) -> None:
+        self._over = None
+
+    def end(self, reason: CoreError) -> bool:
+        """Say whether this is the end; false where it had come before."""
+        if self._over is not None:
+            return False
+        self._over = reason
+        return True
+
+    def check(self) -> None:
+        """Raise what ended this front."""
+        if self._over is not None:
+            raise anew(self._over)
+        self.core._check_running()
+
+    @contextmanager
+    def books(self) -> Iterator[None]:
+        """Hold the lock. Look before it too: in a forked process its owner may be gone for ever."""
+        self.check()
+        with self.lock:
+            self.check()
+            yield
+
+    def unless_over(self, change: Callable[[], None]) -> None:
+        """Make a change that the end has made already if it came first."""
+        try:
+            self.check()
+        except CoreError:
+            return
+        with self.lock:
+            if self._over is None:
+                change()
+
+    # -- who waits for the core
+
+    def check_may_wait(self, what: str) -> None:
+        if self.core._inside.here.shell is not None:
+            raise WouldBlock(
+                f"{what} waits for the core and was called from inside it (from fits, or from a "
+                "callback): call it from another thread"
+            )
+
+
+def wait(future: Future[T], what: str) -> T:
+    """Wait for the core's answer to a call of the program."""
+    try:
+        return future.result(REPLY_TIMEOUT_S)
+    except FutureTimeout:
+        raise NoReply(f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s") from None
+
+
+@contextmanager
+def undone(undo: Callable[[], None]) -> Iterator[None]:
+    """Take back what the core was told, if the program stops waiting for the answer."""
+    try:
+        yield
+    except BaseException as error:
+        is_answer = isinstance(error, CoreError) and not isinstance(error, NoReply)
+        if not is_answer:
+            with suppress(CoreError):
+                undo()
+        raise

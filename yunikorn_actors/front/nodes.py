@@ -1,0 +1,163 @@
+"""The nodes of a front, and what ran on them before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import CoreError, Duplicate, NodeRejected, UnknownName, anew
+from yunikorn_actors.front.accounts import Accounts
+from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.books import Account, Entry, Promise, Unanswered
+from yunikorn_actors.front.events import NodeChanged
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.links import Links
+
+L = TypeVar("L", bound=BaseLease)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Node(Generic[L]):
+    accepted: Promise[list[L]]
+    recovered: list[Entry[L]]
+    """What ran there, until the core has answered."""
+
+
+class Nodes(Generic[L]):
+    """One node for each id, from `add` on until it is rejected or removed.
+
+    What ran on it before has an entry meanwhile, so that its keys are taken; that becomes a lease
+    if the node is accepted and is dropped if not.
+    """
+
+    def __init__(self, links: Links[L], accounts: Accounts[L], asks: Asks[L]) -> None:
+        self._links = links
+        self._accounts = accounts
+        self._asks = asks
+        self._by_id: dict[str, _Node[L]] = {}
+        self._new: Unanswered[_Node[L]] = Unanswered()
+
+    @property
+    def ids(self) -> list[str]:
+        return list(self._by_id)
+
+    # -- what the program does
+
+    def add(
+        self, info: si.NodeInfo, running: Sequence[Running], accepted: Promise[list[L]]
+    ) -> None:
+        name = info.node_id
+        if name in self._by_id:
+            raise Duplicate(
+                f"add_node: there is a node {name!r} already; remove_node({name!r}) first, or "
+                "give this one another name"
+            )
+        accounts = self._accounts_of(name, running)
+        entries = [
+            Entry(account=account, key=item.key, running=item)
+            for account, item in zip(accounts, running, strict=True)
+        ]
+        for entry in entries:
+            self._asks.keys.enter(entry)
+        node = self._by_id[name] = _Node(accepted=accepted, recovered=entries)
+        self._new.asked(name, node)
+        existing = tuple(self._existing(entry) for entry in entries)
+        self._links.outbox.put(replace(info, existing_allocations=existing))
+
+    def _accounts_of(self, node_id: str, running: Sequence[Running]) -> list[Account[L]]:
+        """Raise if not all of it can run there and go on."""
+        accounts: list[Account[L]] = []
+        seen: set[tuple[str, str]] = set()
+        for item in running:
+            account = self._accounts.find(item.application)
+            if account is None:
+                raise UnknownName(
+                    f"add_node: {item.key!r} runs for application {item.application!r}, which is "
+                    f"not there; call application({item.application!r}, ...) before add_node"
+                )
+            if item.node_id != node_id:
+                raise UnknownName(
+                    f"add_node: {item.key!r} of {item.application!r} runs on {item.node_id!r}, not "
+                    f"on {node_id!r}; pass each node what runs there"
+                )
+            if item.key in account.by_key or (item.application, item.key) in seen:
+                raise Duplicate(
+                    f"add_node: {item.key!r} of {item.application!r} is there already; report it "
+                    "once"
+                )
+            accounts.append(account)
+            seen.add((item.application, item.key))
+        return accounts
+
+    def _existing(self, entry: Entry[L]) -> si.Allocation:
+        item = entry.running
+        return si.Allocation(
+            allocation_key=entry.core_key,
+            application_id=item.application,
+            partition_name=self._links.terms.partition,
+            node_id=item.node_id,
+            resource_per_alloc=si.Resource.parse(item.resources),
+            task_group_name=item.group,
+            priority=item.priority,
+            preemption_policy=si.PreemptionPolicy(allow_preempt_self=item.preemptible),
+        )
+
+    def change(
+        self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
+    ) -> None:
+        self._find(node_id)
+        self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
+        self._links.readers.tell(NodeChanged(node_id=node_id, state=state))
+
+    def remove(self, node_id: str) -> None:
+        """Its leases are lost when the core says so."""
+        node = self._find(node_id)
+        del self._by_id[node_id]
+        node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
+        for entry in node.recovered:
+            self._asks.drop(entry)
+        action = si.ActionFromRM.DECOMISSION
+        self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
+        self._links.readers.tell(NodeChanged(node_id=node_id, state="removed"))
+
+    def _find(self, node_id: str) -> _Node[L]:
+        if not isinstance(node_id, str) or node_id not in self._by_id:
+            some = ", ".join(sorted(self._by_id)[:5]) or "none"
+            raise UnknownName(f"there is no node {node_id!r}; add_node it first (there: {some})")
+        return self._by_id[node_id]
+
+    def end(self, reason: CoreError) -> None:
+        for node in self._by_id.values():
+            node.accepted.fail(anew(reason))
+        self._by_id.clear()
+
+    # -- what the core says
+
+    def accepted(self, said: si.AcceptedNode) -> None:
+        node = self._answered(said.node_id)
+        if node is None:
+            return
+        leases = [lease for it in node.recovered if (lease := self._asks.hold(it)) is not None]
+        node.recovered.clear()
+        self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
+        node.accepted.keep(leases)
+
+    def rejected(self, said: si.RejectedNode) -> None:
+        node = self._answered(said.node_id)
+        if node is None:
+            return
+        del self._by_id[said.node_id]
+        for entry in node.recovered:
+            self._asks.drop(entry)
+        reason = " ".join(said.reason.split())
+        self._links.readers.tell(
+            NodeChanged(node_id=said.node_id, state="rejected", message=reason)
+        )
+        node.accepted.fail(NodeRejected(f"node {said.node_id!r} was rejected: {reason}"))
+
+    def _answered(self, node_id: str) -> _Node[L] | None:
+        """Return the node that this answer is about, unless it was removed meanwhile."""
+        node = self._new.answered(node_id)
+        return node if node is not None and self._by_id.get(node_id) is node else None

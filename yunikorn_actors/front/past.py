@@ -1,0 +1,64 @@
+"""What has become of an ask, for whoever wants an explanation."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from yunikorn_actors.domain.why import Why
+from yunikorn_actors.front.books import Entry
+
+REMEMBERED_MAX: Final = 10_000
+"""Asks that are over and can still be explained."""
+
+Over = Literal["rejected", "withdrawn", "released", "lost"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskStatus:
+    """What has become of an ask, in words and in parts."""
+
+    application: str
+    """Id of the application."""
+    key: str
+    """Key of the ask."""
+    state: Literal["waiting", "placed", "rejected", "withdrawn", "released", "lost"]
+    """What it is now."""
+    text: str
+    """What there is to say: why it waits, where it runs, why it was rejected."""
+    node_id: str = ""
+    """The node where it runs, or ran."""
+    why: Why | None = None
+    """Of an ask that waits: what stands in its way, in parts."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Past:
+    """The asks that were over last, one for each application and key; none of these waits."""
+
+    def __init__(self) -> None:
+        self._by_key: OrderedDict[tuple[str, str], AskStatus] = OrderedDict()
+
+    def find(self, application: str, key: str) -> AskStatus | None:
+        return self._by_key.get((application, key))
+
+    def keep(self, entry: Entry[Any], state: Over, reason: str) -> None:
+        self._by_key[entry.account.id, entry.key] = status(entry, state, reason)
+        if len(self._by_key) > REMEMBERED_MAX:
+            self._by_key.popitem(last=False)
+
+    def forget(self, entry: Entry[Any]) -> None:
+        """It is asked for again."""
+        self._by_key.pop((entry.account.id, entry.key), None)
+
+
+def status(entry: Entry[Any], state: Literal["placed"] | Over, reason: str) -> AskStatus:
+    name = entry.account.id
+    return AskStatus(
+        application=name,
+        key=entry.key,
+        state=state,
+        node_id=entry.running.node_id,
+        text=f"{entry.key} of {name}: {state}; {reason}",
+    )

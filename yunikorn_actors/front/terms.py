@@ -1,0 +1,36 @@
+"""What a scheduler is made with."""
+
+from typing import NamedTuple
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.front.written import Queues, read_queues, shown
+
+
+class Terms(NamedTuple):
+    """Said once, when a scheduler is made; every part of its front may know them."""
+
+    queues: str
+    rm_id: str
+    partition: str
+    grace: float
+
+    @classmethod
+    def read(cls, queues: Queues | None, rm_id: str, partition: str, grace: float) -> "Terms":
+        for name, text in (("rm_id", rm_id), ("partition", partition)):
+            if not isinstance(text, str):
+                raise InvalidRequest(f"{name}: must be text, not {shown(text)}")
+        if type(grace) not in {int, float} or not 0 <= grace < float("inf"):
+            raise InvalidRequest(f"grace: must be seconds, 0 or more, not {shown(grace)}")
+        return cls(read_queues(queues), rm_id, partition, float(grace))
+
+    @property
+    def registration(self) -> si.RegisterResourceManagerRequest:
+        return si.RegisterResourceManagerRequest(
+            rm_id=self.rm_id, policy_group=self.rm_id, config=self.queues
+        )
+
+    @property
+    def full_partition(self) -> str:
+        """The partition as the core names it."""
+        return f"[{self.rm_id}]{self.partition or 'default'}"
