@@ -28,7 +28,7 @@ from yunikorn_actors import (
     WouldBlock,
     si,
 )
-from yunikorn_actors.front import callers, events
+from yunikorn_actors.front import callers, events, watch
 from yunikorn_actors.front.callers import Callers
 
 
@@ -173,6 +173,33 @@ def test_fits_that_raises_is_a_no_and_is_told() -> None:
         wait_until(lambda: told)
         assert "ValueError('n1')" in told
         assert not future.done()
+
+
+def test_fits_that_does_not_return_is_told_of_once(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its question comes while the timer of an earlier one, that was answered, still runs."""
+    monkeypatch.setattr(watch, "STUCK_S", 0.1)
+    go_on = threading.Event()
+    told = ""
+
+    def is_told() -> bool:
+        nonlocal told
+        told += capfd.readouterr().err
+        return "has not returned" in told
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = a_job(s)
+        app.ask("quick", vcore=1, fits=lambda _: True).result(PATIENCE_S)
+        slow = app.ask("slow", vcore=1, fits=lambda _: go_on.wait(PATIENCE_S))
+        wait_until(is_told)
+        assert not s._broker._links.outbox._due
+        go_on.set()
+        assert "n1" == slow.result(PATIENCE_S).node_id
+    is_told()
+    assert 1 == told.count("\n")
+    assert "fits of 'slow' of 'a' was asked about 'n1' and has not returned for 0.1 s" in told
 
 
 def test_the_scheduler_may_be_closed_inside_fits() -> None:

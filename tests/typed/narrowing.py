@@ -7,6 +7,9 @@ from yunikorn_actors import (
     AllocationSaid,
     ApplicationChanged,
     ApplicationSaid,
+    AsyncEvent,
+    AsyncLease,
+    AsyncScheduler,
     AsyncSchedulerCore,
     Cause,
     Event,
@@ -83,10 +86,34 @@ def events(event: Event) -> str:
     return event.node_id
 
 
+def events_by_class(event: Event) -> str:
+    match event:
+        case Placed(lease=lease) | WantedBack(lease=lease) | LeaseOver(lease=lease):
+            return lease.key
+        case NotPlaced(key=key):
+            return key
+        case ApplicationChanged(application=name):
+            return name
+        case NodeChanged(node_id=name):
+            return name
+        case _:
+            assert_never(event)
+
+
 def front(scheduler: Scheduler) -> None:
     with scheduler.events("placed", "node") as heard:
         for event in heard:
+            assert_type(event, Event)
             events(event)
+            events_by_class(event)
+
+
+async def front_on_a_loop(scheduler: AsyncScheduler) -> None:
+    async with scheduler.events() as heard:
+        async for event in heard:
+            assert_type(event, AsyncEvent)
+            if event.kind == "placed":
+                assert_type(event.lease, AsyncLease)
 
 
 def questions(core: SchedulerCore) -> None:

@@ -23,6 +23,7 @@ from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
+from yunikorn_actors.front.watch import Watch
 from yunikorn_actors.runtime.system import SchedulerCore
 
 L = TypeVar("L", bound=BaseLease)
@@ -38,7 +39,9 @@ class Broker(Generic[L]):
         self._asks = Asks(self.life, self._links, make_lease)
         self._accounts = Accounts(self._links, self._asks)
         self._nodes = Nodes(self._links, self._accounts, self._asks)
-        self.hearing: Final = Hearing(self.life, self._nodes, self._accounts, self._asks)
+        self.hearing: Final = Hearing(
+            self.life, self._nodes, self._accounts, self._asks, Watch(self._links.outbox.later)
+        )
         self.explainer: Final = Explainer(self.life, terms, self._accounts, self._asks.past)
 
     # -- life
@@ -129,8 +132,8 @@ class Broker(Generic[L]):
         self.life.unless_over(partial(self._asks.withdraw, entry))
 
     def fits_of(self, core_key: str) -> Fits | None:
-        """Return the say of an ask in where it runs; without the lock, as it is one look."""
-        return self._asks.keys.fits_of(core_key)
+        entry = self._asks.keys.asked_about(core_key)
+        return None if entry is None else entry.fits
 
     # -- events
 

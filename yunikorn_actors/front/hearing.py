@@ -1,6 +1,7 @@
 """The callback of a front: the core says here what happens, on its delivery thread, and asks."""
 
-from typing import Any, Generic, Protocol, TypeVar
+from contextlib import nullcontext
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.front.accounts import Accounts, in_words
@@ -8,7 +9,10 @@ from yunikorn_actors.front.asks import Asks
 from yunikorn_actors.front.lease import BaseLease
 from yunikorn_actors.front.life import Life
 from yunikorn_actors.front.nodes import Nodes
+from yunikorn_actors.front.watch import Watch
 from yunikorn_actors.gateway import StandIn
+
+CLOSED: Final = "the scheduler is closed"
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -34,11 +38,14 @@ class Hearing(StandIn, Generic[L]):
     voice: Voice
     """Set once, before the core can say anything."""
 
-    def __init__(self, life: Life, nodes: Nodes[L], accounts: Accounts[L], asks: Asks[L]) -> None:
+    def __init__(
+        self, life: Life, nodes: Nodes[L], accounts: Accounts[L], asks: Asks[L], watch: Watch
+    ) -> None:
         self._life = life
         self._nodes = nodes
         self._accounts = accounts
         self._asks = asks
+        self._watch = watch
 
     # -- what it says
 
@@ -92,10 +99,12 @@ class Hearing(StandIn, Generic[L]):
         return method == "predicates" or self.voice.answers(method)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
-        has_say = self._asks.keys.fits_of(args.allocation_key) is not None
-        if not has_say and not self.voice.answers("predicates"):
+        entry = self._asks.keys.asked_about(args.allocation_key)
+        if entry is None and not self.voice.answers("predicates"):
             return None
-        said: str | None = self.voice.ask("predicates", args, otherwise="the scheduler is closed")
+        watched = nullcontext() if entry is None else self._watch.over(entry, args.node_id)
+        with watched:
+            said: str | None = self.voice.ask("predicates", args, otherwise=CLOSED)
         return said
 
     def preemption_predicates(

@@ -8,7 +8,7 @@ a key without its application. Where that could be mistaken the core gets the ke
 from collections import Counter, deque
 from typing import Generic, TypeVar
 
-from yunikorn_actors.front.books import Account, Entry, Fits
+from yunikorn_actors.front.books import Account, Entry
 from yunikorn_actors.front.lease import BaseLease
 
 L = TypeVar("L", bound=BaseLease)
@@ -79,6 +79,6 @@ class Keys(Generic[L]):
             _, account, core_key = self._withdrawn.popleft()
             account.withdrawn.discard(core_key)
 
-    def fits_of(self, core_key: str) -> Fits | None:
-        entry = self._fits.get(core_key)
-        return None if entry is None else entry.fits
+    def asked_about(self, core_key: str) -> Entry[L] | None:
+        """Return the entry that has a say in where this key runs; needs no lock, being one look."""
+        return self._fits.get(core_key)

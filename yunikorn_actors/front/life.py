@@ -6,7 +6,8 @@ thread of the outbox. One lock keeps them apart, and this is its whole disciplin
 - `Broker` (calls of the program) and `Hearing` (the core) take it, and so does what is made by
   `unless_over` (a lease that is released, a time that is over).
 - `Nodes`, `Accounts`, `Asks`, `Keys`, `Past` and `Readers` never take it: they are called with it
-  held. Only `Keys.fits_of` and what a program may see of a lease or account are read without it.
+  held. Only `Keys.asked_about`, and what a program may see of a lease or an account, need none.
+- `Outbox`, `Watch`, `Callers` and each subscription have a lock of their own that is taken last.
 - Nobody who holds it waits, calls the core or calls the program: requests go to the outbox, done
   callbacks to threads of their own.
 """
