@@ -151,7 +151,7 @@ def _required(cluster: Cluster) -> Whom:
     cluster.queues("{name: batch}")
     cluster.nodes(node_1=4_000, node_2=4_000)
     cluster.submit("job")
-    tags = {si.TAG_REQUIRED_NODE: "node-1"}
+    tags = {si.constants.TAG_REQUIRED_NODE: "node-1"}
     cluster.ask("job", "first", 3_000, tags=tags)
     return cluster.ask("job", "agent", 2_000, tags=tags)
 

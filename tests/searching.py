@@ -317,7 +317,7 @@ class Run:
             f"d-{node}",
             app=PLAIN,
             vcore=1 + self.draw.number(4),
-            tags={si.TAG_REQUIRED_NODE: node},
+            tags={si.constants.TAG_REQUIRED_NODE: node},
             preemption_policy=MAY_PREEMPT,
         )
 

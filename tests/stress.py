@@ -279,7 +279,7 @@ class Manager:
             max_allocations=draw.one_of((1, 1, 1, 3)),
             priority=draw.one_of((0, 0, 5)),
             preemption_policy=draw.one_of((None, MAY_PREEMPT)),
-            tags=draw.one_of(({}, {}, {}, {si.TAG_REQUIRED_NODE: draw.one_of(NODES)})),
+            tags=draw.one_of(({}, {}, {}, {si.constants.TAG_REQUIRED_NODE: draw.one_of(NODES)})),
         )
 
     def gang(self, draw: Draw) -> None:
@@ -382,7 +382,7 @@ class Manager:
         info = si.NodeInfo(
             node_id=name,
             action=action,
-            attributes={si.NODE_PARTITION: draw.one_of(PARTITIONS)},
+            attributes={si.constants.NODE_PARTITION: draw.one_of(PARTITIONS)},
             schedulable_resource=si.Resource.of({"vcore": 10}),
         )
         self._said(self.run.core.update_node, si.NodeRequest(rm_id=self.rm_id, nodes=(info,)))

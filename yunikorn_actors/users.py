@@ -39,7 +39,7 @@ def own_group(user: str) -> tuple[str, ...]:
 
 def is_forced(tags: dict[str, str]) -> bool:
     """Whether an application must be accepted because its work runs already."""
-    return tags.get(si.APP_TAG_CREATE_FORCE, "") in _TRUE
+    return tags.get(si.constants.APP_TAG_CREATE_FORCE, "") in _TRUE
 
 
 class _Entry(NamedTuple):

@@ -125,7 +125,7 @@ def preempt_for_daemon(lab: Lab, vcore: int) -> None:
         "d",
         vcore=vcore,
         app="daemon",
-        tags={si.TAG_REQUIRED_NODE: "n1"},
+        tags={si.constants.TAG_REQUIRED_NODE: "n1"},
         preemption_policy=si.PreemptionPolicy(allow_preempt_other=True),
     )
 

@@ -82,8 +82,8 @@ _attributes = st.sampled_from(
         {"ready": "false"},
         {"ready": "true"},
         {"rack": "r1"},
-        {si.NODE_PARTITION: "other"},
-        {si.NODE_PARTITION: "nowhere"},
+        {si.constants.NODE_PARTITION: "other"},
+        {si.constants.NODE_PARTITION: "nowhere"},
     )
 )
 _resources = _amounts.map(si.Resource.of)
@@ -92,22 +92,22 @@ _timeouts = st.sampled_from((0,) * 6 + (1, 4_999, 30_000, -1))
 _ask_tags = st.sampled_from(
     (
         *({} for _ in range(6)),
-        {si.TAG_CREATION_TIME: "1767225000"},
-        {si.TAG_CREATION_TIME: "soon"},
-        {si.TAG_ALLOW_PREEMPTION: "false"},
-        *({si.TAG_REQUIRED_NODE: node} for node in (*NODES, "ghost")),
+        {si.constants.TAG_CREATION_TIME: "1767225000"},
+        {si.constants.TAG_CREATION_TIME: "soon"},
+        {si.constants.TAG_ALLOW_PREEMPTION: "false"},
+        *({si.constants.TAG_REQUIRED_NODE: node} for node in (*NODES, "ghost")),
     )
 )
 _app_tags = st.sampled_from(
     (
         *({} for _ in range(6)),
-        {si.APP_TAG_CREATE_FORCE: "true"},
-        {si.APP_TAG_STATE_AWARE_DISABLE: "yes"},
+        {si.constants.APP_TAG_CREATE_FORCE: "true"},
+        {si.constants.APP_TAG_STATE_AWARE_DISABLE: "yes"},
         {"namespace": "dev"},
-        {"namespace": "dev", si.APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: "1"},
+        {"namespace": "dev", si.constants.APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: "1"},
         {
             "namespace": "ops",
-            si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 3}}}',
+            si.constants.APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 3}}}',
         },
     )
 )
@@ -161,7 +161,7 @@ _foreign = st.builds(
     partition_name=_partitions,
     resource_per_alloc=_resources,
     node_id=st.sampled_from(("", *NODES, *NODES, "ghost")),
-    allocation_tags=st.just({si.TAG_FOREIGN: si.FOREIGN_DEFAULT}),
+    allocation_tags=st.just({si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}),
 )
 _existing = st.builds(
     si.Allocation,

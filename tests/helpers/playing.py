@@ -336,7 +336,7 @@ class Player:
             si.NodeInfo(
                 node_id=id_,
                 action=si.ActionFromRM.UPDATE,
-                attributes={si.NODE_PARTITION: name},
+                attributes={si.constants.NODE_PARTITION: name},
                 occupied_resource=si.Resource(),
             )
             for id_ in state.nodes

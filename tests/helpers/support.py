@@ -329,7 +329,7 @@ def with_everything() -> Lab:
     lab.advance(30)
     lab.ask("runs", vcore=2)
     lab.ask("waits", vcore=99)
-    foreign = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+    foreign = {si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}
     lab.report(report("f", "n1", app="", allocation_tags=foreign))
     lab.settle()
     lab.rm.heard.clear()

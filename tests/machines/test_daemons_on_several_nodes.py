@@ -35,7 +35,7 @@ def test_each_node_makes_room_for_its_own(topology: TopologyName) -> None:
     lab.settle()
     policy = si.PreemptionPolicy(allow_preempt_self=True, allow_preempt_other=True)
     for name in nodes:
-        here = {si.TAG_REQUIRED_NODE: name}
+        here = {si.constants.TAG_REQUIRED_NODE: name}
         lab.ask(f"d-{name}", app="daemons", vcore=5, tags=here, preemption_policy=policy)
     lab.settle()
     assert sorted(f"d-{name}" for name in nodes) == sorted(lab.running())

@@ -68,7 +68,7 @@ def _starting(lab: Lab) -> None:
 def _node_changes(lab: Lab) -> None:
     lab.ask("a", vcore=2)
     lab.settle()
-    lab.node("n1", si.ActionFromRM.UPDATE, attributes={si.NODE_READY_ATTRIBUTE: "false"})
+    lab.node("n1", si.ActionFromRM.UPDATE, attributes={si.constants.NODE_READY_ATTRIBUTE: "false"})
     lab.node("n1", si.ActionFromRM.UPDATE, 20, occupied_resource=si.Resource.of({"vcore": 1}))
     lab.decommission("n1")
 

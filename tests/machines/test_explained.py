@@ -38,7 +38,7 @@ class Cluster(SCRIPT["Cluster"]):  # type: ignore[misc] - of a script
         item = si.Allocation(
             application_id="", allocation_key=key, node_id=node,
             resource_per_alloc=si.Resource.of({"vcore": vcore}),
-            allocation_tags={si.TAG_FOREIGN: si.FOREIGN_DEFAULT},
+            allocation_tags={si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT},
         )  # fmt: skip
         self.core.update_allocation(si.AllocationRequest(rm_id=RM, allocations=(item,)))
         self.rest()
@@ -179,7 +179,7 @@ def _required(it: Cluster) -> Whom:
     it.queues("{name: batch}")
     it.nodes(n1=4_000)
     it.submit("job")
-    return it.ask("job", "agent", 9_000, tags={si.TAG_REQUIRED_NODE: "n1"})
+    return it.ask("job", "agent", 9_000, tags={si.constants.TAG_REQUIRED_NODE: "n1"})
 
 
 def _away(it: Cluster) -> Whom:

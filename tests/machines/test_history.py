@@ -22,7 +22,7 @@ def lab_with(topology: TopologyName = "proposing", **settings: Any) -> Lab:
     rm = Obliging()
     rm.lab = lab = Lab(topology=topology, rm=rm, **settings)
     for name, kind in (("n1", "m5"), ("n2", "")):
-        lab.node(name, si.ActionFromRM.CREATE, 10, attributes={si.INSTANCE_TYPE: kind})
+        lab.node(name, si.ActionFromRM.CREATE, 10, attributes={si.constants.INSTANCE_TYPE: kind})
     lab.settle()
     return lab
 
@@ -88,7 +88,7 @@ def test_the_type_of_the_node_is_what_it_was() -> None:
     lab.submit(APP)
     lab.ask("a")
     lab.advance(5)
-    lab.node("n1", si.ActionFromRM.UPDATE, attributes={si.INSTANCE_TYPE: "other"})
+    lab.node("n1", si.ActionFromRM.UPDATE, attributes={si.constants.INSTANCE_TYPE: "other"})
     lab.release("a", termination_type=_T.STOPPED_BY_RM)
     lab.settle()
     assert {"m5": {"vcore": 5}} == history(lab)["used"]

@@ -26,14 +26,16 @@ DYNAMIC = (
 )
 def test_a_quota_tag_that_is_none_is_ignored(quota: str) -> None:
     lab = Lab(config=DYNAMIC)
-    lab.submit(APP, queue="root.dynamic", tags={si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: quota})
+    lab.submit(
+        APP, queue="root.dynamic", tags={si.constants.APP_TAG_NAMESPACE_RESOURCE_QUOTA: quota}
+    )
     lab.settle()
     assert lab.state.queues["root.dynamic"].spec.max is None
 
 
 def test_a_quota_tag_is_taken() -> None:
     lab = Lab(config=DYNAMIC)
-    tags = {si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 7}}}'}
+    tags = {si.constants.APP_TAG_NAMESPACE_RESOURCE_QUOTA: '{"resources": {"vcore": {"value": 7}}}'}
     lab.submit(APP, queue="root.dynamic", tags=tags)
     lab.settle()
     assert lab.state.queues["root.dynamic"].spec.max == {"vcore": 7}
@@ -62,7 +64,7 @@ def test_an_execution_timeout_of_ages_can_be_recorded() -> None:
 def test_foreign_work_that_moves_leaves_its_node() -> None:
     lab = Lab()
     lab.nodes(n1=4, n2=4)
-    foreign = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+    foreign = {si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}
     lab.report(si.Allocation(allocation_key="f", node_id="n1", allocation_tags=foreign))
     lab.settle()
     lab.report(si.Allocation(allocation_key="f", node_id="n2", allocation_tags=foreign))

@@ -98,7 +98,7 @@ _REPORTS = _of(
     partition_name=_PARTITIONS,
     resource_per_alloc=_RESOURCES,
     node_id=_NODES,
-    allocation_tags=_TAGS | st.just({si.TAG_FOREIGN: "default"}),
+    allocation_tags=_TAGS | st.just({si.constants.TAG_FOREIGN: "default"}),
     priority=_numbers(0, 1),
     placeholder=_FLAGS,
 )
@@ -167,7 +167,7 @@ _NODE_REQUESTS = _of(
             node_id=_NODES,
             action=_mostly(*si.ActionFromRM, broken=(1, 99, None)),
             attributes=st.dictionaries(
-                st.sampled_from(["ready", si.NODE_PARTITION, "rack"]),
+                st.sampled_from(["ready", si.constants.NODE_PARTITION, "rack"]),
                 _names("false", "default", "ghost"),
             ),
             schedulable_resource=_RESOURCES,
@@ -197,7 +197,7 @@ def _is_refused_ask(item: si.AllocationAsk) -> bool:
 
 def _is_refused_report(item: si.Allocation) -> bool:
     has_ghost = item.partition_name == "ghost" or item.node_id in {"n2", "ghost"}
-    if si.TAG_FOREIGN in item.allocation_tags:
+    if si.constants.TAG_FOREIGN in item.allocation_tags:
         amounts = {} if item.resource_per_alloc is None else item.resource_per_alloc.amounts()
         return has_ghost or not item.node_id or min(amounts.values(), default=0) < 0
     return has_ghost or item.application_id != APP or _is_refused_amount(item.resource_per_alloc)

@@ -171,7 +171,7 @@ def test_an_ask_for_one_node_alone(topology: TopologyName) -> None:
     lab, rm = picky_lab(topology, ("d", "n1"))
     lab.nodes(n1=10)
     lab.settle()
-    lab.ask("d", tags={si.TAG_REQUIRED_NODE: "n1"})
+    lab.ask("d", tags={si.constants.TAG_REQUIRED_NODE: "n1"})
     lab.settle()
     assert [("d", "n1", True)] == rm.asked
     assert [(APP, "d")] == list(lab.state.nodes["n1"].reservations)

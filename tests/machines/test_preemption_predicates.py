@@ -230,7 +230,7 @@ def test_without_a_request_it_is_asked_again_at_growing_distances(topology: Topo
 def test_an_ask_for_one_node_alone_asks_too(topology: TopologyName) -> None:
     rm = Judge(never)
     lab = full(topology, rm)
-    lab.ask("d", app="poor", vcore=2, tags={si.TAG_REQUIRED_NODE: "n1"}, **PUSHY)
+    lab.ask("d", app="poor", vcore=2, tags={si.constants.TAG_REQUIRED_NODE: "n1"}, **PUSHY)
     lab.advance(5)
     assert [(("n1-3", "n1-2", "n1-1", "n1-0"), 1)] == [
         (args.preempt_allocation_keys, args.start_index) for args in rm.asked

@@ -206,7 +206,7 @@ NOTHING: dict[str, Call] = {
         si.NodeInfo(
             node_id="n1",
             action=si.ActionFromRM.DECOMISSION,
-            attributes={si.NODE_PARTITION: "gpu"},
+            attributes={si.constants.NODE_PARTITION: "gpu"},
         )
     ),
 }
@@ -313,7 +313,10 @@ def _node(name: str, vcore: int, **fields: Any) -> si.NodeInfo:
         (_node("n1", 5), "node n1 is registered already"),
         (_node("n2", -5), "node n2 has a negative amount"),
         (_node("n2", 5, occupied_resource=si.Resource.of({"vcore": -1})), "negative amount"),
-        (_node("n2", 5, attributes={si.NODE_PARTITION: "gpu"}), "failed to find partition"),
+        (
+            _node("n2", 5, attributes={si.constants.NODE_PARTITION: "gpu"}),
+            "failed to find partition",
+        ),
     ],
 )
 def test_a_bad_node(info: si.NodeInfo, reason: str) -> None:

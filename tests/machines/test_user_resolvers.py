@@ -14,7 +14,7 @@ from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.users import UNKNOWN_NS, Resolvers
 
-FORCE = {si.APP_TAG_CREATE_FORCE: "true"}
+FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 
 
 def ugi(user: str, *groups: str) -> si.UserGroupInformation:

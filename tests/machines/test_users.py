@@ -14,7 +14,7 @@ from yunikorn_actors.users import (
     own_group,
 )
 
-FORCE = {si.APP_TAG_CREATE_FORCE: "true"}
+FORCE = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 
 
 def ugi(user: str, *groups: str) -> si.UserGroupInformation:
@@ -111,7 +111,7 @@ def test_the_default_resolver_knows_one_group_named_like_the_user() -> None:
     + [(text, False) for text in ("", "0", "f", "false", "False", "yes", "tRUE", " true")],
 )
 def test_forced(text: str, forced: bool) -> None:
-    assert forced is is_forced({si.APP_TAG_CREATE_FORCE: text})
+    assert forced is is_forced({si.constants.APP_TAG_CREATE_FORCE: text})
     assert is_forced({}) is False
 
 

@@ -37,7 +37,7 @@ def test_an_application_that_becomes_the_oldest(topology: TopologyName) -> None:
     lab.ask("k", app="app-2")
     lab.settle()
     assert lab.running() == []
-    lab.ask("old", app="app-2", tags={si.TAG_CREATION_TIME: "50"})
+    lab.ask("old", app="app-2", tags={si.constants.TAG_CREATION_TIME: "50"})
     lab.settle()
     assert could_run(lab.planner) == []
     assert sorted(lab.running()) == ["k", "old"]

@@ -50,11 +50,11 @@ STRINGS = {
 
 @pytest.mark.parametrize(("name", "text"), STRINGS.items())
 def test_string(name: str, text: str) -> None:
-    assert text == getattr(si, name)
+    assert text == getattr(si.constants, name)
 
 
 def test_no_string_is_left_out() -> None:
-    assert sorted(STRINGS) == [name for name in si.__all__ if isinstance(getattr(si, name), str)]
+    assert sorted(STRINGS) == sorted(name for name in vars(si.constants) if name.isupper())
 
 
 def test_public_names_are_sorted_and_there() -> None:

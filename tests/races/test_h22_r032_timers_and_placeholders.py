@@ -102,7 +102,7 @@ def _recovered(topology: TopologyName, age_s: int, firings: Firings) -> Lab:
     """The gang came together before a restart, so long ago; one placeholder stands, one waits."""
     lab = Lab(rm=Manager(), topology=topology, checkers=(firings,))
     created = lab.simulator.now_ns // SECOND - age_s
-    submit_gang(lab, 51, tags={si.APP_TAG_CREATION_TIME: str(created)})
+    submit_gang(lab, 51, tags={si.constants.APP_TAG_CREATION_TIME: str(created)})
     standing = report("ph-1", "", task_group_name=GROUP, placeholder=True)
     lab.node("n1", si.ActionFromRM.CREATE, 10, existing_allocations=(standing,))
     ask_placeholders(lab, "late", vcore=50)

@@ -10,12 +10,12 @@ from yunikorn_actors import si
 DRAIN: dict[str, Any] = {"action": si.ActionFromRM.DRAIN_NODE}
 NOT_READY: dict[str, Any] = {
     "action": si.ActionFromRM.UPDATE,
-    "attributes": {si.NODE_READY_ATTRIBUTE: "false"},
+    "attributes": {si.constants.NODE_READY_ATTRIBUTE: "false"},
 }
 OPEN: dict[str, Any] = {"action": si.ActionFromRM.DRAIN_TO_SCHEDULABLE}
 READY: dict[str, Any] = {
     "action": si.ActionFromRM.UPDATE,
-    "attributes": {si.NODE_READY_ATTRIBUTE: "true"},
+    "attributes": {si.constants.NODE_READY_ATTRIBUTE: "true"},
 }
 
 

@@ -13,7 +13,7 @@ from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.settings import SECOND
 
 seeded = ranges.seeds(120)
-OLD = {si.TAG_CREATION_TIME: "1"}
+OLD = {si.constants.TAG_CREATION_TIME: "1"}
 LIMITS = {
     "of a queue": "maxapplications: 1",
     "of a user": "limits: [{limit: one, users: [bob], maxapplications: 1}]",

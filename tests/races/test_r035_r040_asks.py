@@ -14,8 +14,8 @@ from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
 seeded = ranges.seeds(150)
-OLD = {si.TAG_CREATION_TIME: "1700000000"}
-OLDER = {si.TAG_CREATION_TIME: "1600000000"}
+OLD = {si.constants.TAG_CREATION_TIME: "1700000000"}
+OLDER = {si.constants.TAG_CREATION_TIME: "1600000000"}
 
 
 class Removals:
@@ -60,7 +60,7 @@ def _reserved(seed: int) -> Lab:
     lab.nodes(n1=4, n2=6, n3=3, n4=3)
     lab.submit(APP, "other")
     for node in ("n1", "n2"):
-        lab.ask(f"on {node}", vcore=3, app="other", tags={si.TAG_REQUIRED_NODE: node})
+        lab.ask(f"on {node}", vcore=3, app="other", tags={si.constants.TAG_REQUIRED_NODE: node})
     lab.settle()
     lab.ask("two", vcore=6, tags=OLD)
     lab.settle()

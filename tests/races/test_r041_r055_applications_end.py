@@ -205,7 +205,7 @@ def test_r055_its_work_is_deleted_before_it_is_accepted(seeds: range) -> None:
 def test_r109_the_quota_comes_with_the_first_application(topology: TopologyName) -> None:
     """It is set before the gang is judged: what is too large is rejected from the first time on."""
     quota = '{"resources": {"vcore": {"value": 3}}}'
-    tags = {"namespace": "dev", si.APP_TAG_NAMESPACE_RESOURCE_QUOTA: quota}
+    tags = {"namespace": "dev", si.constants.APP_TAG_NAMESPACE_RESOURCE_QUOTA: quota}
     lab = Lab(topology=topology, config=BY_NAMESPACE)
     lab.settle()
     assert "root.dev" not in lab.state.queues, "vacuous: the queue was there before"

@@ -30,7 +30,7 @@ from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TopologyName
 
 seeded = ranges.seeds(150)
-FOREIGN = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+FOREIGN = {si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}
 
 
 def _late_confirmation_does_nothing(lab: Lab, key: str = "ph-1") -> None:

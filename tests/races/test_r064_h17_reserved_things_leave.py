@@ -13,7 +13,7 @@ from watching import Kept
 from yunikorn_actors import si
 
 seeded = ranges.seeds(120)
-OLD = {si.TAG_CREATION_TIME: "1"}
+OLD = {si.constants.TAG_CREATION_TIME: "1"}
 LEAVES: dict[str, Callable[[Lab], None]] = {
     "node": lambda lab: lab.decommission("n1"),
     "drained node": lambda lab: lab.node("n1", si.ActionFromRM.DRAIN_NODE),
@@ -31,7 +31,7 @@ def test_nothing_is_reserved_for_what_has_left(seeds: range, leaves: Callable[[L
         lab = Lab(seed=seed, checkers=(kept,))
         lab.nodes(n1=4, spare=3)
         lab.submit(APP, "other")
-        lab.ask("fills", vcore=3, app="other", tags={si.TAG_REQUIRED_NODE: "n1"})
+        lab.ask("fills", vcore=3, app="other", tags={si.constants.TAG_REQUIRED_NODE: "n1"})
         lab.settle()
         lab.ask("large", vcore=4, tags=OLD)
         leaves(lab)

@@ -85,7 +85,7 @@ def test_a_second_create_is_told() -> None:
 def test_in_a_partition_that_is_not_there(action: ActionFromRM, topology: TopologyName) -> None:
     """Nobody is told; an event, a counter and the recording say that it came."""
     lab = Lab(topology=topology)
-    elsewhere = {si.NODE_PARTITION: "gpu"}
+    elsewhere = {si.constants.NODE_PARTITION: "gpu"}
     lab.node("n1", action, 5, attributes=elsewhere)
     lab.nodes(n2=1)
     lab.settle()

@@ -10,11 +10,11 @@ from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.settings import SECOND
 
 SEEDS = 60
-OLD = {si.TAG_CREATION_TIME: "1"}
+OLD = {si.constants.TAG_CREATION_TIME: "1"}
 
 
 def on(node: str) -> dict[str, str]:
-    return {si.TAG_REQUIRED_NODE: node}
+    return {si.constants.TAG_REQUIRED_NODE: node}
 
 
 def full(seed: int, config: str = CONFIG, **nodes: int) -> tuple[Lab, Kept]:

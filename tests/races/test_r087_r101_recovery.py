@@ -13,8 +13,8 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.topology import TOPOLOGIES
 
-OLD = {si.TAG_CREATION_TIME: "1700000000"}
-OLDER = {si.TAG_CREATION_TIME: "1600000000"}
+OLD = {si.constants.TAG_CREATION_TIME: "1700000000"}
+OLDER = {si.constants.TAG_CREATION_TIME: "1600000000"}
 OLDEST_NS = 1_600_000_000 * 10**9
 PARTS: dict[str, dict[str, Any]] = {
     "driver": {"allocations": (report("driver", "n1", allocation_tags=OLDER),)},

@@ -11,7 +11,7 @@ from support import APP, RM, Lab, labs, report
 
 from yunikorn_actors import si
 
-FOREIGN = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+FOREIGN = {si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}
 
 
 def _foreign(key: str, node: str, vcore: int) -> si.Allocation:

@@ -9,7 +9,7 @@ from support import APP, PARTITION, Lab, Recorder, report
 from yunikorn_actors import si
 from yunikorn_actors.domain.placement import RECOVERY_PATH
 
-FORCED = {si.APP_TAG_CREATE_FORCE: "true"}
+FORCED = {si.constants.APP_TAG_CREATE_FORCE: "true"}
 OTHER = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', "
     "queues: [{name: other, resources: {max: {vcore: 1m}}}]}]}]"

@@ -26,7 +26,7 @@ def test_the_former_node_is_not_kept() -> None:
         lab.ask("a", "b", vcore=10)
         lab.settle()
         for node in ("n1", "n2"):
-            lab.ask("k", vcore=5, tags={si.TAG_REQUIRED_NODE: node})
+            lab.ask("k", vcore=5, tags={si.constants.TAG_REQUIRED_NODE: node})
             for _ in range(lab.seed % 12):
                 lab.simulator.step()
         _settle(lab)

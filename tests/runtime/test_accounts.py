@@ -96,7 +96,7 @@ def test_the_own_user_is_known_and_an_unknown_one_is_rejected(core: SchedulerCor
         si.RegisterResourceManagerRequest(rm_id="rm-1", config=CONFIG), answers
     )
     name = own_account().pw_name
-    forced = {si.APP_TAG_CREATE_FORCE: "True"}
+    forced = {si.constants.APP_TAG_CREATE_FORCE: "True"}
     told = submit(core, answers, app("a", name), app("b", UNKNOWN), app("c", UNKNOWN, tags=forced))
     assert ("accepted", "accepted") == (told["a"], told["c"])
     assert told["b"].startswith(f"user resolution failed: resolver 'os' knows no user {UNKNOWN!r}")

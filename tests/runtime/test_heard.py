@@ -269,7 +269,7 @@ def _without_an_action_on_a_node_that_is_there(core: SchedulerCore) -> None:
 
 def _elsewhere(core: SchedulerCore) -> None:
     node = si.NodeInfo(
-        node_id="n9", action=si.ActionFromRM.UPDATE, attributes={si.NODE_PARTITION: "gpu"}
+        node_id="n9", action=si.ActionFromRM.UPDATE, attributes={si.constants.NODE_PARTITION: "gpu"}
     )
     core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
 

@@ -41,7 +41,7 @@ def update_with(core: SchedulerCore, **extra: str) -> None:
 
 
 def refuse_a_node(core: SchedulerCore) -> None:
-    nowhere = {si.NODE_PARTITION: "nowhere"}
+    nowhere = {si.constants.NODE_PARTITION: "nowhere"}
     node = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE, attributes=nowhere)
     core.update_node(si.NodeRequest(rm_id=RM, nodes=(node,)))
 

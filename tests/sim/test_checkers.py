@@ -290,10 +290,10 @@ def _bring_more(lab: Lab) -> None:
 
 def _keep_and_bring_another(lab: Lab) -> None:
     lab.submit("other")
-    foreign = {si.TAG_FOREIGN: si.FOREIGN_DEFAULT}
+    foreign = {si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT}
     lab.report(report("f", "n1", vcore=1, app="", allocation_tags=foreign))
     lab.settle()
-    lab.ask("large", vcore=10, tags={si.TAG_CREATION_TIME: "1"})
+    lab.ask("large", vcore=10, tags={si.constants.TAG_CREATION_TIME: "1"})
     lab.report(report("forced", "n2", app="other"))
 
 

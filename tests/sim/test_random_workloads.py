@@ -83,7 +83,7 @@ class Workload:
             resource_ask=self.amount(),
             max_allocations=self.one_of((1, 1, 2, 4)),
             priority=self.one_of((0, 0, 1, 2)),
-            tags=self.one_of(({}, {si.TAG_CREATION_TIME: self.one_of(("1", "50"))})),
+            tags=self.one_of(({}, {si.constants.TAG_CREATION_TIME: self.one_of(("1", "50"))})),
         )
 
     def a_report(self) -> si.Allocation:
@@ -99,7 +99,7 @@ class Workload:
             allocation_key=self.one_of(("f1", "f2")),
             node_id=self.one_of(NODES),
             resource_per_alloc=self.amount(),
-            allocation_tags={si.TAG_FOREIGN: si.FOREIGN_DEFAULT},
+            allocation_tags={si.constants.TAG_FOREIGN: si.constants.FOREIGN_DEFAULT},
         )
 
     def an_ask_release(self) -> si.AllocationAskRelease:

@@ -231,7 +231,7 @@ def _check(key: object, fits: object) -> None:
 
 def _tags(tags: Mapping[str, str] | None, required_node: str) -> dict[str, str]:
     given = read_texts("ask: tags", tags)
-    return given | ({si.TAG_REQUIRED_NODE: required_node} if required_node else {})
+    return given | ({si.constants.TAG_REQUIRED_NODE: required_node} if required_node else {})
 
 
 def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) -> Running:

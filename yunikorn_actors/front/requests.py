@@ -51,7 +51,7 @@ def node(
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = read_texts("add_node: attributes", attributes)
     if terms.partition:
-        given.setdefault(si.NODE_PARTITION, terms.partition)
+        given.setdefault(si.constants.NODE_PARTITION, terms.partition)
     return si.NodeInfo(
         node_id=node_id,
         action=si.ActionFromRM.CREATE,
@@ -102,9 +102,9 @@ def add_application(
     mine = [it for it in read_running("application", said.running) if it.application == name]
     missing = still_missing(gang, name, mine)
     if said.stays:
-        tags[si.APP_TAG_COMPLETING_DISABLE] = "true"
+        tags[si.constants.APP_TAG_COMPLETING_DISABLE] = "true"
     if mine:
-        tags.setdefault(si.APP_TAG_CREATE_FORCE, "true")
+        tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
     partition = broker.terms.partition
     request = si.AddApplicationRequest(
         application_id=name,

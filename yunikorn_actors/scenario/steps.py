@@ -62,7 +62,7 @@ def _act(action: si.ActionFromRM) -> Callable[[w.NamedStep, str], si.NodeRequest
 
 
 def _attributes(written: Mapping[str, str], partition: str) -> dict[str, str]:
-    return {**written, si.NODE_PARTITION: partition} if partition else dict(written)
+    return {**written, si.constants.NODE_PARTITION: partition} if partition else dict(written)
 
 
 # --- applications ---------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def _remove_app(step: w.RemoveApp, rm_id: str) -> si.ApplicationRequest:
 
 
 def _ask(step: w.AddAsk, rm_id: str) -> si.AllocationRequest:
-    required = {si.TAG_REQUIRED_NODE: step.required_node} if step.required_node else {}
+    required = {si.constants.TAG_REQUIRED_NODE: step.required_node} if step.required_node else {}
     asks = tuple(
         si.AllocationAsk(
             allocation_key=key,

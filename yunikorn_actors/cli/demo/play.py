@@ -248,4 +248,4 @@ def _ask_of(attempt: Attempt) -> si.AllocationAsk:
 
 
 def _amounts(vcore: int, memory: int) -> si.Resource:
-    return si.Resource.of({si.CPU: vcore, si.MEMORY: memory})
+    return si.Resource.of({si.constants.CPU: vcore, si.constants.MEMORY: memory})

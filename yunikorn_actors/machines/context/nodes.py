@@ -24,7 +24,8 @@ from yunikorn_actors.machines.context.reservations import (
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.rm_events import NodeItem
-from yunikorn_actors.si import NODE_PARTITION, NODE_READY_ATTRIBUTE, ActionFromRM
+from yunikorn_actors.si import ActionFromRM
+from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 

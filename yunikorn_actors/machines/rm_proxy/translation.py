@@ -54,10 +54,10 @@ def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tup
     """Without a policy an ask may be a victim and may not preempt; the tag can protect it."""
     if policy is not None:
         return policy.allow_preempt_self, policy.allow_preempt_other
-    return tags.get(si.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
+    return tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
 
 
-def _creation_ns(tags: Mapping[str, str], name: str = si.TAG_CREATION_TIME) -> int | None:
+def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_TIME) -> int | None:
     text = tags.get(name, "")
     if text.isascii() and text.isdecimal() and len(text) <= _SECONDS_DIGITS_MAX:
         return int(text) * _NS_PER_S
@@ -87,7 +87,7 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
         # Without a task group there is nothing to hold a place for.
         placeholder=is_placeholder,
         originator=ask.originator and not is_placeholder,
-        required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
+        required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
         timeout_ms=ask.execution_timeout_milli_seconds,
@@ -127,7 +127,7 @@ def _reported_item(
         task_group=item.task_group_name,
         placeholder=is_placeholder,
         originator=item.originator and not is_placeholder,
-        required_node=tags.get(si.TAG_REQUIRED_NODE, "") if tags else "",
+        required_node=tags.get(si.constants.TAG_REQUIRED_NODE, "") if tags else "",
         allow_preempt_self=may_be_victim,
         allow_preempt_other=may_preempt,
         created_ns=_creation_ns(tags) if tags else None,
@@ -139,7 +139,7 @@ def _reported_item(
         spec=spec,
         node_id=item.node_id,
         uuid=item.uuid,
-        foreign=si.TAG_FOREIGN in tags,
+        foreign=si.constants.TAG_FOREIGN in tags,
     )
 
 
@@ -175,7 +175,7 @@ def new_application(
         timeout_ms=item.execution_timeout_milli_seconds,
         placeholder_ask=_amounts(item.placeholder_ask),
         gang_style=item.gang_scheduling_style,
-        created_ns=_creation_ns(item.tags, si.APP_TAG_CREATION_TIME),
+        created_ns=_creation_ns(item.tags, si.constants.APP_TAG_CREATION_TIME),
         unresolved=unresolved,
     )
     return rm.NewApplication(partition=partition_name(rm_id, item.partition_name), spec=spec)
@@ -190,7 +190,7 @@ def _node_item(
     rm_id: str, info: si.NodeInfo, amounts: _Copies[si.Resource | None, Resource]
 ) -> rm.NodeItem:
     """Existing allocations belong to the partition of their node, whatever they say."""
-    partition = partition_name(rm_id, info.attributes.get(si.NODE_PARTITION, ""))
+    partition = partition_name(rm_id, info.attributes.get(si.constants.NODE_PARTITION, ""))
     return rm.NodeItem(
         partition=partition,
         node_id=info.node_id,
