@@ -356,7 +356,7 @@ def test_the_copy_in_a_forked_process_says_so() -> None:
             waits.cancel()
             s.close()
 
-        with s._broker.life.lock:
+        with s._broker.door.lock:
             assert 0 == in_a_child(look)
         assert "held" == lease.state
         lease.release()
@@ -388,8 +388,8 @@ def test_many_threads_at_once(seed: int) -> None:
             for future in app.ask("end", vcore=1, count=2):
                 future.result(PATIENCE_S).release()
         wait_until(lambda: not used(s))
-        assert not s._broker._asks.keys._live
-        assert not s._broker._asks.keys._fits
+        assert not s._broker._deals.keys._live
+        assert not s._broker._deals.keys._fits
 
 
 def play(s: Scheduler, apps: list[Application], dice: random.Random, key: str) -> None:

@@ -11,8 +11,8 @@ from yunikorn_actors.errors import (
     Duplicate,
     anew,
 )
-from yunikorn_actors.front.asks import Asks
-from yunikorn_actors.front.books import Account, Entry, Stage, Unanswered
+from yunikorn_actors.front.books import Account, Deal, DealStage, Unanswered
+from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.events import ApplicationChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
@@ -24,22 +24,22 @@ L = TypeVar("L", bound=BaseLease)
 
 
 class Accounts(Generic[L]):
-    """One account for each id, from the request on until it ends; then it has no entry left.
+    """One account for each id, from the request on until it ends; then it has no deal left.
 
     What the core says of an id is about this account once it has been accepted. Until then it is
     about a former one of that id, and nobody hears it.
     """
 
-    def __init__(self, links: Links[L], asks: Asks[L]) -> None:
+    def __init__(self, links: Links[L], deals: Deals[L]) -> None:
         self._links = links
-        self._asks = asks
+        self._deals = deals
         self._by_id: dict[str, Account[L]] = {}
         self._new: Unanswered[Account[L]] = Unanswered()
 
     def find(self, application_id: str) -> Account[L] | None:
         return self._by_id.get(application_id)
 
-    def entry(self, application_id: str, core_key: str) -> Entry[L] | None:
+    def deal(self, application_id: str, core_key: str) -> Deal[L] | None:
         """Return what the core means; None for what was withdrawn or has ended meanwhile."""
         account = self._by_id.get(application_id)
         if account is None or not account.is_known:
@@ -65,8 +65,8 @@ class Accounts(Generic[L]):
         for ask in placeholders:
             running = Running(application=account.id, key="", node_id="", group=ask.task_group_name)
             core_key = ask.allocation_key
-            self._asks.keys.enter(
-                Entry(account=account, key="", core_key=core_key, running=running)
+            self._deals.keys.enter(
+                Deal(account=account, key="", core_key=core_key, running=running)
             )
             self._links.outbox.put(ask)
 
@@ -93,11 +93,11 @@ class Accounts(Generic[L]):
         account.ended = error
         if self._by_id.get(account.id) is account:
             del self._by_id[account.id]
-        for entry in list(account.by_core_key.values()):
-            if entry.stage is Stage.WAITS:
-                self._asks.refuse(entry, anew(error), "withdrawn")
+        for deal in list(account.by_core_key.values()):
+            if deal.stage is DealStage.WAITS:
+                self._deals.refuse(deal, anew(error), "withdrawn")
             else:
-                self._asks.lose(entry, str(error))
+                self._deals.lose(deal, str(error))
         if state:
             account.state = state
             self._tell(account, str(error))

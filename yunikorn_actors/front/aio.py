@@ -18,9 +18,9 @@ from yunikorn_actors.front import requests
 from yunikorn_actors.front.application import BaseApplication, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
+from yunikorn_actors.front.door import undone
 from yunikorn_actors.front.events import AnyEvent, Kind, Subscription
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.life import undone
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
@@ -112,7 +112,7 @@ class AsyncApplication(BaseApplication["asyncio.Future[AsyncLease]", AsyncLease]
 
     async def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.explainer.explain, self.id, key)
+        return await asyncio.to_thread(self._broker.inquiry.explain, self.id, key)
 
     async def __aenter__(self) -> Self:
         return self
@@ -163,7 +163,7 @@ class AsyncScheduler:
         """The core below, for whatever the front does not offer."""
         make_lease = partial(AsyncLease, self._on_loop)
         self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)
-        self._broker.life.core._when_over.append(self._broker.core_is_over)
+        self._broker.door.core._when_over.append(self._broker.core_is_over)
 
     # -- life
 
@@ -175,7 +175,7 @@ class AsyncScheduler:
         await self.core.start()
         try:
             self._broker.open()
-            register = self._broker.life.core.register_resource_manager
+            register = self._broker.door.core.register_resource_manager
             await asyncio.to_thread(register, self._terms.registration, self._broker.hearing)
         except BaseException:
             await self.close()
@@ -199,7 +199,7 @@ class AsyncScheduler:
     ) -> None:
         await self.close()
         if error is None:
-            self._broker.life.core._check_sound()
+            self._broker.door.core._check_sound()
 
     # -- nodes
 
@@ -280,12 +280,12 @@ class AsyncScheduler:
 
     async def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it."""
-        return await asyncio.to_thread(self._broker.explainer.explain, application_id, key)
+        return await asyncio.to_thread(self._broker.inquiry.explain, application_id, key)
 
     async def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._broker.life.check()
+        self._broker.door.check()
         await self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )
@@ -297,7 +297,7 @@ class AsyncScheduler:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _check_may_wait(self, what: str) -> None:
-        self._broker.life.check()
+        self._broker.door.check()
         if self._voice.is_answering:
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "

@@ -173,7 +173,7 @@ class BaseApplication(Generic[F, L]):
         fits: Fits | None,
     ) -> list[F]:
         made = [self._make() for _ in asks]
-        entries = self._broker.ask(
+        deals = self._broker.ask(
             self._account,
             [
                 Asked(
@@ -182,8 +182,8 @@ class BaseApplication(Generic[F, L]):
                 for (key, ask), it in zip(asks, made, strict=True)
             ],
         )
-        for it, entry in zip(made, entries, strict=True):
-            it.when_cancelled(lambda entry=entry: self._broker.withdraw(entry))  # type: ignore[misc]
+        for it, deal in zip(made, deals, strict=True):
+            it.when_cancelled(lambda deal=deal: self._broker.withdraw(deal))  # type: ignore[misc]
         return [it.future for it in made]
 
     def close(self) -> None:
@@ -207,7 +207,7 @@ class Application(BaseApplication[Future[Lease], Lease]):
 
     def explain(self, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.explainer.explain(self.id, key)
+        return self._broker.inquiry.explain(self.id, key)
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What a front writes down: plain data, which `Accounts`, `Asks` and `Keys` change."""
+"""What a front writes down: plain data, which `Accounts`, `Deals` and `Keys` change."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ class Promise(Protocol[T_contra]):
     def fail(self, error: BaseException) -> None: ...
 
 
-class Stage(Enum):
-    """How far an ask has come; it never goes back."""
+class DealStage(Enum):
+    """How far a deal has come; it never goes back."""
 
     WAITS = auto()
     HELD = auto()
@@ -46,16 +46,16 @@ class Account(Generic[L]):
     """The core has accepted it; what it says before that is about a former one of this id."""
     state: str = "New"
     ended: CoreError | None = None
-    by_key: "dict[str, Entry[L]]" = field(default_factory=dict)
+    by_key: "dict[str, Deal[L]]" = field(default_factory=dict)
     """By the program's key: asks that wait, and leases that it has."""
-    by_core_key: "dict[str, Entry[L]]" = field(default_factory=dict)
+    by_core_key: "dict[str, Deal[L]]" = field(default_factory=dict)
     """The same and placeholders, as the core names them."""
     withdrawn: set[str] = field(default_factory=set)
     """Keys of which the core may still say that they were placed."""
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Entry(Generic[L]):
+class Deal(Generic[L]):
     """An ask, and later its lease."""
 
     account: Account[L]
@@ -69,7 +69,7 @@ class Entry(Generic[L]):
     fits: Fits | None = None
     number: int = 0
     """Of the request, in the order in which asks were made."""
-    stage: Stage = Stage.WAITS
+    stage: DealStage = DealStage.WAITS
     uuid: str = ""
     wanted: si.TerminationType = si.TerminationType.STOPPED_BY_RM
     """As what the lease is given back."""
@@ -81,7 +81,7 @@ class Entry(Generic[L]):
 
     @property
     def standing(self) -> str:
-        if self.stage is Stage.WAITS:
+        if self.stage is DealStage.WAITS:
             return "waits to be placed" if self.promise is not None else "is being recovered"
         return f"has a lease on {self.running.node_id}"
 

@@ -1,8 +1,9 @@
 """Between a program and the core: all that a front may be told to do.
 
-The nouns have modules of their own: `Life` (whether the front goes on, and the one lock), `Nodes`,
-`Accounts` (applications), `Asks` with its `Keys` and its `Past`, `Readers` (of events), `Outbox`
-(what goes to the core) and `Hearing` (what comes from it).
+The nouns have modules of their own: `Door` (whether the front is open, and the one lock), `Nodes`,
+`Accounts` (applications), `Deals` (asks and their leases) with their `Keys` and their `Past`,
+`Inquiry` (into what has become of one), `Readers` (of events), `Outbox` (what goes to the core) and
+`Hearing` (what comes from it), with a `Watch` over what takes too long.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,13 +13,13 @@ from typing import Final, Generic, Literal, TypeVar
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
 from yunikorn_actors.front.accounts import Accounts
-from yunikorn_actors.front.asks import Asks, LeaseMaker
-from yunikorn_actors.front.books import Account, Asked, Entry, Fits, Promise
+from yunikorn_actors.front.books import Account, Asked, Deal, Fits, Promise
+from yunikorn_actors.front.deals import Deals, LeaseMaker
+from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.events import AnyEvent, Readers, Subscription
-from yunikorn_actors.front.explaining import Explainer
 from yunikorn_actors.front.hearing import Hearing
+from yunikorn_actors.front.inquiry import Inquiry
 from yunikorn_actors.front.lease import BaseLease, Running
-from yunikorn_actors.front.life import Life
 from yunikorn_actors.front.links import Links
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.outbox import Outbox
@@ -34,20 +35,20 @@ class Broker(Generic[L]):
 
     def __init__(self, core: SchedulerCore, terms: Terms, make_lease: LeaseMaker[L]) -> None:
         self.terms: Final = terms
-        self.life: Final = Life(core)
+        self.door: Final = Door(core)
         self._links: Links[L] = Links(terms, Outbox(core, terms.rm_id, self.end), Readers())
-        self._asks = Asks(self.life, self._links, make_lease)
-        self._accounts = Accounts(self._links, self._asks)
-        self._nodes = Nodes(self._links, self._accounts, self._asks)
+        self._deals = Deals(self.door, self._links, make_lease)
+        self._accounts = Accounts(self._links, self._deals)
+        self._nodes = Nodes(self._links, self._accounts, self._deals)
         self.hearing: Final = Hearing(
-            self.life, self._nodes, self._accounts, self._asks, Watch(self._links.outbox.later)
+            self.door, self._nodes, self._accounts, self._deals, Watch(self._links.outbox.later)
         )
-        self.explainer: Final = Explainer(self.life, terms, self._accounts, self._asks.past)
+        self.inquiry: Final = Inquiry(self.door, terms, self._accounts, self._deals.past)
 
-    # -- life
+    # -- open and closed
 
     def open(self) -> None:
-        self.life.begin()
+        self.door.open()
         self._links.outbox.start()
 
     def end(self, error: BaseException) -> None:
@@ -55,8 +56,8 @@ class Broker(Generic[L]):
         reason = (
             error if isinstance(error, CoreError) else CoreFailed(f"the front failed: {error!r}")
         )
-        with self.life.lock:
-            if not self.life.end(reason):
+        with self.door.lock:
+            if not self.door.close(reason):
                 return
             self._nodes.end(reason)
             self._accounts.end(reason)
@@ -65,7 +66,7 @@ class Broker(Generic[L]):
         self._links.outbox.close()
 
     def core_is_over(self) -> None:
-        core = self.life.core
+        core = self.door.core
         self.end(core.failure or CoreStopped("the core was stopped"))
 
     def join(self, timeout: float) -> None:
@@ -79,21 +80,21 @@ class Broker(Generic[L]):
         for item in running:
             si.Resource.parse(item.resources)
         si.check_form(si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
-        with self.life.books():
+        with self.door.books():
             self._nodes.add(info, running, accepted)
 
     def change_node(
         self, node_id: str, action: si.ActionFromRM, state: Literal["draining", "resumed"]
     ) -> None:
-        with self.life.books():
+        with self.door.books():
             self._nodes.change(node_id, action, state)
 
     def remove_node(self, node_id: str) -> None:
-        with self.life.books():
+        with self.door.books():
             self._nodes.remove(node_id)
 
     def node_ids(self) -> list[str]:
-        with self.life.lock:
+        with self.door.lock:
             return self._nodes.ids
 
     # -- applications
@@ -105,42 +106,42 @@ class Broker(Generic[L]):
         placeholders: Iterable[si.AllocationAsk],
     ) -> None:
         si.check_form(si.ApplicationRequest(rm_id=self.terms.rm_id, new=(request,)))
-        with self.life.books():
+        with self.door.books():
             self._accounts.add(account, request, placeholders)
 
     def close_application(self, account: Account[L]) -> None:
-        self.life.unless_over(partial(self._accounts.close, account))
+        self.door.unless_closed(partial(self._accounts.close, account))
 
     def leases(self, account: Account[L]) -> list[L]:
-        with self.life.lock:
+        with self.door.lock:
             return [it.lease for it in account.by_key.values() if it.lease is not None]
 
     # -- asks
 
-    def ask(self, account: Account[L], asked: Sequence[Asked[L]]) -> list[Entry[L]]:
+    def ask(self, account: Account[L], asked: Sequence[Asked[L]]) -> list[Deal[L]]:
         """Take all or none."""
         asks = tuple(it.ask for it in asked)
         si.check_form(si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks))
-        with self.life.books():
+        with self.door.books():
             if account.ended is not None:
                 raise anew(account.ended)
             for ask in asks:
-                self._asks.check_free(account, ask.allocation_key)
-            return [self._asks.ask(account, it) for it in asked]
+                self._deals.check_free(account, ask.allocation_key)
+            return [self._deals.ask(account, it) for it in asked]
 
-    def withdraw(self, entry: Entry[L]) -> None:
-        self.life.unless_over(partial(self._asks.withdraw, entry))
+    def withdraw(self, deal: Deal[L]) -> None:
+        self.door.unless_closed(partial(self._deals.withdraw, deal))
 
     def fits_of(self, core_key: str) -> Fits | None:
-        entry = self._asks.keys.asked_about(core_key)
-        return None if entry is None else entry.fits
+        deal = self._deals.keys.asked_about(core_key)
+        return None if deal is None else deal.fits
 
     # -- events
 
     def subscribe(self, reader: Subscription[AnyEvent[L]]) -> None:
-        with self.life.books():
+        with self.door.books():
             self._links.readers.add(reader)
 
     def leave(self, reader: Subscription[AnyEvent[L]]) -> None:
-        with self.life.lock:
+        with self.door.lock:
             self._links.readers.leave(reader)

@@ -5,9 +5,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.front.accounts import Accounts, in_words
-from yunikorn_actors.front.asks import Asks
+from yunikorn_actors.front.deals import Deals
+from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.lease import BaseLease
-from yunikorn_actors.front.life import Life
 from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.watch import Watch
 from yunikorn_actors.gateway import StandIn
@@ -18,7 +18,7 @@ L = TypeVar("L", bound=BaseLease)
 
 
 class Voice(Protocol):
-    """Asks the program on behalf of the core, on the thread or the loop where it wants it."""
+    """Deals the program on behalf of the core, on the thread or the loop where it wants it."""
 
     def answers(self, method: str) -> bool: ...
 
@@ -39,18 +39,18 @@ class Hearing(StandIn, Generic[L]):
     """Set once, before the core can say anything."""
 
     def __init__(
-        self, life: Life, nodes: Nodes[L], accounts: Accounts[L], asks: Asks[L], watch: Watch
+        self, door: Door, nodes: Nodes[L], accounts: Accounts[L], deals: Deals[L], watch: Watch
     ) -> None:
-        self._life = life
+        self._door = door
         self._nodes = nodes
         self._accounts = accounts
-        self._asks = asks
+        self._deals = deals
         self._watch = watch
 
     # -- what it says
 
     def update_node(self, response: si.NodeResponse) -> None:
-        with self._life.lock:
+        with self._door.lock:
             for refused in response.rejected:
                 self._nodes.rejected(refused)
             for accepted in response.accepted:
@@ -58,7 +58,7 @@ class Hearing(StandIn, Generic[L]):
         self.voice.tell("update_node", response)
 
     def update_application(self, response: si.ApplicationResponse) -> None:
-        with self._life.lock:
+        with self._door.lock:
             for rejected in response.rejected:
                 self._accounts.rejected(rejected)
             for accepted in response.accepted:
@@ -68,25 +68,25 @@ class Hearing(StandIn, Generic[L]):
         self.voice.tell("update_application", response)
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
-        find, asks = self._accounts.entry, self._asks
+        find, deals = self._accounts.deal, self._deals
         refusals: tuple[si.RejectedAllocationAsk | si.RejectedAllocation, ...] = (
             *response.rejected,
             *response.rejected_allocations,
         )
-        with self._life.lock:
+        with self._door.lock:
             for refused in refusals:
-                if entry := find(refused.application_id, refused.allocation_key):
-                    asks.rejected(entry, refused.reason)
+                if deal := find(refused.application_id, refused.allocation_key):
+                    deals.rejected(deal, refused.reason)
             for gone in response.released_asks:
-                if entry := find(gone.application_id, gone.allocation_key):
-                    asks.taken_back(entry, in_words(gone.message) or gone.termination_type.name)
+                if deal := find(gone.application_id, gone.allocation_key):
+                    deals.taken_back(deal, in_words(gone.message) or gone.termination_type.name)
             for release in response.released:
-                if entry := find(release.application_id, release.allocation_key):
-                    asks.asked_back(entry, release)
+                if deal := find(release.application_id, release.allocation_key):
+                    deals.asked_back(deal, release)
             for new in response.new:
                 # One that was withdrawn meanwhile the core takes back by itself.
-                if entry := find(new.application_id, new.allocation_key):
-                    asks.placed(entry, new)
+                if deal := find(new.application_id, new.allocation_key):
+                    deals.placed(deal, new)
         self.voice.tell("update_allocation", response)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
@@ -99,10 +99,10 @@ class Hearing(StandIn, Generic[L]):
         return method == "predicates" or self.voice.answers(method)
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
-        entry = self._asks.keys.asked_about(args.allocation_key)
-        if entry is None and not self.voice.answers("predicates"):
+        deal = self._deals.keys.asked_about(args.allocation_key)
+        if deal is None and not self.voice.answers("predicates"):
             return None
-        watched = nullcontext() if entry is None else self._watch.over(entry, args.node_id)
+        watched = nullcontext() if deal is None else self._watch.over(deal, args.node_id)
         with watched:
             said: str | None = self.voice.ask("predicates", args, otherwise=CLOSED)
         return said

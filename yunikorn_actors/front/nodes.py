@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, Duplicate, NodeRejected, UnknownName, anew
 from yunikorn_actors.front.accounts import Accounts
-from yunikorn_actors.front.asks import Asks
-from yunikorn_actors.front.books import Account, Entry, Promise, Unanswered
+from yunikorn_actors.front.books import Account, Deal, Promise, Unanswered
+from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
@@ -21,21 +21,21 @@ L = TypeVar("L", bound=BaseLease)
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Node(Generic[L]):
     accepted: Promise[list[L]]
-    recovered: list[Entry[L]]
+    recovered: list[Deal[L]]
     """What ran there, until the core has answered."""
 
 
 class Nodes(Generic[L]):
     """One node for each id, from `add` on until it is rejected or removed.
 
-    What ran on it before has an entry meanwhile, so that its keys are taken; that becomes a lease
+    What ran on it before has a deal meanwhile, so that its keys are taken; that becomes a lease
     if the node is accepted and is dropped if not.
     """
 
-    def __init__(self, links: Links[L], accounts: Accounts[L], asks: Asks[L]) -> None:
+    def __init__(self, links: Links[L], accounts: Accounts[L], deals: Deals[L]) -> None:
         self._links = links
         self._accounts = accounts
-        self._asks = asks
+        self._deals = deals
         self._by_id: dict[str, _Node[L]] = {}
         self._new: Unanswered[_Node[L]] = Unanswered()
 
@@ -55,15 +55,15 @@ class Nodes(Generic[L]):
                 "give this one another name"
             )
         accounts = self._accounts_of(name, running)
-        entries = [
-            Entry(account=account, key=item.key, running=item)
+        deals = [
+            Deal(account=account, key=item.key, running=item)
             for account, item in zip(accounts, running, strict=True)
         ]
-        for entry in entries:
-            self._asks.keys.enter(entry)
-        node = self._by_id[name] = _Node(accepted=accepted, recovered=entries)
+        for deal in deals:
+            self._deals.keys.enter(deal)
+        node = self._by_id[name] = _Node(accepted=accepted, recovered=deals)
         self._new.asked(name, node)
-        existing = tuple(self._existing(entry) for entry in entries)
+        existing = tuple(self._existing(deal) for deal in deals)
         self._links.outbox.put(replace(info, existing_allocations=existing))
 
     def _accounts_of(self, node_id: str, running: Sequence[Running]) -> list[Account[L]]:
@@ -91,10 +91,10 @@ class Nodes(Generic[L]):
             seen.add((item.application, item.key))
         return accounts
 
-    def _existing(self, entry: Entry[L]) -> si.Allocation:
-        item = entry.running
+    def _existing(self, deal: Deal[L]) -> si.Allocation:
+        item = deal.running
         return si.Allocation(
-            allocation_key=entry.core_key,
+            allocation_key=deal.core_key,
             application_id=item.application,
             partition_name=self._links.terms.partition,
             node_id=item.node_id,
@@ -116,8 +116,8 @@ class Nodes(Generic[L]):
         node = self._find(node_id)
         del self._by_id[node_id]
         node.accepted.fail(NodeRejected(f"node {node_id!r} was removed before it was there"))
-        for entry in node.recovered:
-            self._asks.drop(entry)
+        for deal in node.recovered:
+            self._deals.drop(deal)
         action = si.ActionFromRM.DECOMISSION
         self._links.outbox.put(si.NodeInfo(node_id=node_id, action=action))
         self._links.readers.tell(NodeChanged(node_id=node_id, state="removed"))
@@ -139,7 +139,7 @@ class Nodes(Generic[L]):
         node = self._answered(said.node_id)
         if node is None:
             return
-        leases = [lease for it in node.recovered if (lease := self._asks.hold(it)) is not None]
+        leases = [lease for it in node.recovered if (lease := self._deals.hold(it)) is not None]
         node.recovered.clear()
         self._links.readers.tell(NodeChanged(node_id=said.node_id, state="accepted"))
         node.accepted.keep(leases)
@@ -149,8 +149,8 @@ class Nodes(Generic[L]):
         if node is None:
             return
         del self._by_id[said.node_id]
-        for entry in node.recovered:
-            self._asks.drop(entry)
+        for deal in node.recovered:
+            self._deals.drop(deal)
         reason = " ".join(said.reason.split())
         self._links.readers.tell(
             NodeChanged(node_id=said.node_id, state="rejected", message=reason)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from yunikorn_actors.domain.why import Why
-from yunikorn_actors.front.books import Entry
+from yunikorn_actors.front.books import Deal
 
 REMEMBERED_MAX: Final = 10_000
-"""Asks that are over and can still be explained."""
+"""Deals that are over and can still be explained."""
 
 Over = Literal["rejected", "withdrawn", "released", "lost"]
 
@@ -43,22 +43,22 @@ class Past:
     def find(self, application: str, key: str) -> AskStatus | None:
         return self._by_key.get((application, key))
 
-    def keep(self, entry: Entry[Any], state: Over, reason: str) -> None:
-        self._by_key[entry.account.id, entry.key] = status(entry, state, reason)
+    def keep(self, deal: Deal[Any], state: Over, reason: str) -> None:
+        self._by_key[deal.account.id, deal.key] = status(deal, state, reason)
         if len(self._by_key) > REMEMBERED_MAX:
             self._by_key.popitem(last=False)
 
-    def forget(self, entry: Entry[Any]) -> None:
+    def forget(self, deal: Deal[Any]) -> None:
         """It is asked for again."""
-        self._by_key.pop((entry.account.id, entry.key), None)
+        self._by_key.pop((deal.account.id, deal.key), None)
 
 
-def status(entry: Entry[Any], state: Literal["placed"] | Over, reason: str) -> AskStatus:
-    name = entry.account.id
+def status(deal: Deal[Any], state: Literal["placed"] | Over, reason: str) -> AskStatus:
+    name = deal.account.id
     return AskStatus(
         application=name,
-        key=entry.key,
+        key=deal.key,
         state=state,
-        node_id=entry.running.node_id,
-        text=f"{entry.key} of {name}: {state}; {reason}",
+        node_id=deal.running.node_id,
+        text=f"{deal.key} of {name}: {state}; {reason}",
     )

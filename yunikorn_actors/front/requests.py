@@ -37,16 +37,16 @@ def patient_settings() -> Settings:
     return Settings(predicate_timeout_ns=PATIENT)
 
 
-Amounts = tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None]
+NodeSize = tuple[si.Amount | None, si.Amount | None, Mapping[str, si.Amount] | None]
 """As they are written: `vcore`, `memory` and `resources`."""
 
 
 def node(
-    terms: Terms, node_id: str, amounts: Amounts, attributes: Mapping[str, str] | None
+    terms: Terms, node_id: str, size: NodeSize, attributes: Mapping[str, str] | None
 ) -> si.NodeInfo:
     if not isinstance(node_id, str) or not node_id:
         raise InvalidRequest(f"add_node: {shown(node_id)} is no id; use a text that is not empty")
-    written = read_amounts("add_node", *amounts)
+    written = read_amounts("add_node", *size)
     if not written:
         raise InvalidRequest("add_node: say how large it is: vcore=, memory=, or resources=")
     given = read_texts("add_node: attributes", attributes)

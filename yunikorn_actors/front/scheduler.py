@@ -13,10 +13,10 @@ from yunikorn_actors.front.application import Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
 from yunikorn_actors.front.lease import Lease, Running
-from yunikorn_actors.front.life import undone, wait
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
@@ -129,7 +129,7 @@ class Scheduler:
         types go into `resources`. The applications of what runs there must be made before. Waits
         for the core; raises `NodeRejected` with its reason.
         """
-        self._broker.life.check_may_wait("add_node")
+        self._broker.door.check_may_wait("add_node")
         accepted: FuturePromise[list[Lease]] = FuturePromise(self._callers)
         info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
@@ -186,7 +186,7 @@ class Scheduler:
           and it is accepted even if its queue is gone. Pass each to `add_node` as well.
         - `tags`: as in `si.AddApplicationRequest`.
         """
-        self._broker.life.check_may_wait("application")
+        self._broker.door.check_may_wait("application")
         accepted: FuturePromise[Account[Lease]] = FuturePromise(self._callers)
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
@@ -215,12 +215,12 @@ class Scheduler:
 
     def explain(self, application_id: str, key: str) -> AskStatus:
         """Say why an ask waits, where it runs, or what became of it; waits for the core."""
-        return self._broker.explainer.explain(application_id, key)
+        return self._broker.inquiry.explain(application_id, key)
 
     def configure(self, queues: Queues) -> None:
         """Load another configuration; if it is refused nothing has changed."""
         text = read_queues(queues)
-        self._broker.life.check()
+        self._broker.door.check()
         self.core.update_configuration(
             si.UpdateConfigurationRequest(rm_id=self._terms.rm_id, config=text)
         )

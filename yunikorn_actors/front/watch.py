@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.front.books import Entry
+from yunikorn_actors.front.books import Deal
 from yunikorn_actors.runtime.logs import alarm
 
 STUCK_S: Final = 60.0
@@ -14,7 +14,7 @@ STUCK_S: Final = 60.0
 
 
 class _Question(NamedTuple):
-    entry: Entry[Any]
+    deal: Deal[Any]
     node_id: str
     since_s: float
 
@@ -34,9 +34,9 @@ class Watch:
         self._is_timed = False
 
     @contextmanager
-    def over(self, entry: Entry[Any], node_id: str) -> Iterator[None]:
+    def over(self, deal: Deal[Any], node_id: str) -> Iterator[None]:
         with self._lock:
-            self._question = _Question(entry, node_id, time.monotonic())
+            self._question = _Question(deal, node_id, time.monotonic())
             if not self._is_timed:
                 self._time(STUCK_S)
         try:
@@ -59,8 +59,8 @@ class Watch:
             if rest > 0:
                 self._time(rest)
                 return
-        entry, node_id, _ = question
+        deal, node_id, _ = question
         alarm(
-            f"fits of {entry.key!r} of {entry.account.id!r} was asked about {node_id!r} and has "
+            f"fits of {deal.key!r} of {deal.account.id!r} was asked about {node_id!r} and has "
             f"not returned for {STUCK_S:g} s; until it does the core delivers nothing"
         )

@@ -1,11 +1,11 @@
-"""Whether a front goes on, the lock of its books, and who waits for the core.
+"""Whether a front is open, the lock of its books, and who waits for the core.
 
 The core speaks on its delivery thread, the program on any of its own, and a grace time ends on the
 thread of the outbox. One lock keeps them apart, and this is its whole discipline:
 
 - `Broker` (calls of the program) and `Hearing` (the core) take it, and so does what is made by
-  `unless_over` (a lease that is released, a time that is over).
-- `Nodes`, `Accounts`, `Asks`, `Keys`, `Past` and `Readers` never take it: they are called with it
+  `unless_closed` (a lease that is released, a time that is over).
+- `Nodes`, `Accounts`, `Deals`, `Keys`, `Past` and `Readers` never take it: they are called with it
   held. Only `Keys.asked_about`, and what a program may see of a lease or an account, need none.
 - `Outbox`, `Watch`, `Callers` and each subscription have a lock of their own that is taken last.
 - Nobody who holds it waits, calls the core or calls the program: requests go to the outbox, done
@@ -25,33 +25,33 @@ from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, SchedulerCore
 T = TypeVar("T")
 
 
-class Life:
-    """From `begin` to `end` a front takes calls; before and after there is a reason why not.
+class Door:
+    """While it is open a front takes calls; before and after there is a reason why not.
 
-    An end is for ever, and the first reason is the one that everybody hears.
+    It is opened once and closed once: the first reason is the one that everybody hears.
     """
 
     def __init__(self, core: SchedulerCore) -> None:
         self.core: Final = core
         self.lock: Final = threading.RLock()
-        self._over: CoreError | None = SchedulerClosed(
+        self._closed: CoreError | None = SchedulerClosed(
             "the scheduler was not started: use it in a `with` block, or call start()"
         )
 
-    def begin(self) -> None:
-        self._over = None
+    def open(self) -> None:
+        self._closed = None
 
-    def end(self, reason: CoreError) -> bool:
-        """Say whether this is the end; false where it had come before."""
-        if self._over is not None:
+    def close(self, reason: CoreError) -> bool:
+        """Say whether this closes it; false where it was closed already."""
+        if self._closed is not None:
             return False
-        self._over = reason
+        self._closed = reason
         return True
 
     def check(self) -> None:
-        """Raise what ended this front."""
-        if self._over is not None:
-            raise anew(self._over)
+        """Raise what closed this front."""
+        if self._closed is not None:
+            raise anew(self._closed)
         self.core._check_running()
 
     @contextmanager
@@ -62,14 +62,14 @@ class Life:
             self.check()
             yield
 
-    def unless_over(self, change: Callable[[], None]) -> None:
+    def unless_closed(self, change: Callable[[], None]) -> None:
         """Make a change that the end has made already if it came first."""
         try:
             self.check()
         except CoreError:
             return
         with self.lock:
-            if self._over is None:
+            if self._closed is None:
                 change()
 
     # -- who waits for the core

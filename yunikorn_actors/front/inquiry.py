@@ -4,17 +4,17 @@ from typing import Any
 
 from yunikorn_actors.errors import UnknownAsk
 from yunikorn_actors.front.accounts import Accounts
-from yunikorn_actors.front.books import Stage
-from yunikorn_actors.front.life import Life
+from yunikorn_actors.front.books import DealStage
+from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.past import AskStatus, Past, status
 from yunikorn_actors.front.terms import Terms
 
 
-class Explainer:
+class Inquiry:
     """What is in the books is answered from the books; only of what waits is the core asked."""
 
-    def __init__(self, life: Life, terms: Terms, accounts: Accounts[Any], past: Past) -> None:
-        self._life = life
+    def __init__(self, door: Door, terms: Terms, accounts: Accounts[Any], past: Past) -> None:
+        self._door = door
         self._partition = terms.full_partition
         self._accounts = accounts
         self._past = past
@@ -22,12 +22,12 @@ class Explainer:
     def explain(self, application: str, key: str) -> AskStatus:
         """Ask the core where an ask waits; the lock is not held meanwhile."""
         for _ in range(2):
-            with self._life.books():
+            with self._door.books():
                 known, waits_as = self._known(application, key)
             if known is not None:
                 return known
             try:
-                why = self._life.core.explain(application, waits_as, partition=self._partition)
+                why = self._door.core.explain(application, waits_as, partition=self._partition)
             except UnknownAsk:
                 continue
             if not why.waits:
@@ -42,11 +42,11 @@ class Explainer:
     def _known(self, application: str, key: str) -> tuple[AskStatus | None, str]:
         """Return what the books say, or as what the core knows the ask that waits."""
         account = self._accounts.find(application)
-        entry = None if account is None else account.by_key.get(key)
-        if entry is not None and entry.stage is Stage.WAITS:
-            return None, entry.core_key
-        if entry is not None:
-            return status(entry, "placed", f"it runs on {entry.running.node_id}"), ""
+        deal = None if account is None else account.by_key.get(key)
+        if deal is not None and deal.stage is DealStage.WAITS:
+            return None, deal.core_key
+        if deal is not None:
+            return status(deal, "placed", f"it runs on {deal.running.node_id}"), ""
         past = self._past.find(application, key)
         if past is None:
             raise UnknownAsk(

@@ -1,0 +1,200 @@
+"""What becomes of deals: they wait, are placed, wanted back, and over."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Generic, Literal, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import AskRejected, AskWithdrawn, CoreError, Duplicate, anew
+from yunikorn_actors.front.books import Account, Asked, Deal, DealStage
+from yunikorn_actors.front.door import Door
+from yunikorn_actors.front.events import LeaseOver, NotPlaced, Placed, WantedBack
+from yunikorn_actors.front.keys import Keys
+from yunikorn_actors.front.lease import BaseLease, Running
+from yunikorn_actors.front.links import Links
+from yunikorn_actors.front.past import Past
+
+L = TypeVar("L", bound=BaseLease)
+
+LeaseMaker = Callable[[Running, Callable[[], None]], L]
+"""Makes a lease of what runs, and of how it is released."""
+
+
+class Deals(Generic[L]):
+    """A deal goes through its stages in one direction, and has its keys until it is over.
+
+    Each step is told at once: to the core where the program made it, to the program where the core
+    did. When a deal is over, its future has ended or its lease says that it is over, and both
+    sides have let go of the room.
+    """
+
+    def __init__(self, door: Door, links: Links[L], make_lease: LeaseMaker[L]) -> None:
+        self.keys: Final[Keys[L]] = Keys()
+        self.past: Final = Past()
+        self._door = door
+        self._links = links
+        self._make_lease = make_lease
+
+    # -- it begins
+
+    def check_free(self, account: Account[L], key: str) -> None:
+        deal = account.by_key.get(key)
+        if deal is not None:
+            raise Duplicate(
+                f"ask: {key!r} of {account.id!r} {deal.standing}; release or cancel it first, "
+                "or give this one another key"
+            )
+
+    def ask(self, account: Account[L], asked: Asked[L]) -> Deal[L]:
+        key = asked.ask.allocation_key
+        deal = Deal(
+            account=account,
+            key=key,
+            running=asked.running,
+            fits=asked.fits,
+            promise=asked.promise,
+        )
+        self.keys.enter(deal)
+        self.past.forget(deal)
+        same = deal.core_key == key
+        ask = asked.ask if same else replace(asked.ask, allocation_key=deal.core_key)
+        self._links.outbox.put(ask)
+        return deal
+
+    # -- it is placed
+
+    def placed(self, deal: Deal[L], new: si.Allocation) -> None:
+        if deal.stage is not DealStage.WAITS:
+            return
+        self.keys.answered(deal)
+        deal.uuid = new.uuid
+        deal.running = dataclasses.replace(deal.running, node_id=new.node_id)
+        self.hold(deal)
+
+    def hold(self, deal: Deal[L]) -> L | None:
+        if deal.account.ended is not None:
+            return None
+        deal.stage = DealStage.HELD
+        if deal.is_placeholder:
+            return None
+        release = partial(self._door.unless_closed, partial(self._release, deal))
+        deal.lease = self._make_lease(deal.running, release)
+        self._links.readers.tell(Placed(lease=deal.lease))
+        if deal.promise is not None:
+            deal.promise.keep(deal.lease)
+        return deal.lease
+
+    # -- the program ends it
+
+    def withdraw(self, deal: Deal[L]) -> None:
+        """Its future was cancelled; a lease that it just got is given back."""
+        if deal.stage is not DealStage.WAITS:
+            self._release(deal)
+            return
+        deal.stage = DealStage.OVER
+        self.keys.withdraw(deal)
+        self._links.outbox.put(
+            si.AllocationAskRelease(
+                partition_name=self._links.terms.partition,
+                application_id=deal.account.id,
+                allocation_key=deal.core_key,
+                termination_type=si.TerminationType.STOPPED_BY_RM,
+            )
+        )
+        self.past.keep(deal, "withdrawn", "its future was cancelled")
+
+    def _release(self, deal: Deal[L]) -> None:
+        if deal.stage in {DealStage.HELD, DealStage.WANTED}:
+            self._give_back(deal)
+            self._close_lease(deal, "released", "")
+
+    def _give_back(self, deal: Deal[L]) -> None:
+        self.drop(deal)
+        self._links.outbox.put(
+            si.AllocationRelease(
+                partition_name=self._links.terms.partition,
+                application_id=deal.account.id,
+                uuid=deal.uuid,
+                allocation_key=deal.core_key,
+                termination_type=deal.wanted,
+            )
+        )
+
+    # -- the core ends it
+
+    def rejected(self, deal: Deal[L], reason: str) -> None:
+        if deal.stage is not DealStage.WAITS:
+            # What ran before, and the core will not have.
+            self.lose(deal, reason)
+            return
+        self.keys.answered(deal)
+        told = f"ask {deal.key!r} of {deal.account.id!r} was rejected: {reason}"
+        self.refuse(deal, AskRejected(told), "rejected")
+
+    def taken_back(self, deal: Deal[L], why: str) -> None:
+        """The core gives up an ask that waits."""
+        if deal.stage is DealStage.WAITS:
+            told = f"the core withdrew ask {deal.key!r} of {deal.account.id!r}: {why}"
+            self.refuse(deal, AskWithdrawn(told), "withdrawn")
+
+    def asked_back(self, deal: Deal[L], release: si.AllocationRelease) -> None:
+        """The core wants the room of one that was placed; a lease has some time to go."""
+        if deal.stage is DealStage.WAITS or deal.uuid not in {"", release.uuid}:
+            return
+        deal.uuid = release.uuid
+        reason = release.message or release.termination_type.name
+        if release.termination_type is si.TerminationType.STOPPED_BY_RM:
+            self.lose(deal, reason)
+        elif deal.is_placeholder:
+            deal.wanted = release.termination_type
+            self._give_back(deal)
+        elif deal.stage is DealStage.HELD and deal.lease is not None:
+            deal.stage, deal.wanted = DealStage.WANTED, release.termination_type
+            deal.lease.reason, deal.lease.state = reason, "wanted back"
+            self._links.readers.tell(WantedBack(lease=deal.lease))
+            deal.lease._want_back()
+            late = partial(self._door.unless_closed, partial(self._grace_over, deal))
+            self._links.outbox.later(self._links.terms.grace, late)
+
+    def _grace_over(self, deal: Deal[L]) -> None:
+        if deal.stage is DealStage.WANTED and deal.lease is not None:
+            self._give_back(deal)
+            late = f"it was not released within {self._links.terms.grace:g} s"
+            self._close_lease(deal, "lost", f"{deal.lease.reason}; {late}")
+
+    # -- it is over
+
+    def refuse(
+        self, deal: Deal[L], error: CoreError, state: Literal["rejected", "withdrawn"]
+    ) -> None:
+        self.drop(deal)
+        if deal.promise is not None:
+            deal.promise.fail(error)
+            self.past.keep(deal, state, str(error))
+            told = anew(error)
+            self._links.readers.tell(
+                NotPlaced(application=deal.account.id, key=deal.key, error=told)
+            )
+
+    def lose(self, deal: Deal[L], reason: str) -> None:
+        self.drop(deal)
+        self._close_lease(deal, "lost", reason)
+        if deal.lease is not None:
+            deal.lease._want_back()
+
+    def _close_lease(self, deal: Deal[L], state: Literal["released", "lost"], why: str) -> None:
+        lease = deal.lease
+        if lease is None:
+            return
+        lease.reason = why or lease.reason
+        lease.state = state
+        self.past.keep(deal, state, lease.reason or "the program gave it back")
+        self._links.readers.tell(LeaseOver(lease=lease))
+
+    def drop(self, deal: Deal[L]) -> None:
+        """Let go of it, and say nothing."""
+        deal.stage = DealStage.OVER
+        self.keys.leave(deal)
