@@ -118,6 +118,9 @@ def test_what_makes_no_sense_is_refused_at_the_call() -> None:
         assert "has a lease on n1" in raised(lambda: app.ask("held", vcore=1), Duplicate)
         assert "waits to be placed" in raised(lambda: app.ask("waits", vcore=1), Duplicate)
         assert "(there: n1)" in raised(lambda: s.drain("n2"), UnknownName)
+        said = raised(lambda: app.ask("x", vcore=1, required_node=7), InvalidRequest)  # type: ignore[call-overload]
+        assert "required_node" in said.partition(":")[2]
+        assert "tags" not in said
         assert "without gang=" in raised(lambda: app.ask("x", vcore=1, group="g"), UnknownName)
         for ask in (
             lambda: app.ask("x"),
@@ -252,6 +255,35 @@ def test_fits_has_a_say() -> None:
         assert {"n1", "n2"} == {it.result(PATIENCE_S).node_id for it in others}
         assert count == len(asked), "another ask of the same key was asked about"
         assert "n2" == b.ask("w", vcore=1, fits=fits).result(PATIENCE_S).node_id
+
+
+def test_an_async_fits_is_a_no_that_says_so() -> None:
+    async def fits(node_id: str) -> bool:
+        return bool(node_id)
+
+    with Scheduler(QUEUES) as s:
+        s.add_node("n1", vcore=4)
+        app = s.application("a", queue="root.batch", user="ann")
+        future = app.ask("t", vcore=1, fits=fits)
+        wait_until(lambda: "is for AsyncScheduler" in app.explain("t").text)
+        assert not future.done()
+
+
+def test_an_empty_mapping_is_an_empty_configuration() -> None:
+    # Empty as a text: the core makes a queue for each namespace.
+    for queues in ("", {}):
+        with Scheduler(queues) as s:
+            with pytest.raises(ApplicationRejected):
+                s.application("a", user="ann")
+            assert s.application("b", queue="", user="ann", tags={"namespace": "dev"})
+            s.configure(queues)
+
+
+def test_what_is_no_amount_says_what_is_one() -> None:
+    with Scheduler(QUEUES) as s:
+        for amount in ("1GB", -1, 2**63, 0.5):
+            said = raised(lambda: s.add_node("n", memory=amount), QuantityError)  # type: ignore[arg-type] # noqa: B023
+            assert "text such as '500m' or '64Gi'" in said
 
 
 def test_a_required_node() -> None:

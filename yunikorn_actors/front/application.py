@@ -230,6 +230,10 @@ def _check(key: object, fits: object) -> None:
 
 
 def _tags(tags: Mapping[str, str] | None, required_node: str) -> dict[str, str]:
+    if required_node and not isinstance(required_node, str):
+        raise InvalidRequest(
+            f"ask: required_node: must be the id of a node, not {shown(required_node)}"
+        )
     given = read_texts("ask: tags", tags)
     return given | ({si.constants.TAG_REQUIRED_NODE: required_node} if required_node else {})
 

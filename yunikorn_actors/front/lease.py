@@ -92,6 +92,8 @@ class Lease(BaseLease):
     When `wanted_back` is set, end the work and release the lease: it was preempted, timed out, or
     lost with its node; `reason` says which. A lease that is wanted back and not released is lost
     when the grace time of its scheduler is over: then its room is given to others.
+
+    `wanted_back` is a `threading.Event`, `running` what to keep for a restart.
     """
 
     def __init__(self, running: Running, release: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """The front door for programs on threads."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from types import TracebackType
@@ -52,7 +52,8 @@ class Scheduler:
         """Make a scheduler; it starts with its `with` block, or with `start`.
 
         - `queues`: the configuration: a file, its text, or the same as a mapping. Without it there
-          is one queue, `root.default`, open to everybody.
+          is one queue, `root.default`, open to everybody. An empty one has no queue of its own: as
+          in YuniKorn, there is one for each `namespace` in the tags of applications.
         - `grace`: for so many seconds a lease that is wanted back may still be held.
         - `callback`: answers predicates, hears events and so on, as `SchedulerCore` has it; what it
           hears the scheduler has heard before.
@@ -251,7 +252,12 @@ class _Voice:
 
     def _objection(self, args: si.PredicatesArgs) -> str | None:
         fits = self._fits_of(args.allocation_key)
-        return None if fits is None or fits(args.node_id) else requests.NO_FIT
+        said = fits is None or fits(args.node_id)
+        if isinstance(said, Coroutine):
+            # Nobody here can await it, and as a value it would pass for a yes.
+            said.close()
+            raise InvalidRequest("fits: an async function is for AsyncScheduler; use a plain one")
+        return None if said else requests.NO_FIT
 
     def tell(self, method: str, told: object) -> None:
         if method in self._methods:

@@ -32,7 +32,8 @@ def read_queues(queues: Queues | None) -> str:
         return OPEN_QUEUE
     if isinstance(queues, Mapping):
         try:
-            queues = json.dumps(queues)
+            # "{}" has no colon, so it would pass for the name of a file.
+            queues = json.dumps(queues) if queues else ""
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidRequest(f"queues: {error}; use what a YAML file could hold") from None
     if not isinstance(queues, str | Path):

@@ -1,7 +1,7 @@
 """Amounts of resources, in base units, as the interface nests them: a map of one-field messages."""
 
 from collections.abc import Mapping
-from typing import Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from msgspec import field
 
@@ -49,14 +49,14 @@ class Resource(SiMessage, frozen=True, kw_only=True):
         return {name: quantity.value for name, quantity in self.resources.items()}
 
 
+_AMOUNTS: Final = "amounts are whole numbers of 63 bits, or text such as '500m' or '64Gi'"
+
+
 def _read(name: str, amount: Amount) -> int:
     # True is an int as well, and no amount that anyone means.
     if type(amount) not in {int, str}:
-        raise QuantityError(
-            f"{name}: {amount!r:.100} is no amount: write a whole number, or text such as '500m' "
-            "or '64Gi'"
-        )
+        raise QuantityError(f"{name}: {amount!r:.100} is no amount; {_AMOUNTS}")
     try:
         return parse_quantity(name, str(amount))
     except (QuantityError, ValueError) as error:
-        raise QuantityError(f"{name}: {error!s:.200}") from None
+        raise QuantityError(f"{name}: {error!s:.200}; {_AMOUNTS}") from None
