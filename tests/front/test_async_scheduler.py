@@ -117,6 +117,25 @@ async def test_a_call_that_is_cancelled_has_taken_nothing() -> None:
 
 
 @on_a_loop
+async def test_calls_are_for_the_loop_of_the_scheduler() -> None:
+    async with AsyncScheduler(QUEUES) as s:
+        app = await a_job(s)
+
+        def on_another_loop() -> None:
+            with pytest.raises(RuntimeError, match="run_coroutine_threadsafe"):
+                asyncio.run(asyncio.wait_for(s.add_node("n1", vcore=4), 1))
+
+        def on_no_loop() -> None:
+            with pytest.raises(RuntimeError, match="run_coroutine_threadsafe"):
+                app.ask("t", vcore=1)
+
+        await asyncio.to_thread(on_another_loop)
+        await asyncio.to_thread(on_no_loop)
+        assert [] == await s.add_node("n1", vcore=4)
+        assert "n1" == (await placed(app.ask("t", vcore=1))).node_id
+
+
+@on_a_loop
 async def test_fits_runs_on_the_loop_and_may_wait() -> None:
     threads: set[int] = set()
     raised: list[type[BaseException]] = []

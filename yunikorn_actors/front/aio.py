@@ -215,7 +215,7 @@ class AsyncScheduler:
     ) -> list[AsyncLease]:
         """Add a node, and return the leases of what runs there already, as `Scheduler` does."""
         self._check_may_wait("add_node")
-        accepted: _LoopPromise[list[AsyncLease]] = _LoopPromise(self._on_loop)
+        accepted: _LoopPromise[list[AsyncLease]] = self._promise()
         info = requests.node(self._terms, node_id, (vcore, memory, resources), attributes)
         self._broker.add_node(info, requests.read_running("add_node", running), accepted)
         with undone(partial(self._broker.remove_node, node_id)):
@@ -256,7 +256,7 @@ class AsyncScheduler:
     ) -> AsyncApplication:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
-        accepted: _LoopPromise[Account[AsyncLease]] = _LoopPromise(self._on_loop)
+        accepted: _LoopPromise[Account[AsyncLease]] = self._promise()
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
@@ -267,7 +267,7 @@ class AsyncScheduler:
         return AsyncApplication(self._broker, account, queue, user, self._make)
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
-        promise: _LoopPromise[AsyncLease] = _LoopPromise(self._on_loop)
+        promise: _LoopPromise[AsyncLease] = self._promise()
         return Made(promise.future, promise, promise.when_cancelled)
 
     # -- what there is to see
@@ -296,6 +296,17 @@ class AsyncScheduler:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
+    def _promise(self) -> "_LoopPromise[Any]":
+        # A future of another loop would be kept without waking that loop. Before the start there is
+        # none; then the door refuses.
+        loop = getattr(self, "_loop", None)
+        if loop not in {None, _running_loop()}:
+            raise RuntimeError(
+                "an AsyncScheduler takes calls on the event loop that started it alone: from "
+                "another thread use asyncio.run_coroutine_threadsafe"
+            )
+        return _LoopPromise(self._on_loop)
+
     def _check_may_wait(self, what: str) -> None:
         self._broker.door.check()
         if self._voice.is_answering:
@@ -310,6 +321,13 @@ class AsyncScheduler:
             return await asyncio.wait_for(future, REPLY_TIMEOUT_S)
         except TimeoutError:
             raise NoReply(f"no answer to {what} within {REPLY_TIMEOUT_S:.0f} s") from None
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class _LoopPromise(Generic[T]):
