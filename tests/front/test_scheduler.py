@@ -144,6 +144,7 @@ def test_what_makes_no_sense_is_refused_at_the_call() -> None:
             lambda: s.application("b", user="ann", gang_style="hardish"),  # type: ignore[arg-type]
             lambda: s.application("b", user="ann", tags=[1]),  # type: ignore[arg-type]
             lambda: s.add_node("n2", vcore=1, attributes=[1]),  # type: ignore[arg-type]
+            lambda: s.configure(None),  # type: ignore[arg-type]
             lambda: Scheduler(grace=-1),
             lambda: Scheduler(core=5),  # type: ignore[arg-type]
             lambda: Scheduler(rm_id=5),  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import InvalidRequest
-from yunikorn_actors.front.written import Queues, read_queues, shown
+from yunikorn_actors.front.written import OPEN_QUEUE, Queues, read_queues, shown
 
 
 class Terms(NamedTuple):
@@ -22,7 +22,8 @@ class Terms(NamedTuple):
                 raise InvalidRequest(f"{name}: must be text, not {shown(text)}")
         if type(grace) not in {int, float} or not 0 <= grace < float("inf"):
             raise InvalidRequest(f"grace: must be seconds, 0 or more, not {shown(grace)}")
-        return cls(read_queues(queues), rm_id, partition, float(grace))
+        text = OPEN_QUEUE if queues is None else read_queues(queues)
+        return cls(text, rm_id, partition, float(grace))
 
     @property
     def registration(self) -> si.RegisterResourceManagerRequest:

@@ -26,10 +26,8 @@ OPEN_QUEUE: Final = (
 _MILLION: Final = 1_000_000
 
 
-def read_queues(queues: Queues | None) -> str:
+def read_queues(queues: Queues) -> str:
     """Return the text of a configuration, which has no fault."""
-    if queues is None:
-        return OPEN_QUEUE
     if isinstance(queues, Mapping):
         try:
             # "{}" has no colon, so it would pass for the name of a file.
