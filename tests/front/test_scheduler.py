@@ -305,7 +305,7 @@ def test_a_drained_node_gets_nothing_until_it_is_resumed() -> None:
         s.drain("n1")
         app = s.application("a", queue="root.batch", user="ann")
         future = app.ask("t", vcore=1)
-        wait_until(lambda: "take no work" in str(app.explain("t")))
+        wait_until(lambda: "taking no work" in str(app.explain("t")))
         assert not future.done()
         s.resume("n1")
         assert "n1" == future.result(PATIENCE_S).node_id

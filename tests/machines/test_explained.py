@@ -212,11 +212,11 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
         "nodes with room for it now: 1",
     ]),
     "foreign work": (_foreign, [
-        ("1. NO_NODE: of 2 nodes 2 are too full (short of vcore on 2); n1 is nearest, "
+        ("1. NO_NODE: of 2 nodes: 2 too full (short of vcore on 2); n1 is nearest, "
         "{vcore: 1000} short (others use {vcore: 3000} there)"),
     ]),
     "a node that came back drained": (_returning, [
-        "1. NO_NODE: of 1 nodes 1 take no work",
+        "1. NO_NODE: of 1 node: 1 taking no work",
         "let nodes take work that are drained or not ready (1 would do), or add a node that has room",
     ]),
     "no node at all": (_nothing, ["1. NO_NODE: there is no node", "add a node"]),
@@ -234,11 +234,11 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
     "behind room that is promised": (_behind_a_promise, [
         ("1. QUEUE_LIMIT: queue root.top has no room for it, {vcore: 3000} short: {vcore: 4000} of "
         "{vcore: 4000} are used, and {vcore: 2000} are promised to others"),
-        "3. NO_NODE: of 1 nodes 1 are reserved for others (n1 for want of p)",
+        "3. NO_NODE: of 1 node: 1 reserved for others (n1 for want of p)",
     ]),
     "one placeholder of two": (_one_of_two, [
-        ("1. GANG_WAITS: 1 of 2 placeholders of its gang are placed; hold-2 waits: of 2 nodes 1 are "
-        "too small, 1 are too full (short of vcore on 2); n1 is nearest, {vcore: 1000} short"),
+        ("1. GANG_WAITS: 1 of 2 placeholders of its gang are placed; hold-2 waits: of 2 nodes: 1 "
+        "too small, 1 too full (short of vcore on 2); n1 is nearest, {vcore: 1000} short"),
     ]),
     "one placeholder of two, and the other never": (_one_never, [
         ("1. GANG_WAITS: 1 of 2 placeholders of its gang are placed; hold-2 waits: none of 2 nodes "

@@ -185,17 +185,17 @@ def _full(written: Written) -> None:
 NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
     "drained": (
         _drained, {"NO_WORK": 1, "TOO_SMALL": 1},
-        ("of 2 nodes 1 take no work, 1 are too small (short of vcore on 1); "
+        ("of 2 nodes: 1 taking no work, 1 too small (short of vcore on 1); "
         "n1 is nearest, {vcore: 2} short"),
     ),
     "reserved for others": (
         _kept, {"KEPT": 1, "TOO_SMALL": 1},
-        ("of 2 nodes 1 are reserved for others (n2 for other of app-1), 1 are too small (short of vcore on 1); "
+        ("of 2 nodes: 1 reserved for others (n2 for other of app-1), 1 too small (short of vcore on 1); "
         "n1 is nearest, {vcore: 2} short"),
     ),
     "full": (
         _full, {"TOO_SMALL": 1, "FULL": 1},
-        ("of 2 nodes 1 are too small, 1 are too full (short of vcore on 2); "
+        ("of 2 nodes: 1 too small, 1 too full (short of vcore on 2); "
         "n2 is nearest, {vcore: 3} short (others use {vcore: 6} there)"),
     ),
 }  # fmt: skip
@@ -222,7 +222,7 @@ def test_nothing_but_kept_nodes() -> None:
     written.reserve("other", "n1")
     written.ask("a", vcore=5)
     found = obstacle(written)
-    text = "of 1 nodes 1 are reserved for others (n1 for other of app-1)"
+    text = "of 1 node: 1 reserved for others (n1 for other of app-1)"
     assert (None, text, {"n1": "other of app-1"}) == (found.near_miss, found.text, found.kept_for)
 
 

@@ -744,10 +744,10 @@ def _refused(case: Case, found: Survey) -> Obstacle:
 
 
 _WORDS: Final[dict[str, str]] = {
-    NodeCheck.NO_WORK: "take no work",
-    NodeCheck.KEPT: "are reserved for others",
-    NodeCheck.TOO_SMALL: "are too small",
-    NodeCheck.FULL: "are too full",
+    NodeCheck.NO_WORK: "taking no work",
+    NodeCheck.KEPT: "reserved for others",
+    NodeCheck.TOO_SMALL: "too small",
+    NodeCheck.FULL: "too full",
 }
 
 
@@ -758,7 +758,8 @@ def _counted(found: Survey) -> str:
         words[NodeCheck.KEPT] += f" ({_named(kept)})"
     told = ", ".join(f"{found.first[it]} {words[it]}" for it in words if it in found.first)
     short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
-    return f"of {found.total} nodes {told}" + (f" (short of {short})" if short else "")
+    nodes = "1 node" if found.total == 1 else f"{found.total} nodes"
+    return f"of {nodes}: {told}" + (f" (short of {short})" if short else "")
 
 
 def _candidates(case: Case) -> list[NodeView]:
