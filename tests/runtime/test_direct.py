@@ -134,19 +134,23 @@ def test_what_comes_after_the_last_look_is_not_forgotten(run: Run) -> None:
 
 
 def test_many_call_at_once(run: Run) -> None:
+    """Again, until the machines have run on several threads: one alone may be fast enough for all."""
     barrier = threading.Barrier(4)
 
     def call() -> None:
         barrier.wait(PATIENCE_S)
-        for number in range(2_000):
+        for number in range(500):
             run.post(Do(label=str(number)))
 
-    threads = [run.elsewhere(call) for _ in range(4)]
-    for thread in threads:
-        thread.join(PATIENCE_S)
-    wait_until(run.core.is_settled)
-    assert 8_000 == len(run.notebook.notes)
-    assert len(set(run.threads_at("a"))) > 1, "vacuous: one thread ran all of it"
+    rounds = 0
+    while len(set(run.threads_at("a"))) < 2:
+        rounds += 1
+        assert rounds < 100, "vacuous: one thread ran all of it"
+        threads = [run.elsewhere(call) for _ in range(4)]
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        wait_until(run.core.is_settled)
+        assert rounds * 2_000 == len(run.notebook.notes)
 
 
 def test_nobody_is_kept_for_ever_by_what_others_bring(
@@ -319,6 +323,7 @@ def interrupted_by(run: Run, number: int) -> None:
     run.core._shells._by_address["a"].holder = Interrupting(run.notebook, number)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_does_not_tear_a_handler_in_two(run: Run) -> None:
     """It is raised in the call, and what is left is done by a thread of the core."""
     interrupted_by(run, signal.SIGINT)
@@ -333,6 +338,7 @@ def test_an_interrupt_does_not_tear_a_handler_in_two(run: Run) -> None:
     assert ["whole", "goes on"] == run.notebook.labels("a")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_in_a_question_is_raised_and_leaves_nothing_open(run: Run) -> None:
     register(run.core, Recorder())
     context = run.core._shells._by_address["context"]
