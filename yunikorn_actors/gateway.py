@@ -66,7 +66,7 @@ from yunikorn_actors.messages.rm_events import (
     RMUnregistered,
     UnresolvedUser,
 )
-from yunikorn_actors.si.form import check_names
+from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
 
 _Answer = TypeVar("_Answer", bound=Message)
@@ -279,6 +279,7 @@ class Gateway(ABC):
 
     def resource_manager_lost(self, rm_id: str) -> None:
         """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
+        check_names("resource_manager_lost", rm_id=rm_id)
         with self._afterwards, self._order:
             self._registration(rm_id, "resource_manager_lost")
             self._post(RM_PROXY, RMLost(rm_id=rm_id), self._name("lost"))
@@ -287,6 +288,7 @@ class Gateway(ABC):
 
     def unregister_resource_manager(self, rm_id: str) -> None:
         """Remove everything of a resource manager, registered or lost."""
+        check_names("unregister_resource_manager", rm_id=rm_id)
         with self._afterwards, self._order:
             self._post(RM_PROXY, RMUnregistered(rm_id=rm_id), self._name("unregister"))
             self._overtake(rm_id)
@@ -401,6 +403,7 @@ class Gateway(ABC):
 
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""
+        check_counts("events", first_id=first_id, count=count)
         return self._answer(
             EventsFound,
             EVENT_PUBLISHER,

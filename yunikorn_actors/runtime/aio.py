@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import CoreFailed, anew
 from yunikorn_actors.machines.settings import Settings
@@ -25,6 +26,7 @@ from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, CoreDriver, SchedulerCore
+from yunikorn_actors.si.form import check_counts
 
 _Result = TypeVar("_Result")
 _Told = TypeVar("_Told")
@@ -186,6 +188,7 @@ class AsyncSchedulerCore:
 
     async def event_stream(self, history: int = 0) -> "AsyncEventStream":
         """Hear every event record from now on, after so many of the last ones."""
+        check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         address = await self._call(None, self._core._open_feed, feed, history)
         return AsyncEventStream(feed, lambda: self._call(None, self._core._close_feed, address))

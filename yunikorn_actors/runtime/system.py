@@ -74,6 +74,7 @@ from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
 from yunikorn_actors.runtime.watch import HealthWatch
+from yunikorn_actors.si.form import check_counts
 
 REPLY_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 5.0
@@ -409,6 +410,7 @@ class SchedulerCore(Gateway):
 
     def event_stream(self, history: int = 0) -> EventStream:
         """Hear every event record from now on, after so many of the last ones."""
+        check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
         address = self._open_feed(feed, history)
         return EventStream(feed, lambda: self._close_feed(address))

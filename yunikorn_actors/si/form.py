@@ -7,6 +7,7 @@ request with a wrong form is refused as a whole, by an exception. The core check
 
 from typing import Final
 
+from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.si.allocation import Allocation, AllocationRelease, AllocationRequest
 from yunikorn_actors.si.application import (
     AddApplicationRequest,
@@ -56,6 +57,15 @@ def check_names(call: str, *, optional: tuple[str, ...] = (), **names: object) -
             fault = Flaw(reason="must not be empty")
         if fault is not None:
             raise InvalidRequest(f"{call}.{what}: {fault.reason}")
+
+
+def check_counts(call: str, *, least: int = 0, **counts: object) -> None:
+    """Raise InvalidRequest for what is no number of things."""
+    for what, count in counts.items():
+        if type(count) is not int or not least <= count <= INT64_MAX:
+            raise InvalidRequest(
+                f"{call}.{what}: must be a whole number from {least} to {INT64_MAX}"
+            )
 
 
 def _release_names_something(release: AllocationRelease) -> Flaw | None:
