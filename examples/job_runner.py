@@ -46,14 +46,14 @@ def main(jobs: list[str]) -> int:
         for number, job in enumerate(jobs, 1):
             team, vcore, command = job.split(":", 2)
             runs.append(threads.submit(run, teams[team], f"{team}-{number}", vcore, command))
-        try:
-            # Again and again: a ctrl-C just before a wait without an end would not be seen.
-            while wait(runs, timeout=1).not_done:
-                pass
-            return max(abs(it.result()) for it in runs)
-        except KeyboardInterrupt:
-            return 130
+        # Again and again: a ctrl-C just before a wait without an end would not be seen.
+        while wait(runs, timeout=1).not_done:
+            pass
+        return max(abs(it.result()) for it in runs)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or JOBS))
+    try:
+        sys.exit(main(sys.argv[1:] or JOBS))
+    except KeyboardInterrupt:
+        sys.exit(130)
