@@ -134,14 +134,16 @@ class Order:
 
 
 class Run:
-    def __init__(self, seed: int, *, preempts: bool = False) -> None:
+    def __init__(self, seed: int, *, preempts: bool = False, schedulers: int = 1) -> None:
         self.draw = draw = Draw(seed)
         self.manager = Manager(draw)
         self.order = Order()
         self.preempts = preempts
+        topology = TOPOLOGIES[draw.number(2)]
         self.lab = Lab(
             seed=seed,
-            topology=TOPOLOGIES[draw.number(2)],
+            topology="proposing" if schedulers > 1 else topology,
+            schedulers=schedulers,
             config=SHARED if preempts else CONFIG,
             rm=self.manager,
             checkers=(self.order,),

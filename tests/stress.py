@@ -47,6 +47,7 @@ from yunikorn_actors.machines.settings import MINUTE, SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.clock import StandingClock
 from yunikorn_actors.runtime.shell import CallbackHolder
 from yunikorn_actors.runtime.system import CoreDriver
@@ -562,19 +563,22 @@ class Run:
         assert isinstance(context, Context)
         for name, partition in context.partitions.items():
             yield from (f"{name}: {what}" for what in violations(partition.state))
-            planner = partition.planner
-            if partition.scheduler is not None:
-                scheduler = machines[partition.scheduler]
+            if partition.planner is not None:
+                yield from self._planner(name, partition.planner)
+            for address in partition.schedulers.values():
+                scheduler = machines[address]
                 assert isinstance(scheduler, Scheduler)
-                planner = scheduler.planner
                 if snapshot(scheduler.replica) != snapshot(partition.state):
-                    yield f"{name}: the replica is not the truth"
-            assert planner is not None
-            yield from (f"{name}: {what}" for what in contradictions(planner))
-            if planner.unresolved:
-                yield f"{name}: at rest, and {len(planner.unresolved)} proposals are unresolved"
+                    yield f"{address}: the replica is not the truth"
+                yield from self._planner(address, scheduler.planner)
             if partition.state.behind:
                 yield f"{name}: at rest, and held back"
+
+    @staticmethod
+    def _planner(name: str, planner: Planner) -> Iterator[str]:
+        yield from (f"{name}: {what}" for what in contradictions(planner))
+        if planner.unresolved:
+            yield f"{name}: at rest, and {len(planner.unresolved)} proposals are unresolved"
 
     def _health(self) -> Iterator[str]:
         """Requests about what is not there are made on purpose, and are no fault."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, cycle, imports, targets, workloads
+from benchmarks import calibrate, cli, cycle, flood, imports, targets, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -450,6 +450,17 @@ def test_a_cycle_says_what_each_machine_spends(
     lines = capsys.readouterr().out.splitlines()
     assert ["2.00"] == [it.split()[2] for it in lines if "RMUpdateAllocation" in it]
     assert ["1.00"] == [it.split()[2] for it in lines if "RMNewAllocations" in it]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_flood_says_what_each_machine_spends(
+    topology: TopologyName, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flood.main(["W1", "--topology", topology])
+    lines = capsys.readouterr().out.splitlines()
+    assert ["0.01"] == [it.split()[2] for it in lines if "RMUpdateAllocation" in it]
+    flood.main(["W1", "--topology", topology, "--calls"])
+    assert "function calls" in capsys.readouterr().out
 
 
 def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None:

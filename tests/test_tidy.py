@@ -6,7 +6,8 @@ public names, and text that is true on one machine only.
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ PACKAGE = "yunikorn_actors"
 FUNCTION_MAX = 60
 
 CORE = ("domain", "planning", "messages", "machines")
-EDGES = ("runtime", "sim", "scenario", "trace", "front", "cli")
+EDGES = ("runtime", "sim", "scenario", "trace", "front", "lab", "cli")
 """Where the first failure is kept, or told as the outcome: they may catch anything."""
 CALLS_STRANGERS = f"{PACKAGE}.messages.callbacks"
 """What a resource manager raises when it is asked something is an answer as well."""
@@ -28,8 +29,9 @@ ENTRY_POINTS = (
     f"{PACKAGE}.__main__",
     f"{PACKAGE}.cli",
     *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
+    f"{PACKAGE}.lab.pytest_plugin",
 )
-"""Imported by a program or a command line; everything else has to be reached from here."""
+"""Imported by a program, a command line or pytest; everything else has to be reached from here."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
 SKIPPED = re.compile(r"^\.git$|(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
 
@@ -40,12 +42,17 @@ class Source(NamedTuple):
 
     @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text)
+        return _parsed(self.text)
 
     @property
     def part(self) -> str:
         """The package below the root that it belongs to."""
         return self.module.split(".")[1] if "." in self.module else ""
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def _module_name(path: Path) -> str:
@@ -179,6 +186,146 @@ SET_CONSTANTS = frozenset(
 """Of the whole package: a constant may be imported."""
 
 
+# -- what is asked of a value
+
+
+def identified_values(source: Source) -> list[str]:
+    """Whether two equal tuples, numbers or texts are one object is for the interpreter to say.
+
+    It may keep a constant once or twice, and compiled code may make a tuple anew for each reader.
+    Truth values are no such values: there is one True and one False.
+    """
+    return _asked_of(source, _identities, "asks for the identity of a value")
+
+
+def members_taken_for_truth(source: Source) -> list[str]:
+    """Which member of an enumeration is false stands elsewhere, and compilers miss it."""
+    return _asked_of(source, _truths, "asks whether a member of an enumeration is true")
+
+
+def _asked_of(
+    source: Source, ask: Callable[[ast.FunctionDef], Iterator[ast.expr]], fault: str
+) -> list[str]:
+    if source.part not in CORE:
+        return []
+    functions = (node for node in ast.walk(source.tree) if isinstance(node, ast.FunctionDef))
+    lines = (expression.lineno for function in functions for expression in ask(function))
+    return [f"{source.module}:{line} {fault}" for line in dict.fromkeys(lines)]
+
+
+def _identities(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    declared = _declared([function], VALUE_TYPES)
+    for node in ast.walk(function):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            sides = (node.left, node.comparators[0])
+            # Of None, True and False there is one each; of other constants the linter speaks.
+            if not any(isinstance(side, ast.Constant) for side in sides) and any(
+                _is_value(side, declared) for side in sides
+            ):
+                yield node
+
+
+def _is_value(node: ast.expr, declared: dict[str, bool]) -> bool:
+    match node:
+        case ast.Tuple() | ast.JoinedStr() | ast.BinOp():
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _BUILT_IN_VALUES
+    return _is_of(node, declared, VALUE_ATTRIBUTES)
+
+
+def _truths(function: ast.FunctionDef) -> Iterator[ast.expr]:
+    declared = _declared([function], FALSE_ENUMERATIONS)
+    for node in ast.walk(function):
+        for asked in _asked_for_truth(node):
+            if _is_of(asked, declared, ENUMERATED_ATTRIBUTES):
+                yield asked
+
+
+def _asked_for_truth(node: ast.AST) -> list[ast.expr]:
+    match node:
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+            return [test]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return [operand]
+        case ast.BoolOp(values=values) | ast.comprehension(ifs=values):
+            return values
+        case ast.Call(func=ast.Name(id="bool"), args=arguments):
+            return arguments
+    return []
+
+
+def _is_of(node: ast.expr, names: dict[str, bool], attributes: dict[str, bool]) -> bool:
+    match node:
+        case ast.Name(id=name):
+            return names.get(name, False)
+        case ast.Attribute(attr=name):
+            return attributes.get(name, False)
+    return False
+
+
+def _declared(trees: Sequence[ast.AST], types: frozenset[str]) -> dict[str, bool]:
+    """What is annotated, and whether it is of these types wherever that name is annotated."""
+    found: dict[str, bool] = {}
+    for node in (node for tree in trees for node in ast.walk(tree)):
+        match node:
+            case (
+                ast.arg(arg=name, annotation=ast.expr() as kind)
+                | ast.AnnAssign(target=ast.Name(id=name), annotation=kind)
+                | ast.AnnAssign(target=ast.Attribute(attr=name), annotation=kind)
+            ):
+                found[name] = found.get(name, True) and _names_one_of(types, kind)
+    return found
+
+
+def _names_one_of(types: frozenset[str], kind: ast.expr) -> bool:
+    match kind:
+        case ast.Constant(value=str(text)):
+            return _names_one_of(types, ast.parse(text, mode="eval").body)
+        case ast.Subscript(value=ast.Name(id=name)) | ast.Name(id=name):
+            return name in types
+        case ast.BinOp(left=left, right=right):
+            return _names_one_of(types, left) or _names_one_of(types, right)
+    return False
+
+
+def _types_of_values(statements: list[ast.stmt]) -> Iterator[str]:
+    """Classes of named tuples, and names for types of tuples."""
+    for node in statements:
+        match node:
+            case ast.ClassDef(name=name, bases=[ast.Name(id="NamedTuple")]):
+                yield name
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Subscript(value=ast.Name(id="tuple"))
+            ):
+                yield name
+
+
+def _false_enumerations(statements: list[ast.stmt]) -> Iterator[str]:
+    """Enumerations with a member that is false: an empty text, or 0."""
+    for node in statements:
+        match node:
+            case ast.ClassDef(name=name, bases=[ast.Name(id="StrEnum" | "IntEnum")], body=body):
+                values = [member.value for member in body if isinstance(member, ast.Assign)]
+                if any(isinstance(it, ast.Constant) and not it.value for it in values):
+                    yield name
+
+
+_STATEMENTS = [node for source in SOURCES for node in source.tree.body]
+_CORE_CLASSES = [
+    node
+    for source in SOURCES
+    if source.part in CORE
+    for node in ast.walk(source.tree)
+    if isinstance(node, ast.ClassDef)
+]
+_BUILT_IN_VALUES = frozenset({"tuple", "str", "bytes", "int", "float", "frozenset"})
+VALUE_TYPES = _BUILT_IN_VALUES.union(_types_of_values(_STATEMENTS))
+VALUE_ATTRIBUTES = _declared(_CORE_CLASSES, VALUE_TYPES)
+FALSE_ENUMERATIONS = frozenset(_false_enumerations(_STATEMENTS))
+ENUMERATED_ATTRIBUTES = _declared(_CORE_CLASSES, FALSE_ENUMERATIONS)
+
+
 # -- public names
 
 
@@ -296,6 +443,8 @@ CHECKS: dict[str, Callable[[Source], list[str]]] = {
     "functions are short": long_functions,
     "nobody catches everything": blind_excepts,
     "nobody iterates over a set": set_iterations,
+    "nobody asks for the identity of a value": identified_values,
+    "no member of an enumeration is taken for a truth value": members_taken_for_truth,
     "public names are sorted": unsorted_names,
 }
 
@@ -360,6 +509,48 @@ PLANTED: dict[str, tuple[Callable[[Source], list[str]], str, str, list[str]]] = 
         blind_excepts,
         "runtime.x",
         "try:\n    f()\nexcept Exception:\n    pass\n",
+        [],
+    ),
+    "a tuple that is itself": (
+        identified_values,
+        "planning.x",
+        "def f(a: tuple[int, str], b: object) -> bool:\n    return a is b\n",
+        [":2 asks for the identity of a value"],
+    ),
+    "an attribute that is itself": (
+        identified_values,
+        "domain.x",
+        "def f(a: Ask, b: Ask) -> bool:\n    return a.spec.key is not b.spec.key\n",
+        [":2 asks for the identity of a value"],
+    ),
+    "a sum that is itself": (
+        identified_values,
+        "domain.x",
+        "def f(a, b, c):\n    return a is b + c\n",
+        [":2 asks for the identity of a value"],
+    ),
+    "a tuple that may be missing": (
+        identified_values,
+        "domain.x",
+        "def f(a: tuple[int, str] | None) -> bool:\n    return a is None\n",
+        [],
+    ),
+    "a record that is itself": (
+        identified_values,
+        "domain.x",
+        "def f(a: Ask, b: Ask) -> bool:\n    return a is b\n",
+        [],
+    ),
+    "a member that may be false": (
+        members_taken_for_truth,
+        "machines.x",
+        "def f(kind: GateKind | None):\n    return bool(kind)\n",
+        [":2 asks whether a member of an enumeration is true"],
+    ),
+    "a member that is compared": (
+        members_taken_for_truth,
+        "machines.x",
+        "def f(kind: GateKind | None):\n    return 1 if kind is GateKind.NONE else 0\n",
         [],
     ),
     "sorted names": (unsorted_names, "si", "__all__ = ['B', 'a']", []),

@@ -51,6 +51,23 @@ class ArmedTimers:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
+    def armed(self) -> Iterator[tuple[Key, Envelope]]:
+        """Yield each timer that counts, in the order of arming."""
+        for key, (_, envelope) in self._armed.items():
+            yield key, envelope
+
+    def get(self, key: Key) -> Envelope | None:
+        """Return what an armed timer would send."""
+        armed = self._armed.get(key)
+        return None if armed is None else armed[1]
+
+    def take(self, key: Key) -> tuple[int, Envelope]:
+        """Take one out whenever it is due; return when that is, and what it would send."""
+        number, envelope = self._armed.pop(key)
+        due_ns = next(entry[0] for entry in self._heap if entry[1] == number)
+        self._sift()
+        return due_ns, envelope
+
     def pop(self) -> tuple[str, Envelope]:
         """Take the first out, with its address; one is armed."""
         assert self.first_due_ns() is not None

@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.domain.quantity import QuantityError
-from yunikorn_actors.machines.settings import InvalidSetting
+from yunikorn_actors.machines.settings import InvalidSetting, InvalidTopology
 from yunikorn_actors.si import InvalidRequest
 
 _Error = TypeVar("_Error", bound="CoreError")
@@ -19,7 +19,7 @@ class UnknownResourceManager(CoreError, LookupError):  # noqa: N818
 
 
 class UnknownAsk(CoreError, LookupError):  # noqa: N818
-    """The application in the question does not exist, or its ask does not wait."""
+    """Nobody knows the application or the ask: it has ended, was withdrawn or never came."""
 
 
 class Refused(CoreError, ValueError):  # noqa: N818
@@ -105,6 +105,7 @@ __all__ = [
     "Duplicate",
     "InvalidRequest",
     "InvalidSetting",
+    "InvalidTopology",
     "NoReply",
     "NodeRejected",
     "QuantityError",

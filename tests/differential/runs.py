@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from yunikorn_actors.domain.facts import Fact, parts_of
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
@@ -52,10 +53,10 @@ class Follower:
         judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
         for appended in news:
             judge.revision = appended.first_revision - 1
-            for fact in appended.facts:
+            for fact in _parts(appended):
                 judge.follow(fact)
             if not is_plan:
-                self._news = max(self._news, appended.first_revision + len(appended.facts) - 1)
+                self._news = max(self._news, judge.revision)
         if plan is not None and _is_refused(plan, news):
             # The planner hears of it after what was done of the plan, and until then it counts
             # the refused decision as made; so only a plan that knows of more is sure to know it.
@@ -64,8 +65,13 @@ class Follower:
 
 def _is_refused(plan: ProposeAllocations, news: list[FactsAppended]) -> bool:
     """Whether Context did not do something of a plan."""
-    done = {getattr(fact, "proposal_id", 0) for appended in news for fact in appended.facts}
+    done = {getattr(fact, "proposal_id", 0) for appended in news for fact in _parts(appended)}
     return any(proposal.proposal_id not in done for proposal in plan.proposals)
+
+
+def _parts(appended: FactsAppended) -> list[Fact]:
+    """A run is judged part by part: it has to be what one decision after the other would be."""
+    return [part for fact in appended.facts for part in parts_of(fact)]
 
 
 def _appended(simulator: Simulator, cause: Cause) -> list[FactsAppended]:

@@ -22,6 +22,7 @@ from pages import REPOSITORY
 
 import yunikorn_actors
 from yunikorn_actors import si
+from yunikorn_actors.lab import hunt, trial
 from yunikorn_actors.si import constants
 
 API = REPOSITORY / "docs/reference/api"
@@ -34,7 +35,9 @@ def public(module: ModuleType) -> dict[str, object]:
     return {name: it for name, it in names.items() if not inspect.ismodule(it)}
 
 
-PUBLIC = {**public(si), **public(yunikorn_actors)}
+LABORATORY = {"Lab": hunt.Lab, "Wishes": hunt.Wishes, "Trial": trial.Trial}
+"""What a test of a user holds in its hands."""
+PUBLIC = {**public(si), **public(yunikorn_actors), **LABORATORY}
 
 
 # -- each name stands in the reference

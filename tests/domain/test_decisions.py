@@ -3,12 +3,18 @@
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 from written import APP, LEAF, Written
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.domain.application import ApplicationEvent, ApplicationState
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.decisions import wrongs
+from yunikorn_actors.domain.queue import QueueState
+from yunikorn_actors.domain.termination import TerminationType
+
+HELD = {"application.sort.policy": "fifo"}
 
 
 def written() -> Written:
@@ -124,8 +130,175 @@ def test_amounts_bound_what_is_placed(case: str) -> None:
     words, change = OF_AMOUNTS[case]
     made = written()
     change(made)
-    (said,) = wrongs(made.state, committed(made), ())
-    assert said.startswith(words)
+    said = wrongs(made.state, committed(made), ())
+    assert said[0].startswith(words)
+
+
+def _gang(made: Written, *, queue: str = LEAF, size: int = 6) -> None:
+    made.reconfigure(queue, max={"vcore": 8}, properties=HELD)
+    made.add("gang", placeholder_ask={"vcore": size})
+    made.ask("ph", "gang", vcore=3, placeholder=True, task_group="g")
+
+
+def test_a_node_with_too_little_room() -> None:
+    made = written()
+    made.recover("r", "n1", "other", vcore=8)
+    assert _ids(made, committed(made)) == ["G23: node n1 has no room for it"]
+
+
+def test_a_node_that_is_kept_for_another() -> None:
+    made = written()
+    made.ask("o", "other", vcore=9)
+    made.reserve("o", "n1", "other")
+    assert _ids(made, committed(made)) == ["G18: node n1 is kept for another"]
+    assert [] == wrongs(made.state, committed(made), (APP,))
+
+
+def test_asks_that_only_wait_have_two_nodes() -> None:
+    made = written()
+    made.node("n3", vcore=10)
+    made.ask("b", "other", vcore=9, repeats=2)
+    made.reserve("b", "n2", "other")
+    assert [] == wrongs(made.state, reserved(made), ())
+    made.reserve("b", "n3", "other")
+    assert _ids(made, reserved(made)) == ["G18: 2 nodes are kept for asks that only wait"]
+
+
+def test_a_placeholder_comes_after_its_admission() -> None:
+    made = written()
+    _gang(made)
+    fact = replace(committed(made), application_id="gang", key="ph")
+    assert _ids(made, fact) == ["G23: its gang is not admitted"]
+    made.admit("gang")
+    assert [] == wrongs(made.state, fact, ())
+
+
+def test_a_gang_is_admitted_beside_the_others() -> None:
+    made = written()
+    _gang(made)
+    fact = f.GangAdmitted(
+        application_id="gang", serial=0, queue=LEAF, commitment={}, at_ns=0, proposal_id=1
+    )
+    assert [] == wrongs(made.state, fact, ())
+    made.add("first", placeholder_ask={"vcore": 3})
+    made.ask("ph-1", "first", vcore=3, placeholder=True, task_group="g")
+    made.admit("first")
+    assert _ids(made, fact) == ["G23: root.default gets above 8 of vcore"]
+
+
+def test_a_member_waits_for_its_placeholders() -> None:
+    made = written()
+    made.ask("ph", vcore=3, placeholder=True, task_group="g")
+    made.ask("m", vcore=3, task_group="g")
+    fact = replace(committed(made), key="m")
+    assert _ids(made, fact) == ["G11: placeholder ph of its gang still waits"]
+    assert _ids(made, _parked("n1", crosses=False)) == [
+        "G11: placeholder ph of its gang still waits"
+    ]
+    made.allocate("ph", "n1")
+    assert _ids(made, fact) == ["G11: placeholder ph stands, and is to be replaced by it"]
+
+
+def test_what_was_asked_back_is_not_asked_back_again() -> None:
+    made = written()
+    uuid = made.recover("r", "n1", vcore=1)
+    fact = f.ReleaseRequested(
+        application_id=APP, key="r", uuid=uuid, type=TerminationType.TIMEOUT, message="", at_ns=0
+    )
+    assert [] == wrongs(made.state, fact, ())
+    made.record(fact)
+    assert _ids(made, fact) == ["G13: it was asked back before, as TIMEOUT"]
+
+
+def test_a_withdrawal_completes_nothing_that_holds_placeholders() -> None:
+    made = written()
+    made.ask("ph", vcore=3, placeholder=True, task_group="g")
+    fact = f.ApplicationStateChanged(
+        application_id=APP,
+        serial=made.application().serial,
+        queue=LEAF,
+        state=ApplicationState.COMPLETING,
+        event=ApplicationEvent.COMPLETE,
+        message="",
+        at_ns=0,
+    )
+    assert [] == wrongs(made.state, fact, ())
+    made.allocate("ph", "n1")
+    assert _ids(made, fact) == ["G21: it completes with placeholders, and has never run"]
+
+
+def test_who_fails_asks_for_nothing() -> None:
+    made = written()
+    spec = made.application().asks["a"].spec
+    fact = f.AskAdded(spec=spec, created_ns=0, sequence=9, at_ns=0)
+    assert [] == wrongs(made.state, fact, ())
+    _fail(made)
+    assert _ids(made, fact) == ["G21: app-1 is Failing, and asks for a"]
+
+
+def test_a_draining_queue_takes_nobody() -> None:
+    made = written()
+    fact = f.ApplicationAdded(spec=made.application().spec, queue=LEAF, serial=9, at_ns=0)
+    assert [] == wrongs(made.state, fact, ())
+    made.record(f.QueueStateChanged(path=LEAF, state=QueueState.DRAINING, at_ns=0))
+    assert _ids(made, fact) == [f"G28: queue {LEAF} takes no applications"]
+
+
+def _sharing() -> tuple[Written, f.PreemptionDecided]:
+    """Queue a wants room; b is guaranteed 4 and uses 6 in two pieces."""
+    made = Written("root.a", "root.b")
+    made.node("n1", vcore=10)
+    made.reconfigure("root.a", guaranteed={"vcore": 4})
+    made.reconfigure("root.b", guaranteed={"vcore": 4})
+    made.add(APP, queue="root.a")
+    made.add("other", queue="root.b")
+    made.ask("a", vcore=2)
+    uuid = made.recover("v-1", "n1", "other", vcore=2)
+    made.recover("v-2", "n1", "other", vcore=4)
+    beneficiary = Beneficiary(
+        rule=PreemptionRule.GUARANTEE, queue="root.a", application_id=APP, key="a"
+    )
+    fact = f.PreemptionDecided(
+        beneficiary=beneficiary, node_id="n1", victims=(uuid,), max={}, at_ns=0, proposal_id=1
+    )
+    return made, fact
+
+
+def test_a_queue_gives_down_to_its_guarantee() -> None:
+    made, fact = _sharing()
+    assert [] == wrongs(made.state, fact, ())
+    both = tuple(made.application("other").allocations)
+    assert _ids(made, replace(fact, victims=both)) == [
+        "G19: root.b is taken below its guarantee of vcore"
+    ]
+    made.reconfigure("root.b", guaranteed={"vcore": 6})
+    assert _ids(made, fact)[0] == "G19: root.b gives, and is not above its guarantee"
+
+
+def test_a_fence_holds() -> None:
+    made, fact = _sharing()
+    made.reconfigure("root.a", guaranteed={"vcore": 4}, properties={"preemption.policy": "fence"})
+    assert _ids(made, fact) == ["G19: victim v-1 is behind the fence of root.a"]
+
+
+def test_victims_are_there_and_new() -> None:
+    made, fact = _sharing()
+    assert _ids(made, replace(fact, victims=("x",))) == ["G12: a victim is gone, or named twice"]
+    made.ask_back(fact.victims[0], "other")
+    assert _ids(made, fact)[0] == "G12: victim v-1 was asked back before, as TIMEOUT"
+
+
+def test_nobody_else_goes_while_the_first_are_on_their_way() -> None:
+    made, fact = _sharing()
+    fact = replace(fact, beneficiary=replace(fact.beneficiary, rule=PreemptionRule.REQUIRED_NODE))
+    assert [] == wrongs(made.state, fact, ())
+    made.application("other").allocations[fact.victims[0]].beneficiary = fact.beneficiary
+    assert _ids(made, fact) == ["G13: others still go for this ask"]
+
+
+def _ids(made: Written, fact: f.Fact) -> list[str]:
+    """Say what is wrong with the fact, without of whom it is."""
+    return [line.partition(" (")[0] for line in wrongs(made.state, fact, ())]
 
 
 def test_what_is_reported_is_no_decision() -> None:

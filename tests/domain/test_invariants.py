@@ -7,13 +7,17 @@ import pytest
 from msgspec.structs import replace
 from written import APP, LEAF, Written
 
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, ForeignAllocation
 from yunikorn_actors.domain.application import ApplicationState, Timer
-from yunikorn_actors.domain.invariants import CHECKS, violations
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.domain.invariants import CHECKS, misconfigured, violations
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.queue import Queue, QueueSpec, QueueState
 from yunikorn_actors.domain.swap import TaskGroup
+from yunikorn_actors.domain.termination import TerminationType
 
+_PREEMPTED = TerminationType.PREEMPTED_BY_SCHEDULER
 Corrupt: TypeAlias = Callable[[PartitionState], object]
 
 
@@ -74,6 +78,10 @@ def _other_object(state: PartitionState) -> None:
     state.queues[LEAF] = state.root.children["default"] = Queue("default", old.spec, state.root)
 
 
+def _real(state: PartitionState) -> Allocation:
+    return state.applications[APP].allocations[_uuid(state, "real")]
+
+
 def _set(state: PartitionState, app_state: ApplicationState) -> None:
     state.applications[APP].state = app_state
 
@@ -127,10 +135,17 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ("G21", "still among the active ones", lambda s: _set(s, ApplicationState.COMPLETED)),
     ("G21", "is Completing and has work", lambda s: _set(s, ApplicationState.COMPLETING)),
     ("G21", "is New and has work", lambda s: _set(s, ApplicationState.NEW)),
-    ("G21", "its timers are []", lambda s: _set(s, ApplicationState.STARTING)),
+    ("G12", "is a victim and not", lambda s: setattr(_real(s), "releasing", _PREEMPTED)),
+    ("G21", "its timers are ['pl", lambda s: _set(s, ApplicationState.STARTING)),
+    ("G21", "its timers are []", lambda s: s.applications[APP].timers.clear()),
     (
         "G21",
-        "its timers are ['state']",
+        "its timers are ['commitment', 'placeholder']",
+        lambda s: s.applications[APP].timers.update(commitment=Timer(generation=1, due_ns=1)),
+    ),
+    (
+        "G21",
+        "its timers are ['placeholder', 'state']",
         lambda s: s.applications[APP].timers.update(state=Timer(generation=1, due_ns=1)),
     ),
     ("G24", "usage of bob in root", lambda s: s.users["bob"]["root"].amounts.update(vcore=1)),
@@ -189,7 +204,7 @@ def _group(state: PartitionState) -> TaskGroup:
 
 
 GANG_CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
-    ("G10", "no released placeholder", lambda s: setattr(_placeholder(s), "releasing", None)),
+    ("G10", "not asked back for it", lambda s: setattr(_placeholder(s), "releasing", None)),
     ("G10", "of another task group", lambda s: _swap(s, key="real")),
     ("G10", "that is smaller", lambda s: setattr(_placeholder(s), "resource", {"vcore": 1})),
     ("G10", "its placeholder is on n2", lambda s: _swap(s, node_id="n2")),
@@ -218,3 +233,37 @@ def test_a_corrupt_swap_is_named(
 def test_each_invariant_is_shown_to_fire() -> None:
     shown = (*CORRUPTIONS, *GANG_CORRUPTIONS)
     assert {id_ for id_, _ in CHECKS} == {id_ for id_, _, _ in shown}
+
+
+def _configured(written: Written) -> PartitionState:
+    text = "partitions: [{name: default, queues: [{name: root, queues: [{name: default}, {name: other}]}]}]"
+    (config,) = parse_config(text).partitions
+    written.record(f.PartitionConfigured(config=config))
+    return written.state
+
+
+def test_queues_follow_the_configuration(written: Written) -> None:
+    state = _configured(written)
+    assert [] == list(misconfigured(state))
+    assert [] == list(misconfigured(PartitionState("empty")))
+
+
+@pytest.mark.parametrize(
+    ("words", "corrupt"),
+    [
+        ("is Draining, against", lambda s: setattr(s.queues[LEAF], "state", QueueState.DRAINING)),
+        (
+            "has other bounds",
+            lambda s: s.queues[LEAF].configure(QueueSpec(leaf=True, max={"v": 1})),
+        ),
+        ("is missing", lambda s: s.queues.pop(LEAF)),
+    ],
+)
+def test_a_queue_against_the_configuration_is_named(
+    words: str, corrupt: Corrupt, written: Written
+) -> None:
+    state = _configured(written)
+    corrupt(state)
+    (line,) = misconfigured(state)
+    assert line.startswith("G28: ")
+    assert words in line

@@ -172,7 +172,7 @@ def test_a_finished_application_leaves_everything_but_a_memory(written: Written)
     (finished,) = written.state.finished.values()
     assert (ApplicationState.COMPLETED, LEAF) == (finished.state, finished.queue)
     assert ["New", "Accepted", "Running", "Completing", "Completed"] == [
-        state.value for _, state in finished.state_log.entries
+        it.state.value for it in finished.state_log.entries
     ]
     written.record(f.ApplicationForgotten(serial=serial, at_ns=1))
     assert {} == written.state.finished
@@ -186,8 +186,11 @@ def test_of_a_long_life_the_newest_states_are_kept(written: Written) -> None:
         written.move(APP, ApplicationState.RUNNING)
     log = written.application().state_log
     assert (STATE_LOG_MAX, 3 + STATE_LOG_MAX) == (len(log.entries), log.dropped)
-    assert ["Completing", "Running"] * (STATE_LOG_MAX // 2) == [s.value for _, s in log.entries]
-    assert sorted(log.entries) == log.entries
+    assert ["Completing", "Running"] * (STATE_LOG_MAX // 2) == [
+        it.state.value for it in log.entries
+    ]
+    times = [it.at_ns for it in log.entries]
+    assert sorted(times) == times
     shown = snapshot(written.state)["applications"][APP]
     assert (STATE_LOG_MAX, log.dropped) == (len(shown["state_log"]), shown["state_log_dropped"])
 

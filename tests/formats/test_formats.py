@@ -11,8 +11,10 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain.config import parse_config, warnings_in
+from yunikorn_actors.domain.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
 from yunikorn_actors.messages.codec import FORMAT_VERSION
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.scenario.document import SCENARIO_FORMAT
 from yunikorn_actors.trace.read import TraceReader
 
@@ -49,6 +51,18 @@ def test_a_trace_is_read_and_shown(path: Path, capsys: pytest.CaptureFixture[str
     for command in ("show", "draw"):
         assert main(["trace", command, str(path)]) == 0
         assert "complete" in capsys.readouterr().out or command == "draw"
+
+
+def test_a_trace_without_runs_replays(capsys: pytest.CaptureFixture[str]) -> None:
+    """It was recorded when each allocation was committed and announced by itself."""
+    path = FILES["trace-1"]
+    with TraceReader(path) as trace:
+        appended = [it.message for it in trace if isinstance(it.message, FactsAppended)]
+    kinds = [type(fact) for message in appended for fact in message.facts]
+    assert AllocationCommitted in kinds
+    assert AllocationsCommitted not in kinds
+    assert main(["trace", "replay", str(path)]) == 0
+    assert "identical" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", of_kind("dump"), ids=lambda path: path.stem)

@@ -2,15 +2,19 @@
 
 from written import Written
 
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
+from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.planning.audit import contradictions
+
+Refused = tuple[int, Refusal]
 
 
 class Driver:
@@ -27,7 +31,8 @@ class Driver:
                 rm_id="rm-1",
                 capabilities=Capabilities(),
             ),
-            commit=None,
+            schedulers=1,
+            commit=lambda *_: [],
             uuids=Uuids("core"),
             settings=settings,
         )
@@ -44,6 +49,15 @@ class Driver:
         assert [] == violations(state)
         assert [] == contradictions(self.written.planner)
         return refusal
+
+    def commit_all(self, proposals: list[Proposal]) -> tuple[list[Fact], list[Refused]]:
+        """Return the facts, and what was refused."""
+        work = Work("rm-1", self.written.now_ns + self.later_ns, self._settings)
+        turn = work.turn(self._partition)
+        refused = [(it.proposal_id, reason) for it, reason in commit_all(turn, proposals)]
+        assert [] == violations(self.written.state)
+        assert [] == contradictions(self.written.planner)
+        return turn.facts, refused
 
     def allocate(self, key: str, node: str, app: str) -> Refusal | None:
         sequence = self.written.application(app).asks[key].sequence

@@ -85,6 +85,7 @@ class Player:
         topology: TopologyName,
         seed: int,
         *,
+        schedulers: int = 1,
         confirms_at_once: bool = False,
         settles: bool = False,
     ) -> None:
@@ -94,7 +95,13 @@ class Player:
         self.races = Races()
         self.kept = Kept()
         self.simulator = Simulator(
-            Topology(topology, settings=Settings(), instance="core"),
+            # Half of the runs with the shortest turns, so that requests wait for each other.
+            Topology(
+                topology,
+                settings=Settings(turn_max=1 + seed % 2 * 499),
+                instance="core",
+                schedulers=schedulers,
+            ),
             chooser=chooser_of(seed),
             checkers=(*default_checkers(), self.races, self.kept),
         )

@@ -10,13 +10,13 @@ pass or depends on how much of it has passed.
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from support import CONFIG, RM
 
 from yunikorn_actors import SchedulerCore, si
-from yunikorn_actors.machines.machine import Effect, Machine
+from yunikorn_actors.machines.machine import Effect, Joining, Machine
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
@@ -34,6 +34,15 @@ MS = 1_000_000
 class Do(Message, frozen=True, kw_only=True):
     label: str
     effects: tuple[Any, ...] = ()
+
+
+class Joint(Message, frozen=True, kw_only=True):
+    """A `Joiner` handles it together with others; `takes_ns` is for a clock that is set by hand."""
+
+    label: str
+    effects: tuple[Any, ...] = ()
+    takes_ns: int = 0
+    error: Any = None
 
 
 class Hold(Message, frozen=True, kw_only=True):
@@ -57,6 +66,10 @@ class Note(NamedTuple):
 class Notebook:
     def __init__(self) -> None:
         self.notes: list[Note] = []
+        self.joint: list[list[str]] = []
+        """What joiners have handled, as they were handled together."""
+        self.spent_ns = 0
+        """What all of it took."""
         self.other: list[Message] = []
         """What reached a probe and is no word of a test."""
         self.held = threading.Event()
@@ -95,8 +108,30 @@ class Probe:
         return {"heard": self._notebook.labels(self._address)}
 
 
+class Joiner(Probe, Joining):
+    """A probe that handles `Joint` together with others of its kind."""
+
+    def joins(self, first: Message, message: Message) -> bool:
+        return isinstance(first, Joint) and isinstance(message, Joint)
+
+    def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
+        labels: list[str] = []
+        effects: list[Effect] = []
+        self._notebook.joint.append(labels)
+        for message in messages:
+            assert isinstance(message, Joint)
+            if message.error is not None:
+                raise message.error
+            thread = threading.current_thread().name
+            self._notebook.notes.append(Note(self._address, message.label, now_ns, thread))
+            self._notebook.spent_ns += message.takes_ns
+            labels.append(message.label)
+            effects.extend(message.effects)
+        return effects
+
+
 class ProbeTopology(Topology):
-    """The whole core, and three probes beside it; more of them can be started.
+    """The whole core, three probes and a joiner beside it; more of them can be started.
 
     A machine of the core whose address is replaced by a probe never answers anything.
     """
@@ -111,7 +146,8 @@ class ProbeTopology(Topology):
 
     def first_machines(self) -> dict[str, Machine]:
         probes = {address: self._probe(address=address) for address in self._probes}
-        return {**super().first_machines(), **probes}
+        joiner = Joiner("joiner", self._notebook)
+        return {**super().first_machines(), **probes, "joiner": joiner}
 
     def _probe(self, *, address: str) -> Probe:
         return Probe(address, self._notebook)

@@ -124,11 +124,16 @@ def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) ->
 
 
 def in_service(
-    path: Path, topology: TopologyName = "proposing", driver: CoreDriver = "threads"
+    path: Path,
+    topology: TopologyName = "proposing",
+    driver: CoreDriver = "threads",
+    schedulers: int = 1,
 ) -> Path:
     """Several threads submit at the same time; the clock is fast, so that timers fire."""
     clock = RealClock(100)
-    with SchedulerCore(driver=driver, topology=topology, trace=path, clock=clock) as core:
+    with SchedulerCore(
+        driver=driver, topology=topology, schedulers=schedulers, trace=path, clock=clock
+    ) as core:
         register(core)
         for number in range(4):
             node(core, f"n{number}", si.ActionFromRM.CREATE, 5)

@@ -147,6 +147,7 @@ class Lab:
         *,
         seed: int = 0,
         topology: TopologyName = "proposing",
+        schedulers: int = 1,
         config: str = CONFIG,
         settings: Settings | None = None,
         checkers: tuple[Checker, ...] = (),
@@ -156,7 +157,9 @@ class Lab:
         self.seed = seed
         self.races = Races()
         self.simulator = Simulator(
-            Topology(topology, settings=settings or Settings(), instance="core"),
+            Topology(
+                topology, settings=settings or Settings(), instance="core", schedulers=schedulers
+            ),
             chooser=chooser_of(seed),
             checkers=(*default_checkers(), self.races, *checkers),
             **simulated,
@@ -258,14 +261,18 @@ class Lab:
 
     @property
     def planner(self) -> Planner:
-        """The one that decides: the scheduler's, or Context's own."""
-        partition = self.partition
-        if partition.planner is not None:
-            return partition.planner
-        assert partition.scheduler is not None
-        scheduler = self.simulator.machines[partition.scheduler]
-        assert isinstance(scheduler, Scheduler)
-        return scheduler.planner
+        """The one that decides: Context's own, or that of the scheduler that speaks."""
+        planner = self.partition.planner
+        return self.schedulers[0].planner if planner is None else planner
+
+    @property
+    def schedulers(self) -> list[Scheduler]:
+        found: list[Scheduler] = []
+        for address in self.partition.schedulers.values():
+            scheduler = self.simulator.machines[address]
+            assert isinstance(scheduler, Scheduler)
+            found.append(scheduler)
+        return found
 
     @property
     def stale_messages(self) -> int:

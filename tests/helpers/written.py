@@ -49,10 +49,29 @@ class Written:
         """Write facts that belong together, as one handler would."""
         for fact in facts:
             self.now_ns += 1
-            apply(self.state, fact)
-            self.planner.observe(fact)
+            self._write(fact)
+        for app in self.state.applications.values():
+            self._keep_time(app)
         assert [] == violations(self.state)
         assert [] == contradictions(self.planner)
+
+    def _write(self, fact: f.Fact) -> None:
+        apply(self.state, fact)
+        self.planner.observe(fact)
+
+    def _keep_time(self, app: Application) -> None:
+        """What holds room for a gang has a timer, which Context arms in the same handler."""
+        committed = app.serial in self.state.admitted
+        wanted = {
+            "placeholder": app.has_placeholders,
+            "commitment": committed and not app.has_placeholders,
+        }
+        for kind, is_wanted in wanted.items():
+            if is_wanted and kind not in app.timers:
+                armed = f.TimerArmed(application_id=app.id, kind=kind, generation=0, due_ns=0)
+                self._write(armed)
+            elif not is_wanted and kind in app.timers:
+                self._write(f.TimerCancelled(application_id=app.id, kind=kind))
 
     def _next(self) -> int:
         self._number += 1

@@ -12,6 +12,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Delivery, is_callback
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import ConfigurationRequested, RMHeldBack
+from yunikorn_actors.sim.choosers import Channel, Channels, Fifo, oldest
 from yunikorn_actors.sim.simulator import Simulator
 
 MOST = 8
@@ -19,19 +20,17 @@ HELD = "its resource manager does not take its messages: nothing new is decided 
 GOES_ON = "its resource manager takes its messages again"
 
 
-class CallbackAsleep:
+class CallbackAsleep(Fifo):
     """Delivers nothing to the callback of the first resource manager until it is woken."""
 
     def __init__(self) -> None:
-        self.simulator: Simulator | None = None
         self.is_asleep = False
 
-    def choose(self, heads: list[int]) -> int:
-        assert self.simulator is not None
-        channels = list(self.simulator._channels)
-        awake = [n for n, (_, to) in enumerate(channels) if not to.startswith(f"rm:{RM}#")]
-        ordered = awake if self.is_asleep and awake else range(len(heads))
-        return min(ordered, key=lambda n: heads[n])
+    def choose(self, channels: Channels) -> Channel:
+        if not self.is_asleep:
+            return oldest(channels)
+        awake = {it: queue for it, queue in channels.items() if not it[1].startswith(f"rm:{RM}#")}
+        return oldest(awake or channels)
 
 
 class Said:
@@ -52,7 +51,6 @@ class Slow:
         self.said = Said()
         self.lab = Lab(topology=topology, checkers=(self.said,))
         self.chooser = CallbackAsleep()
-        self.chooser.simulator = self.lab.simulator
         self.lab.simulator._chooser = self.chooser
         self.bound(most)
         self.lab.nodes(n1=1000)

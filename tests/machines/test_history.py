@@ -7,6 +7,7 @@ from eventful import TO_CONFIRM, Obliging
 from support import APP, PARTITION, Lab
 
 from yunikorn_actors import si
+from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 _T = si.TerminationType
@@ -15,6 +16,11 @@ QUOTA = (
     "partitions: [{name: default, preemption: {quotapreemptionenabled: true}, queues: [{name: root,"
     " submitacl: '*', queues: [{name: default, properties: {quota.preemption.delay: 10s},"
     " resources: {max: {vcore: %dm}}}]}]}]"
+)
+
+
+ONLY_ONE = (
+    "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: only}]}]}]"
 )
 
 
@@ -173,3 +179,21 @@ def test_who_fails_or_is_removed_is_summed_up_too_and_who_never_ran_is_not() -> 
         ["YK_APP_SUMMARY: ApplicationID: late", "State: Failed"],
         ["YK_APP_SUMMARY: ApplicationID: gone", "State: Running"],
     ] == told
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_rejection_that_is_forgotten_early_leaves_the_earlier_life_of_its_name(
+    topology: TopologyName,
+) -> None:
+    """It was the last end under that name, so the end of the earlier history finds none."""
+    lab = lab_with(topology, config=ONLY_ONE, settings=Settings(rejected_max=1))
+    lab.submit(APP, queue="root.only")
+    lab.ask("a")
+    lab.settle()
+    lab.release("a", termination_type=_T.STOPPED_BY_RM)
+    lab.advance(31)
+    lab.submit(APP, "other", queue="root.nowhere")
+    lab.settle()
+    assert [APP, "other"] == [item.spec.application_id for item in lab.state.finished.values()]
+    lab.advance(Settings().history_ns / SECOND)
+    assert {} == lab.state.finished

@@ -4,19 +4,22 @@ Steps are calls and lines, each turn of a loop for itself, counted by the interp
 same on every machine. What is counted is the handling alone, without the checkers.
 """
 
+import json
 import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
 import pytest
-from support import APP, Lab, ask, report
+from support import APP, CONFIG, Lab, ask, report
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SMALL = 150
-SLACK = 1.1
+PART = 3
+"""Of them is enough where each takes many steps."""
+SLACK = 1.03
 Trace = Callable[[FrameType, str, Any], Any]
 
 
@@ -41,8 +44,8 @@ def _apps(number: int) -> list[str]:
     return [f"app-{index}" for index in range(number)]
 
 
-def _lab(topology: TopologyName) -> Lab:
-    lab = Lab(topology=topology)
+def _lab(topology: TopologyName, config: str = CONFIG) -> Lab:
+    lab = Lab(topology=topology, config=config)
     lab.simulator._checkers = ()
     return lab
 
@@ -105,7 +108,39 @@ def _of_many_sizes_withdrawn(topology: TopologyName, number: int) -> Lab:
     return lab
 
 
+def _each_in_a_leaf_of_its_own(topology: TopologyName, number: int) -> Lab:
+    """Each ask has a priority of its own too, and brings its leaf to the top of them all."""
+    number //= PART
+    lab = _lab(topology, _config([{"name": app} for app in _apps(number)]))
+    lab.nodes(n1=number)
+    lab.settle()
+    for index, app in enumerate(_apps(number)):
+        lab.submit(app, queue=f"root.{app}")
+        lab.ask("k", app=app, priority=index)
+    return lab
+
+
+def _each_of_a_user_with_limits(topology: TopologyName, number: int) -> Lab:
+    number //= PART
+    users = [f"user-{index}" for index in range(number)]
+    limits = [{"users": [user], "groups": [user], "maxapplications": 2} for user in users]
+    lab = _lab(topology, _config([{"name": "default"}], limits=limits))
+    lab.nodes(n1=number)
+    lab.settle()
+    for app, user in zip(_apps(number), users, strict=True):
+        lab.submit(app, user=user, groups=(user,))
+        lab.ask("k", app=app)
+    return lab
+
+
+def _config(leaves: list[dict[str, Any]], **of_root: Any) -> str:
+    root = {"name": "root", "submitacl": "*", "queues": leaves, **of_root}
+    return json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+
+
 LOADS = {
+    "leaves of their own": _each_in_a_leaf_of_its_own,
+    "users with limits": _each_of_a_user_with_limits,
     "repeats released": _repeats_released,
     "many sizes": _of_many_sizes,
     "many sizes withdrawn": _of_many_sizes_withdrawn,

@@ -10,7 +10,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import GATEWAY, Message
 from yunikorn_actors.messages.rm_calls import CallMark
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.sim.choosers import Channel, Channels, Fifo, oldest
 
 MOST = 4
 OLD, NEW = f"rm:{RM}#1", f"rm:{RM}#2"
@@ -78,21 +78,17 @@ def _handled(count: int) -> Effect:
     return Send(to=GATEWAY, message=rm.RequestsHandled(rm_id=RM, callback=NEW, count=count))
 
 
-class GatewayLast:
+class GatewayLast(Fifo):
     """Tells the gateway only what it has to be told."""
 
-    simulator: Simulator
-
-    def choose(self, heads: list[int]) -> int:
-        channels = list(self.simulator._channels)
-        others = [n for n, (_, to) in enumerate(channels) if to != GATEWAY]
-        return min(others or range(len(heads)), key=lambda n: heads[n])
+    def choose(self, channels: Channels) -> Channel:
+        others = {it: queue for it, queue in channels.items() if it[1] != GATEWAY}
+        return oldest(others or channels)
 
 
 def test_a_mark_of_a_former_registration_opens_no_room_in_the_present_one() -> None:
     lab = Lab()
-    lab.simulator._chooser = chooser = GatewayLast()
-    chooser.simulator = lab.simulator
+    lab.simulator._chooser = GatewayLast()
     for number in range(400):
         lab.request(asks=(ask(f"k{number}", app="nobody"),))
     lab.register(lab.rm)

@@ -35,8 +35,8 @@ def kill(lab: Lab, address: str) -> None:
 
 
 def scheduler_of(lab: Lab) -> str:
-    assert lab.partition.scheduler is not None
-    return lab.partition.scheduler
+    assert lab.partition.speaker is not None
+    return lab.partition.speaker
 
 
 def work(lab: Lab) -> None:

@@ -10,6 +10,7 @@ from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.audit import contradictions
 from yunikorn_actors.planning.model.limits import LimitView
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.planner import Planner
 
 Corrupt: TypeAlias = Callable[[Planner], object]
@@ -116,6 +117,10 @@ CORRUPTIONS: list[tuple[str, Corrupt]] = [
         lambda p: setattr(p.model.tree.queues["root.other"], "waiting", 9),
     ),
     ("queue root.other shows priority 5", lambda p: _rank(p, 5)),
+    (
+        "queue root counts priorities",
+        lambda p: p.model.tree.queues["root"].priorities.change(NO_PRIORITY, 5),
+    ),
     ("a lane of root.default is open and not tried", _close_lane),
     ("applications of root.default are out of order", _reverse_lanes),
     ("app-1 stands in a lane without an ask of its shape", _empty_pile),

@@ -5,7 +5,7 @@ from written import APP, Written
 
 from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.node_order import NODE_ORDERS
-from yunikorn_actors.planning.model.views import NO_PRIORITY
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 
 WAITING = {
     "root.system.normal": (10, 2),

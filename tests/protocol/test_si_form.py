@@ -1,5 +1,6 @@
 """The form of requests: what is let through, and what is refused with which words."""
 
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -298,6 +299,15 @@ def test_what_is_plain_is_sound(kind: type, is_plain: Any, values: Any) -> None:
         assert not is_plain(value) or full(value) is None
 
     agrees()
+
+
+@pytest.mark.parametrize("sizes", tuple(product(("sound", "junk", "none"), repeat=3)))
+def test_a_size_that_asks_share_counts_for_each_of_them(sizes: tuple[str, ...]) -> None:
+    junk = si.Resource(resources={"vcore": "much"})  # type: ignore[dict-item]
+    shared = {"sound": si.Resource.of({"vcore": 1}), "junk": junk, "none": None}
+    asks = tuple(ask(resource_ask=shared[size]) for size in sizes)
+    request = si.AllocationRequest(rm_id="rm", asks=asks)
+    assert plain_request(request) is ("junk" not in sizes)
 
 
 PLAIN_ASK = ask(

@@ -30,6 +30,7 @@ from support import Lab, report
 from yunikorn_actors import si
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.sim.choosers import Channel, Channels, Fifo
 
 seeded = ranges.seeds(150)
 
@@ -57,11 +58,11 @@ def test_h22_the_timer_fires_as_the_last_placeholder_goes(seeds: range, style: s
     assert fired > 0, "vacuous: no firing came first"
 
 
-class NewestFirst:
+class NewestFirst(Fifo):
     """Whatever was sent last is next, so a firing waits for all that follows from later requests."""
 
-    def choose(self, arrivals: list[int]) -> int:
-        return arrivals.index(max(arrivals))
+    def choose(self, channels: Channels) -> Channel:
+        return max(channels, key=lambda channel: channels[channel][0][0])
 
 
 @topologies

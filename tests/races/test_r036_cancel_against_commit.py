@@ -5,7 +5,7 @@ The race must have happened, or the test has shown nothing; and a core that comm
 at the ask must be caught.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import pytest
@@ -16,7 +16,7 @@ from support import APP, PARTITION, Lab, facts_of
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.proposals import Allocate, Refusal
-from yunikorn_actors.machines.context import asks, commit, context
+from yunikorn_actors.machines.context import ask_runs, commit, context, runs
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
@@ -112,9 +112,9 @@ class StaleMemory:
     def __init__(self) -> None:
         self.specs: dict[str, AskSpec] = {}
 
-    def take_item(self, turn: Turn, item: AskItem) -> None:
-        self.specs[item.spec.key] = item.spec
-        asks.take_item(turn, item)
+    def take_items(self, turn: Turn, items: Sequence[AskItem]) -> None:
+        self.specs.update((item.spec.key, item.spec) for item in items)
+        ask_runs.take_items(turn, items)
 
     def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""
@@ -169,8 +169,8 @@ def test_a_core_that_commits_a_withdrawn_ask_is_caught(
 ) -> None:
     plant, symptoms = BUGS[bug]
     memory = StaleMemory()
-    monkeypatch.setattr(context, "take_item", memory.take_item)
-    monkeypatch.setattr(context, "commit", plant(memory))
+    monkeypatch.setattr(context, "take_items", memory.take_items)
+    monkeypatch.setattr(runs, "commit", plant(memory))
     found = next((seed for seed in range(1, SEEDS_FOR_A_BUG + 1) if _fails(seed, symptoms)), None)
     record_property("seed", found)
     assert found is not None, f"{SEEDS_FOR_A_BUG} seeds did not show the planted bug"

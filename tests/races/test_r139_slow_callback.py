@@ -3,26 +3,22 @@
 from support import APP, Lab
 
 from yunikorn_actors.messages.base import is_callback
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.sim.choosers import Channel, Channels, Fifo
 
 ASKS = 300
 
 
-class CallbacksLast:
+class CallbacksLast(Fifo):
     """Delivers to a callback only when there is nothing else to do."""
 
-    simulator: Simulator
-
-    def choose(self, _: list[int]) -> int:
-        addresses = [to for _, to in self.simulator._channels]
-        others = [n for n, address in enumerate(addresses) if not is_callback(address)]
-        return others[0] if others else 0
+    def choose(self, channels: Channels) -> Channel:
+        others = (channel for channel in channels if not is_callback(channel[1]))
+        return next(others, next(iter(channels)))
 
 
 def test_nothing_is_dropped_and_nothing_overtakes() -> None:
     lab = Lab()
-    lab.simulator._chooser = chooser = CallbacksLast()
-    chooser.simulator = lab.simulator
+    lab.simulator._chooser = CallbacksLast()
     lab.submit(APP)
     lab.nodes(n1=ASKS)
     for number in range(ASKS):

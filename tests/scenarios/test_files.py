@@ -11,12 +11,12 @@ from typing import get_args
 import pytest
 from probes import wait_until
 
-from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import Envelope, Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.scenario.document import Scenario, read_scenario
-from yunikorn_actors.scenario.drivers import ServiceDriver
+from yunikorn_actors.scenario.drivers import INSTANCE, ServiceDriver
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario, steps_of
 from yunikorn_actors.scenario.stage import Stage
 
@@ -83,10 +83,8 @@ def test_each_kind_of_timer_fires_on_a_real_clock(kind: str) -> None:
     """What the file expects is not asked: on a slow computer its steps take too much time."""
     name, time_scale = ON_A_REAL_CLOCK[kind]
     scenario = read_scenario(HERE / name)
-    driver = ServiceDriver(
-        driver="threads", topology="proposing", settings=scenario.settings, trace=None,
-        time_scale=time_scale,
-    )  # fmt: skip
+    topology = Topology("proposing", settings=scenario.settings, instance=INSTANCE)
+    driver = ServiceDriver(driver="threads", topology=topology, trace=None, time_scale=time_scale)
     fired: dict[str, None] = {}
     deliver = driver.core._timers._deliver
 

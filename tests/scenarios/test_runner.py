@@ -10,6 +10,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario import drivers
@@ -327,6 +328,10 @@ class WaitsAtNodes(si.ResourceManagerCallback):
         self.go_on.wait(10)
 
 
+def topology(name: TopologyName) -> Topology:
+    return Topology(name, settings=Settings(), instance=drivers.INSTANCE)
+
+
 def create_node(core: si.SchedulerAPI, callback: si.ResourceManagerCallback) -> None:
     request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=DEFAULT_QUEUES)
     core.register_resource_manager(request, callback)
@@ -335,18 +340,14 @@ def create_node(core: si.SchedulerAPI, callback: si.ResourceManagerCallback) -> 
 
 
 def test_an_error_in_a_callback_of_the_simulator_does_not_pass_unseen() -> None:
-    driver = SimulatorDriver(
-        topology="proposing", settings=Settings(), seed=0, trace=None, checkers=()
-    )
+    driver = SimulatorDriver(topology=topology("proposing"), seed=0, trace=None, checkers=())
     create_node(driver.core, BreaksAtNodes())
     with pytest.raises(ValueError, match="n1"):
         driver.settle()
 
 
 def test_a_core_that_has_failed_does_not_come_to_rest() -> None:
-    driver = ServiceDriver(
-        driver="threads", topology="fused", settings=Settings(), trace=None, time_scale=1
-    )
+    driver = ServiceDriver(driver="threads", topology=topology("fused"), trace=None, time_scale=1)
     driver.core.failure = CoreFailed("context failed")
     try:
         with pytest.raises(CoreFailed, match="context failed"):
@@ -358,7 +359,7 @@ def test_a_core_that_has_failed_does_not_come_to_rest() -> None:
 def test_no_rest_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "REST_TIMEOUT_S", 0.2)
     driver = ServiceDriver(
-        driver="threads", topology="proposing", settings=Settings(), trace=None, time_scale=1
+        driver="threads", topology=topology("proposing"), trace=None, time_scale=1
     )
     callback = WaitsAtNodes()
     try:

@@ -42,6 +42,23 @@ def test_status_0_when_everything_holds(folder: Path, capsys: pytest.CaptureFixt
     assert "1 files, 4 runs, 0 failures" == last
 
 
+def test_several_schedulers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = folder / "a.trace"
+    file = folder / "a.yaml"
+    assert run(file, "--schedulers", "3", "--seeds", "0..2", "--trace", trace) == 0
+    assert b"scheduler:[rm-1]default#1.2" in trace.read_bytes()
+    assert run(folder / "sub" / "b.yaml", "--schedulers", "2", "--json") == 1
+    capsys.readouterr()
+    assert run(file, "--schedulers", "2", "--topology", "fused") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("yunikorn-actors scenario run: fused has no room for several schedulers")
+    assert run(file, "--schedulers", "65") == 2
+    assert "65 schedulers for a partition are not allowed" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        run(file, "--schedulers", "two")
+    assert "'two' is not a number of schedulers" in capsys.readouterr().err
+
+
 def test_status_1_when_something_does_not_hold(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

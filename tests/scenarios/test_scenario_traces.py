@@ -10,12 +10,12 @@ import pytest
 
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario.document import parse_scenario
-from yunikorn_actors.scenario.drivers import SimulatorDriver
+from yunikorn_actors.scenario.drivers import INSTANCE, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.read import TraceReader
@@ -86,7 +86,10 @@ def test_the_trace_of_a_run_that_fails_is_whole(tmp_path: Path) -> None:
 def test_the_message_that_breaks_a_machine_is_in_the_trace(tmp_path: Path) -> None:
     path = tmp_path / "run.trace"
     driver = SimulatorDriver(
-        topology="proposing", settings=Settings(), seed=0, trace=path, checkers=()
+        topology=Topology("proposing", settings=Settings(), instance=INSTANCE),
+        seed=0,
+        trace=path,
+        checkers=(),
     )
     driver.core._post(CONTEXT, Accepted(), "test")
     with pytest.raises(KeyError):

@@ -224,7 +224,7 @@ def _leave_work(lab: Lab) -> None:
         ("proposing", "G01: capacity of node n1", _corrupt_truth),
         ("fused", "G01: capacity of node n1", _corrupt_truth),
         ("fused", "free of node n1", _corrupt_view),
-        ("proposing", "the replica of .*default is not the truth", _corrupt_replica),
+        ("proposing", "the replica of .*default.* is not the truth", _corrupt_replica),
         ("proposing", "at rest and 1 proposals are unresolved", _forget_a_proposal),
         ("proposing", "at rest and something could be decided", _leave_work),
     ],

@@ -22,6 +22,7 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.image import image_of, restore
 from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.limit_table import LimitTable
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueState
@@ -76,7 +77,7 @@ def plain(value: Any, *, inside: bool = False) -> Any:
     names: Any = ()
     if isinstance(value, Struct):
         names = value.__struct_fields__
-    elif isinstance(value, (*NAMED, Usage)):
+    elif isinstance(value, (*NAMED, LimitTable, Usage)):
         names = type(value).__slots__
     return {name: plain(getattr(value, name), inside=True) for name in names} or value
 

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.timeout(1800)
 def _planner(player: Player, partition: PartitionContext) -> Planner:
     if partition.planner is not None:
         return partition.planner
-    assert partition.scheduler is not None
-    scheduler = player.simulator.machines[partition.scheduler]
+    assert partition.speaker is not None
+    scheduler = player.simulator.machines[partition.speaker]
     assert isinstance(scheduler, Scheduler)
     return scheduler.planner
 

@@ -181,7 +181,7 @@ def test_nothing_is_ever_unsound_and_nothing_is_left(topology: TopologyName, see
         heard.update(line[0] for line in workload.lab.rm.heard)
     assert heard.keys() >= {"new", "released", "rejected", "application", "state", "node"}
     if topology == "proposing":
-        assert len(refusals) > 2, "vacuous: hardly any race was lost"
+        assert refusals.total() > 4, "vacuous: hardly any race was lost"
     else:
         assert {} == refusals, "what plans on the truth is never refused"
 

@@ -137,6 +137,13 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
         lambda it: it[0].update(topology="round"),
         "record 1 is not as recorded: Invalid enum value 'round' - at `$.topology`",
     ),
+    "a header with more schedulers than there can be": (
+        lambda it: it[0].update(topology="fused", schedulers=2),
+        (
+            "record 1 is not as recorded: fused has no room for several schedulers: there Context "
+            'plans by itself, on the truth that it alone may change; take topology "proposing"'
+        ),
+    ),
     "a header that starts before time": (
         lambda it: it[0].update(start_ns=-1),
         "record 1 is not as recorded: Expected `int` >= 0 - at `$.start_ns`",

@@ -62,6 +62,17 @@ def test_a_run_in_service_is_repeated(
 
 
 @pytest.mark.parametrize("driver", get_args(CoreDriver))
+def test_a_run_with_several_schedulers_is_repeated(path: Path, driver: CoreDriver) -> None:
+    in_service(path, driver=driver, schedulers=2)
+    outcome = replayed(path)
+    assert (None, True, ()) == (outcome.difference, outcome.complete, outcome.failures)
+    assert 5 == outcome.states, "one more than with one scheduler"
+    refused = {it["mailbox"] for it in records(path) if it.get("type") == "ProposalRejected"}
+    assert refused, "vacuous: they never decided the same"
+    assert {"scheduler:[rm-1]default#1", "scheduler:[rm-1]default#1.1"} >= refused
+
+
+@pytest.mark.parametrize("driver", get_args(CoreDriver))
 def test_the_submitters_in_service_did_race(path: Path, driver: CoreDriver) -> None:
     """Their requests alternate, or nothing would be shown by repeating them."""
     asks = [

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.settings import InvalidTopology
+from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.drivers import DriverName
 from yunikorn_actors.scenario.runner import Failure, Outcome, RunOptions, run_file
 
@@ -38,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run all these seeds; a file stops at the first that fails",
     )  # fmt: skip
     run_.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
+    run_.add_argument(
+        "--schedulers", type=_schedulers, default=1, metavar="N",
+        help="so many plan for each partition at once (default: 1); only proposing has several",
+    )  # fmt: skip
     run_.add_argument("--driver", choices=get_args(DriverName), default="sim")
     run_.add_argument("--trace", type=Path, metavar="FILE", help="write the trace of the last run")
     run_.add_argument("--json", action="store_true", help="one JSON object for each file")
@@ -54,8 +59,9 @@ class _UsageError(Exception):
 
 def run(options: argparse.Namespace) -> int:
     try:
+        check_topology(options.topology, options.schedulers)
         return _run_files(_files(options), options)
-    except _UsageError as error:
+    except (_UsageError, InvalidTopology) as error:
         print(f"yunikorn-actors scenario run: {error}", file=sys.stderr)
         return UNREADABLE
 
@@ -64,6 +70,7 @@ def _run_files(files: list[Path], options: argparse.Namespace) -> int:
     run_options = RunOptions(
         seeds=options.seeds,
         topology=options.topology,
+        schedulers=options.schedulers,
         driver=options.driver,
         time_scale=options.time_scale,
         trace=options.trace,
@@ -160,6 +167,12 @@ def _seeds(text: str) -> Sequence[int]:
     if ends is None or int(ends[1]) > int(ends[2]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a range of seeds: write one like 0..50")
     return range(int(ends[1]), int(ends[2]) + 1)
+
+
+def _schedulers(text: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of schedulers: write 1 or more")
+    return int(text)
 
 
 def _scale(text: str) -> int:

@@ -6,7 +6,6 @@ an allocation is its UUID; the key is shared by all repeats of one ask.
 """
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from msgspec import Struct, field
 
@@ -16,10 +15,11 @@ from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import FREES, TerminationType
 
 
-class AskOrder(NamedTuple):
+class AskOrder(Struct, frozen=True, order=True, gc=False):
     """Where an ask stands among those of its application; the smaller is tried first.
 
-    Priority first, then age; arrival decides between equals.
+    Priority first, then age; arrival decides between equals. It is no tuple, as the garbage
+    collector would visit one for each ask that waits.
     """
 
     negated_priority: int

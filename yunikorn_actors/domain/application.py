@@ -93,7 +93,7 @@ def next_state(
     return TRANSITIONS.get(key)
 
 
-class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the resource manager said when it submitted the application."""
 
     application_id: str
@@ -119,7 +119,7 @@ class ApplicationSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.gang_style.lower() == "hard"
 
 
-class Timer(Struct, frozen=True, kw_only=True):
+class Timer(Struct, frozen=True, kw_only=True, gc=False):
     """An armed timer of an application; a firing with another generation is stale."""
 
     generation: int
@@ -129,24 +129,29 @@ class Timer(Struct, frozen=True, kw_only=True):
 STATE_LOG_MAX = 100
 
 
-class StateLog(Struct):
+class StateEntry(Struct, frozen=True, array_like=True, gc=False):
+    at_ns: int
+    state: ApplicationState
+
+
+class StateLog(Struct, gc=False):
     """When an application entered which state, the newest last.
 
     One that idles between its tasks goes to and fro for as long as it lives, so the oldest entries
     go, and how many have gone is counted.
     """
 
-    entries: list[tuple[int, ApplicationState]]
+    entries: list[StateEntry]
     dropped: int = 0
 
     def note(self, at_ns: int, state: ApplicationState) -> None:
-        self.entries.append((at_ns, state))
+        self.entries.append(StateEntry(at_ns, state))
         if len(self.entries) > STATE_LOG_MAX:
             del self.entries[0]
             self.dropped += 1
 
 
-class FinishedApplication(Struct, kw_only=True):
+class FinishedApplication(Struct, kw_only=True, gc=False):
     """What is remembered of an application that has ended, or was never taken."""
 
     spec: ApplicationSpec
@@ -179,7 +184,6 @@ class Application:
         "pending",
         "pending_books",
         "placed",
-        "placeholder_books",
         "placeholders",
         "queue",
         "reservation_count",
@@ -216,7 +220,7 @@ class Application:
         self.state = ApplicationState.NEW
         self.submitted_ns = now_ns
         self.started_ns = 0
-        self.state_log = StateLog([(now_ns, ApplicationState.NEW)])
+        self.state_log = StateLog([StateEntry(now_ns, ApplicationState.NEW)])
         self.timers: dict[str, Timer] = {}
         self.asks: dict[str, Ask] = {}
         self.allocations: dict[str, Allocation] = {}
@@ -225,7 +229,6 @@ class Application:
         self.allocated: Resource = {}
         self.placeholders: Resource = {}
         self.allocated_books: tuple[Resource, ...] = ()
-        self.placeholder_books: tuple[Resource, ...] = ()
         self.pending_books: tuple[Resource, ...] = (
             self.pending,
             *(level.pending for level in queue.lineage),
@@ -251,13 +254,16 @@ class Application:
         The books are changed in place and never replaced, so this is done once for each group, and
         the hot path touches no attribute at all.
         """
-        shared = (
-            *(level.allocated for level in self.queue.lineage),
-            *(usage.amounts for usage in self.usages),
-            *(usage.amounts for usage in self.group_usages),
-        )
-        self.allocated_books = (self.allocated, *shared)
-        self.placeholder_books = (self.placeholders, *shared)
+        books = [self.allocated]
+        books += [level.allocated for level in self.queue.lineage]
+        books += [usage.amounts for usage in self.usages]
+        books += [usage.amounts for usage in self.group_usages]
+        self.allocated_books = tuple(books)
+
+    @property
+    def placeholder_books(self) -> tuple[Resource, ...]:
+        """The same for a placeholder; few applications have any, so it is not kept."""
+        return (self.placeholders, *self.allocated_books[1:])
 
     @property
     def id(self) -> str:

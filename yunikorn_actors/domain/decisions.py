@@ -4,21 +4,31 @@ Derived from the smallest parts of the state right before, not by the checks tha
 pass. What a resource manager reports is no decision: it runs already, and is charged by force.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from typing import Any
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.allocation import Ask, AskSpec
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
     SCHEDULABLE,
     Application,
     ApplicationState,
 )
+from yunikorn_actors.domain.gang_decisions import (
+    before_its_gang,
+    committed,
+    of_a_part_of_a_gang,
+    unplaced,
+)
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.preemption_decisions import against_the_rules
+from yunikorn_actors.domain.queue import Queue, QueueState
+from yunikorn_actors.domain.reserving import RESERVED_NODES_MIN
+from yunikorn_actors.domain.resource import Resource, fits_in
 
 
 def wrongs(state: PartitionState, fact: f.Fact, had_place: Container[str]) -> list[str]:
@@ -26,19 +36,60 @@ def wrongs(state: PartitionState, fact: f.Fact, had_place: Container[str]) -> li
 
     `had_place` names the applications that lost a reservation in the same handler.
     """
-    match fact:
-        case f.AllocationCommitted(proposal_id=number) if number != NO_PROPOSAL:
-            found = (*_for_the_dead(state, fact), *_beyond(state, fact, had_place))
-        case f.ReservationMade():
-            found = (*_for_the_dead(state, fact), *_too_many(state, fact, had_place))
-        case f.AskParked():
-            found = (*_for_the_dead(state, fact),)
-        case _:
-            return []
-    return [f"{line} ({type(fact).__name__} {fact.key} of {fact.application_id})" for line in found]
+    rule = _RULES.get(type(fact))
+    found = () if rule is None else rule(state, fact, had_place)
+    return [f"{line} ({type(fact).__name__} {_about(fact)})" for line in found]
+
+
+def _about(fact: f.Fact) -> str:
+    key, id_ = getattr(fact, "key", ""), getattr(fact, "application_id", "")
+    return " of ".join(filter(None, (key, id_))) or "of " + getattr(fact, "node_id", "")
 
 
 Decision = f.AllocationCommitted | f.ReservationMade | f.AskParked
+
+
+def _allocated(
+    state: PartitionState, fact: f.AllocationCommitted, had_place: Container[str]
+) -> Iterator[str]:
+    if fact.proposal_id == NO_PROPOSAL:
+        return
+    app = state.applications[fact.application_id]
+    yield from _for_the_dead(state, fact)
+    yield from overfills(state, app, app.asks[fact.key], had_place)
+    yield from _without_room(state, fact)
+    yield from _on_a_kept_node(state, fact, had_place)
+    yield from before_its_gang(app, app.asks[fact.key])
+
+
+def _reserved(
+    state: PartitionState, fact: f.ReservationMade, had_place: Container[str]
+) -> Iterator[str]:
+    yield from _for_the_dead(state, fact)
+    yield from _too_many(state, state.applications[fact.application_id], had_place)
+    if not fact.required and not fact.by_preemption:
+        percent = state.root.properties.reservation_max_nodes_percent
+        schedulable = [node for node in state.nodes.values() if node.is_schedulable]
+        kept = [node for node in state.nodes.values() if _only_waits(node)]
+        if len(kept) >= max(RESERVED_NODES_MIN, len(schedulable) * percent // 100):
+            yield f"G18: {len(kept)} nodes are kept for asks that only wait"
+
+
+def _only_waits(node: Node) -> bool:
+    return any(not it.required and it.earmark is None for it in node.reservations.values())
+
+
+def _parked(state: PartitionState, fact: f.AskParked, _: Container[str]) -> Iterator[str]:
+    yield from _for_the_dead(state, fact)
+    if fact.crosses:
+        yield from _without_room(state, fact)
+    yield from of_a_part_of_a_gang(state.applications[fact.application_id])
+
+
+def _admitted(state: PartitionState, fact: f.GangAdmitted, _: Container[str]) -> Iterator[str]:
+    app = state.applications[fact.application_id]
+    for name, most, used in committed(state, app):
+        yield from _above(name, most, used, unplaced(app))
 
 
 def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
@@ -64,21 +115,19 @@ def _may_be_drained(fact: Decision, spec: AskSpec) -> bool:
     )
 
 
-def _beyond(
-    state: PartitionState, fact: f.AllocationCommitted, had_place: Container[str]
+def overfills(
+    state: PartitionState, app: Application, ask: Ask, had_place: Container[str] = ()
 ) -> Iterator[str]:
-    app = state.applications[fact.application_id]
-    required = bool(app.asks[fact.key].spec.required_node)
+    """Yield the bounds of queues, users and groups that one more repeat of the ask would break."""
     for queue in app.queue.lineage:
         most = queue.spec.max or {} if queue.parent is not None else state.capacity
-        if queue.parent is not None or not required:
-            yield from _above(queue.path, most, queue.allocated, fact.resource)
+        if queue.parent is not None or not ask.spec.required_node:
+            yield from _above(queue.path, most, queue.allocated, ask.spec.resource)
     for limit in limits_of(app.queue, app.spec.user, app.group):
-        owners = state.groups if limit.of_group else state.users
-        used = owners[limit.owner][limit.path].amounts
+        used = state.usage_of(limit).amounts
         name = f"{limit.owner} in {limit.path}"
-        yield from _above(name, limit.max_resources or {}, used, fact.resource)
-    yield from _too_many(state, fact, had_place)
+        yield from _above(name, limit.max_resources or {}, used, ask.spec.resource)
+    yield from _too_many(state, app, had_place)
 
 
 def _above(name: str, most: Resource, used: Resource, more: Resource) -> Iterator[str]:
@@ -87,16 +136,66 @@ def _above(name: str, most: Resource, used: Resource, more: Resource) -> Iterato
             yield f"G23: {name} gets above {most[kind]} of {kind}"
 
 
+def _without_room(
+    state: PartitionState, fact: f.AllocationCommitted | f.AskParked
+) -> Iterator[str]:
+    node = state.nodes.get(fact.node_id)
+    if node is not None and not fits_in(fact.resource, node.available):
+        yield f"G23: node {node.id} has no room for it"
+
+
+def _on_a_kept_node(
+    state: PartitionState, fact: f.AllocationCommitted, had_place: Container[str]
+) -> Iterator[str]:
+    """Its own reservation ends right before it is placed."""
+    node = state.nodes.get(fact.node_id)
+    spec = state.applications[fact.application_id].asks[fact.key].spec
+    if node is None or not node.reservations or spec.required_node:
+        return
+    its_own = (fact.application_id, fact.key) in node.reservations
+    if not its_own and fact.application_id not in had_place:
+        yield f"G18: node {node.id} is kept for another"
+
+
+# -- what comes and what ends
+
+
+def _asked_back(
+    state: PartitionState, fact: f.ReleaseRequested, _: Container[str]
+) -> Iterator[str]:
+    allocation = state.applications[fact.application_id].allocations[fact.uuid]
+    if allocation.releasing is not None:
+        yield f"G13: it was asked back before, as {allocation.releasing.name}"
+
+
+def _moved(
+    state: PartitionState, fact: f.ApplicationStateChanged, _: Container[str]
+) -> Iterator[str]:
+    """Only the end of work completes an application that holds placeholders (R-029)."""
+    app = state.applications.get(fact.application_id)
+    if app is None or fact.state is not ApplicationState.COMPLETING:
+        return
+    if not app.started_ns and any(it.releasing is None for it in app.allocations.values()):
+        yield "G21: it completes with placeholders, and has never run"
+
+
+def _asked(state: PartitionState, fact: f.AskAdded, _: Container[str]) -> Iterator[str]:
+    app = state.applications[fact.spec.application_id]
+    if app.state is ApplicationState.FAILING:
+        yield f"G21: {app.id} is Failing, and asks for {fact.spec.key}"
+
+
+def _added(state: PartitionState, fact: f.ApplicationAdded, _: Container[str]) -> Iterator[str]:
+    queue = state.queues[fact.queue]
+    if queue.state is QueueState.DRAINING or not queue.is_leaf:
+        yield f"G28: queue {queue.path} takes no applications"
+
+
 # -- places
 
 
-def _too_many(
-    state: PartitionState,
-    fact: f.AllocationCommitted | f.ReservationMade,
-    had_place: Container[str],
-) -> Iterator[str]:
+def _too_many(state: PartitionState, app: Application, had_place: Container[str]) -> Iterator[str]:
     """An application that holds something, or just had a reservation, needs no other place."""
-    app = state.applications[fact.application_id]
     if app.state is not ApplicationState.ACCEPTED or app.id in had_place or _is_kept_for(app):
         return
     if not app.allocations:
@@ -105,8 +204,7 @@ def _too_many(
             if most and sum(_counts(other) for other in _below(state, queue, app)) >= most:
                 yield f"G23: {queue.path} gets above {most} applications"
     for limit in limits_of(app.queue, app.spec.user, app.group):
-        owners = state.groups if limit.of_group else state.users
-        running = owners[limit.owner][limit.path].running
+        running = state.usage_of(limit).running
         others = [
             other
             for other in _below(state, state.queues[limit.path], app)
@@ -133,3 +231,16 @@ def _counts(app: Application) -> bool:
 
 def _is_kept_for(app: Application) -> bool:
     return any(ask.reserved for ask in app.asks.values())
+
+
+_RULES: dict[type, Callable[[PartitionState, Any, Container[str]], Iterator[str]]] = {
+    f.AllocationCommitted: _allocated,
+    f.ReservationMade: _reserved,
+    f.AskParked: _parked,
+    f.GangAdmitted: _admitted,
+    f.ReleaseRequested: _asked_back,
+    f.PreemptionDecided: against_the_rules,
+    f.ApplicationAdded: _added,
+    f.ApplicationStateChanged: _moved,
+    f.AskAdded: _asked,
+}

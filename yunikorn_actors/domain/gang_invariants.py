@@ -7,6 +7,7 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import fits_in
 from yunikorn_actors.domain.swap import Swap
+from yunikorn_actors.domain.termination import TerminationType
 
 
 def links(state: PartitionState) -> Iterator[str]:
@@ -27,8 +28,10 @@ def links(state: PartitionState) -> Iterator[str]:
 
 def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Iterator[str]:
     placeholder, ask = app.allocations.get(uuid), app.asks.get(swap.key)
-    if placeholder is None or placeholder.releasing is None or not placeholder.spec.placeholder:
-        yield f"{swap.key} is parked for {uuid}, which is no released placeholder"
+    if placeholder is None or not placeholder.spec.placeholder:
+        yield f"{swap.key} is parked for {uuid}, which is no placeholder"
+    elif placeholder.releasing is not TerminationType.PLACEHOLDER_REPLACED:
+        yield f"{swap.key} is parked for a placeholder that was not asked back for it"
     elif ask is None or ask.spec.task_group != placeholder.spec.task_group:
         yield f"{swap.key} is parked for a placeholder of another task group"
     elif not fits_in(ask.spec.resource, placeholder.resource):

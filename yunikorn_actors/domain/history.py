@@ -19,7 +19,7 @@ ResourceSeconds = dict[str, Resource]
 """Type of node to type of resource to quantity times seconds."""
 
 
-class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UsageHistory(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     used: ResourceSeconds = field(default_factory=dict)
     placeholder: ResourceSeconds = field(default_factory=dict)
     preempted: ResourceSeconds = field(default_factory=dict)

@@ -16,11 +16,12 @@ from yunikorn_actors.domain.application import (
     Application,
     ApplicationState,
 )
+from yunikorn_actors.domain.config import QueueConfig
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
-from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.resource import (
     Resource,
     charge,
@@ -271,7 +272,7 @@ def _life_cycle(state: PartitionState) -> Iterator[str]:
             yield f"{app.id} is Completing and has work"
         if app.state is ApplicationState.NEW and (app.asks or app.allocations):
             yield f"{app.id} is New and has work"
-        if not _timers_are_right(app):
+        if not _timers_are_right(app) or _is_unwatched(state, app):
             yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
         if app.state in _UNCONFIRMED and not any(
             item.releasing is not None for item in app.allocations.values()
@@ -286,6 +287,16 @@ def _timers_are_right(app: Application) -> bool:
     if app.state is ApplicationState.COMPLETING and app.has_placeholders:
         return True
     return (app.state in _TIMED) is ("state" in app.timers)
+
+
+def _is_unwatched(state: PartitionState, app: Application) -> bool:
+    """What holds room for a gang has a time: placeholders, and without them the commitment."""
+    if "placeholder" not in app.timers and any(
+        item.spec.placeholder and item.releasing is None for item in app.allocations.values()
+    ):
+        return True
+    committed = app.serial in state.admitted and not app.has_placeholders
+    return committed is not ("commitment" in app.timers)
 
 
 def _usage(state: PartitionState) -> Iterator[str]:
@@ -316,6 +327,42 @@ def _usages_of(
             yield f"{owner} in {path} takes {sorted(usage.reserving)} for reserving, not {keeping}"
 
 
+def _asked_back(state: PartitionState) -> Iterator[str]:
+    """A victim was asked back as one, and for nothing else."""
+    for app in state.applications.values():
+        for uuid, item in app.allocations.items():
+            if (item.beneficiary is not None) is not (item.releasing is _T.PREEMPTED_BY_SCHEDULER):
+                yield f"{uuid} is a victim and not asked back as one, or the reverse"
+
+
+def misconfigured(state: PartitionState) -> Iterator[str]:
+    """Compare the queues with the configuration, which is in effect when its handler ends (G28).
+
+    A queue that it names takes applications; one that left it drains.
+    """
+    if state.config is None:
+        return
+    named = dict(_named(state.config.root, ""))
+    for path, queue in state.queues.items():
+        if queue.spec.managed and (path in named) is not (queue.state is QueueState.ACTIVE):
+            yield f"G28: queue {path} is {queue.state.value}, against the configuration"
+        elif path in named and (queue.spec.max, queue.spec.limits) != (
+            named[path].max,
+            named[path].limits,
+        ):
+            yield f"G28: queue {path} has other bounds than the configuration"
+    for path in named:
+        if path not in state.queues:
+            yield f"G28: queue {path} of the configuration is missing"
+
+
+def _named(config: QueueConfig, parent: str) -> Iterator[tuple[str, QueueConfig]]:
+    path = f"{parent}.{config.name}" if parent else config.name
+    yield path, config
+    for child in config.children:
+        yield from _named(child, path)
+
+
 def _identity(state: PartitionState) -> Iterator[str]:
     for path, queue in state.queues.items():
         if queue.parent is not None and queue.parent.children.get(queue.name) is not queue:
@@ -341,6 +388,7 @@ CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
     ("G08", _registered_nodes),
     ("G09", _single_place),
     ("G10", links),
+    ("G12", _asked_back),
     ("G17", placeholders),
     ("G18", _reservations),
     ("G19", _preempting),

@@ -14,13 +14,10 @@ from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 
-WILDCARD = "*"
-
-
 LimitKey = tuple[str, str, bool]
 
 
-class Limit(Struct, frozen=True, kw_only=True):
+class Limit(Struct, frozen=True, kw_only=True, gc=False):
     """What one user or group may have in one queue."""
 
     path: str
@@ -43,13 +40,13 @@ class Limit(Struct, frozen=True, kw_only=True):
 def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:
     """List every limit that counts for an application, from its queue upwards."""
     for level in queue.lineage:
-        limits = level.spec.limits
+        limits = level.limits
         if not limits:
             continue
-        mine = _for_user(limits, user)
+        mine = limits.for_user(user)
         if mine is not None:
             yield _limit(level.path, user, mine, of_group=False)
-        ours = _for_group(limits, group) if group else None
+        ours = limits.for_group(group) if group else None
         if ours is not None:
             yield _limit(level.path, group, ours, of_group=True)
 
@@ -57,18 +54,15 @@ def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:
 def group_of(queue: Queue, groups: tuple[str, ...]) -> str:
     """Decide which group an application of this queue counts in; empty for none."""
     for level in queue.lineage:
-        named = [group for limit in level.spec.limits for group in limit.groups]
-        for group in named:
-            if group in groups:
-                return group
-        if WILDCARD in named:
-            return WILDCARD
+        group = level.limits.group_among(groups)
+        if group:
+            return group
     return ""
 
 
 def is_limited(queue: Queue, group: str) -> bool:
     """Whether any queue of the path still has a limit for this group."""
-    return any(_for_group(level.spec.limits, group) is not None for level in queue.lineage)
+    return any(level.limits.for_group(group) is not None for level in queue.lineage)
 
 
 def _limit(path: str, owner: str, config: LimitConfig, *, of_group: bool) -> Limit:
@@ -79,17 +73,3 @@ def _limit(path: str, owner: str, config: LimitConfig, *, of_group: bool) -> Lim
         max_resources=config.max_resources,
         max_applications=config.max_applications,
     )
-
-
-def _for_user(limits: tuple[LimitConfig, ...], user: str) -> LimitConfig | None:
-    wildcard = None
-    for limit in limits:
-        if user in limit.users:
-            return limit
-        if WILDCARD in limit.users:
-            wildcard = limit
-    return wildcard
-
-
-def _for_group(limits: tuple[LimitConfig, ...], group: str) -> LimitConfig | None:
-    return next((limit for limit in limits if group in limit.groups), None)

@@ -36,6 +36,8 @@ class PlacementFailed(Exception):  # noqa: N818 - it names what happened
 
 def tag_of(spec: ApplicationSpec, name: str) -> str:
     """Look a tag up; the names of tags ignore case."""
+    if not spec.tags:
+        return ""
     wanted = name.lower()
     return next((value for tag, value in spec.tags.items() if tag.lower() == wanted), "")
 

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from yunikorn_actors.domain.config import Acl, LimitConfig, QueueProperties, TemplateConfig
 from yunikorn_actors.domain.gates import Places
+from yunikorn_actors.domain.limit_table import NO_LIMITS, LimitTable
 from yunikorn_actors.domain.resource import Resource, sub, sub_only_existing
 
 ROOT = "root"
@@ -21,7 +22,7 @@ class QueueState(StrEnum):
     DRAINING = "Draining"
 
 
-class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QueueSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the configuration, or a template, says of one queue."""
 
     leaf: bool
@@ -51,6 +52,7 @@ class Queue:
         "children",
         "earmarked",
         "leaving",
+        "limits",
         "lineage",
         "name",
         "parent",
@@ -94,6 +96,7 @@ class Queue:
         self.properties = QueueProperties.of(spec.properties)
         self.submit_acl = Acl.parse(spec.submit_acl)
         self.admin_acl = Acl.parse(spec.admin_acl)
+        self.limits = LimitTable(spec.limits) if spec.limits else NO_LIMITS
 
     @property
     def is_leaf(self) -> bool:

@@ -67,10 +67,12 @@ def fair_share(
     """
     if not allocated:
         return 0.0
-    guaranteed, fair_max = guaranteed or {}, fair_max or {}
+    dues = guaranteed or {}
+    if fair_max:
+        dues = fair_max | dues
     largest = 0.0
     for kind, quantity in allocated.items():
-        due = guaranteed.get(kind, fair_max.get(kind))
+        due = dues.get(kind)
         if due is None or quantity <= 0:
             continue
         share = quantity / due if due > 0 else 1.0

@@ -211,7 +211,7 @@ def _finished(app: FinishedApplication) -> dict[str, Any]:
         "user": app.spec.user,
         "submitted_ns": app.submitted_ns,
         "started_ns": app.started_ns,
-        "finished_ns": app.state_log.entries[-1][0],
+        "finished_ns": app.state_log.entries[-1].at_ns,
         **_state_log(app.state_log),
         "resource_seconds": _history(app.history),
     }
@@ -219,7 +219,7 @@ def _finished(app: FinishedApplication) -> dict[str, Any]:
 
 def _state_log(log: StateLog) -> dict[str, Any]:
     return {
-        "state_log": [[at_ns, state.value] for at_ns, state in log.entries],
+        "state_log": [[it.at_ns, it.state.value] for it in log.entries],
         "state_log_dropped": log.dropped,
     }
 

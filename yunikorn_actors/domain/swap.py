@@ -11,7 +11,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.resource import Resource
 
 
-class TaskGroup(Struct, kw_only=True):
+class TaskGroup(Struct, kw_only=True, gc=False):
     """How the placeholders of one group of an application fared (G17)."""
 
     count: int = 0
@@ -25,7 +25,7 @@ class TaskGroup(Struct, kw_only=True):
         return self.count - self.replaced - self.timed_out
 
 
-class Swap(Struct, frozen=True, kw_only=True):
+class Swap(Struct, frozen=True, kw_only=True, gc=False):
     """One repeat of a real ask is parked until its placeholder is gone."""
 
     placeholder: str
@@ -36,7 +36,7 @@ class Swap(Struct, frozen=True, kw_only=True):
     """The real one goes to another node, which is charged already."""
 
 
-class Incoming(Struct, frozen=True, kw_only=True):
+class Incoming(Struct, frozen=True, kw_only=True, gc=False):
     """Room on a node that a parked ask holds until its placeholder elsewhere is gone."""
 
     application_id: str

@@ -164,6 +164,7 @@ class AsyncScheduler:
         make_lease = partial(AsyncLease, self._on_loop)
         self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)
         self._broker.door.core._when_over.append(self._broker.core_is_over)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     # -- life
 
@@ -293,14 +294,14 @@ class AsyncScheduler:
     # -- parts
 
     def _on_loop(self, function: Callable[..., object], *arguments: object) -> None:
+        assert self._loop is not None, "the core speaks after the start only"
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _promise(self) -> "_LoopPromise[Any]":
         # A future of another loop would be kept without waking that loop. Before the start there is
         # none; then the door refuses.
-        loop = getattr(self, "_loop", None)
-        if loop not in {None, _running_loop()}:
+        if self._loop not in {None, _running_loop()}:
             raise RuntimeError(
                 "an AsyncScheduler takes calls on the event loop that started it alone: from "
                 "another thread use asyncio.run_coroutine_threadsafe"

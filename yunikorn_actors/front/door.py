@@ -75,7 +75,7 @@ class Door:
     # -- who waits for the core
 
     def check_may_wait(self, what: str) -> None:
-        if self.core._inside.here.shell is not None:
+        if self.core._is_inside():
             raise WouldBlock(
                 f"{what} waits for the core and was called from inside it (from fits, or from a "
                 "callback): call it from another thread"

@@ -11,6 +11,8 @@ class Life(Struct, frozen=True, kw_only=True):
     partition: str
     epoch: int
     number: int = 0
-    """How many there were before it in this life of the partition."""
+    """How many were started before it in this life of the partition."""
+    speaks: bool = True
+    """Whether it tells what it finds out; of several schedulers only the first one does."""
     rm_id: str
     capabilities: Capabilities

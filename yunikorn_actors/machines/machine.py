@@ -5,6 +5,8 @@ which are data. Whoever drives it (threads, the simulator, a replay) carries the
 only compares them. Within one handler effects happen in their order.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -79,6 +81,25 @@ class Machine(Protocol):
     def canonical_state(self) -> dict[str, Any]:
         """Everything the machine knows, as plain values: what a state digest is made of."""
         ...
+
+
+class Joining(ABC):
+    """A machine that handles some messages together with others that wait behind them.
+
+    A base class and no protocol: the simulator asks for it at each message, and whether an object
+    keeps a protocol takes longer to find out than most handlers.
+    """
+
+    @abstractmethod
+    def joins(self, first: Message, message: Message) -> bool:
+        """Whether this message may be handled with `first`, and whatever came between them."""
+
+    @abstractmethod
+    def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
+        """Handle one after the other, all at one moment; the driver decides how many there are.
+
+        Each is asked for when the one before it is done, so the driver may look at its clock.
+        """
 
 
 @runtime_checkable

@@ -43,7 +43,7 @@ class PlanningLoop:
         self.planner = Planner(
             state,
             life.number,
-            reports=life.capabilities.hears_states,
+            reports=life.capabilities.hears_states and life.speaks,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
         )

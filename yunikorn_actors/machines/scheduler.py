@@ -28,6 +28,7 @@ class Scheduler:
     def __init__(self, *, life: Life, settings: Settings) -> None:
         self._partition = life.partition
         self._epoch = life.epoch
+        self._speaks = life.speaks
         self.replica = PartitionState(life.partition)
         self.loop = PlanningLoop(
             self.replica,
@@ -118,6 +119,10 @@ class Scheduler:
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
         if not findings:
+            return []
+        if not self._speaks:
+            # Whoever speaks finds the same: the planners know the same facts.
+            findings.forget()
             return []
         report = s.ReportWaiting(
             partition=self._partition,

@@ -26,6 +26,10 @@ class InvalidSetting(ValueError):  # noqa: N818 - it is named like InvalidReques
         self.allowed = allowed
 
 
+class InvalidTopology(ValueError):  # noqa: N818 - it is named like InvalidSetting
+    """There is no such topology, or it cannot have so many schedulers."""
+
+
 class Settings(Struct, frozen=True, kw_only=True):
     """Checked when they are made; times that are given as text are nanoseconds from then on."""
 
@@ -61,6 +65,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     cycle_max: int = 256
     """Decisions in one cycle: a bound by count keeps every handler short."""
+    turn_max: int = 500
+    """About how many asks, releases and nodes of one resource manager are at Context at a time, if
+    there are several: behind them the others have their turn."""
     inflight_max: int = 1024
     """Proposals that a scheduler has on their way."""
 

@@ -1,27 +1,49 @@
 """Who exists, at which address, and what each is made with."""
 
 from collections.abc import Callable
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
+
+from msgspec import to_builtins
 
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.scheduler import Scheduler
-from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.settings import InvalidTopology, Settings
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
 
 TopologyName = Literal["proposing", "fused"]
 TOPOLOGIES: tuple[TopologyName, ...] = get_args(TopologyName)
+SCHEDULERS_MAX: Final = 64
+
+
+def check_topology(name: str, schedulers: object) -> None:
+    if name not in TOPOLOGIES:
+        raise InvalidTopology(f"unknown topology {name!r}: choose one of {', '.join(TOPOLOGIES)}")
+    # True is an int as well, and no number that anyone means.
+    if type(schedulers) is not int or not 0 < schedulers <= SCHEDULERS_MAX:
+        raise InvalidTopology(
+            f"{schedulers!r:.100} schedulers for a partition are not allowed: give a whole number "
+            f"from 1 to {SCHEDULERS_MAX}"
+        )
+    if name == "fused" and schedulers > 1:
+        raise InvalidTopology(
+            "fused has no room for several schedulers: there Context plans by itself, on the truth "
+            'that it alone may change; take topology "proposing"'
+        )
 
 
 class Topology:
     """Builds machines; `fused` has no Scheduler, its Context plans by itself."""
 
-    def __init__(self, name: TopologyName, *, settings: Settings, instance: str) -> None:
-        if name not in TOPOLOGIES:
-            raise ValueError(f"unknown topology {name!r}: choose one of {', '.join(TOPOLOGIES)}")
+    def __init__(
+        self, name: TopologyName, *, settings: Settings, instance: str, schedulers: int = 1
+    ) -> None:
+        """`schedulers` is how many of them plan for each partition."""
+        check_topology(name, schedulers)
         self.name = name
+        self.schedulers = schedulers
         self.settings = settings
         self.instance = instance
         self._kinds: dict[str, Callable[..., Machine]] = {
@@ -29,11 +51,24 @@ class Topology:
             "event_publisher": self._event_publisher,
         }
 
+    def described(self) -> dict[str, Any]:
+        """Return what a trace has to tell for the same machines to be built again."""
+        return {
+            "topology": self.name,
+            "schedulers": self.schedulers,
+            "instance": self.instance,
+            "settings": to_builtins(self.settings),
+        }
+
     def first_machines(self) -> dict[str, Machine]:
         """Return those that exist from the start."""
         return {
             RM_PROXY: RmProxy(settings=self.settings),
-            CONTEXT: Context(settings=self.settings, topology=self.name, instance=self.instance),
+            CONTEXT: Context(
+                settings=self.settings,
+                schedulers=0 if self.name == "fused" else self.schedulers,
+                instance=self.instance,
+            ),
             EVENT_PUBLISHER: self._event_publisher(),
         }
 

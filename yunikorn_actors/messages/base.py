@@ -40,9 +40,9 @@ class Envelope(NamedTuple):
     stimulus: str
 
 
-def scheduler_address(partition: str, epoch: int, life: int = 0) -> str:
-    """Name the mailbox of one scheduler; its successor for the same partition has another name."""
-    return f"{_SCHEDULER}{partition}#{epoch}" + (f".{life}" if life else "")
+def scheduler_address(partition: str, epoch: int, number: int = 0) -> str:
+    """Name the mailbox of one scheduler; others of the same partition have other numbers."""
+    return f"{_SCHEDULER}{partition}#{epoch}" + (f".{number}" if number else "")
 
 
 def callback_address(rm_id: str, registration: int) -> str:
@@ -97,3 +97,5 @@ class Delivery(NamedTuple):
     stimulus: str
     at_ns: int
     message: Message
+    joined: bool = False
+    """Whether it was handled together with the one before it in this mailbox, as one."""

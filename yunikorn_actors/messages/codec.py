@@ -28,7 +28,9 @@ MESSAGE_TYPES: dict[str, type[Message]] = {
 }
 
 
-class DeliveryRecord(Struct, frozen=True, kw_only=True, tag_field="record", tag="delivery"):
+class DeliveryRecord(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="delivery"
+):
     """One delivered message as a trace holds it; read back, the payload is plain values."""
 
     mailbox: str
@@ -39,6 +41,7 @@ class DeliveryRecord(Struct, frozen=True, kw_only=True, tag_field="record", tag=
     at_ns: int
     type: str
     payload: Any
+    joined: bool = False
 
 
 class UnknownMessage(LookupError):  # noqa: N818 - it says what the record holds
@@ -55,6 +58,7 @@ def record_of(delivery: Delivery) -> DeliveryRecord:
         at_ns=delivery.at_ns,
         type=type(delivery.message).__name__,
         payload=delivery.message,
+        joined=delivery.joined,
     )
 
 
@@ -79,6 +83,7 @@ def delivery_of(record: DeliveryRecord) -> Delivery:
         stimulus=record.stimulus,
         at_ns=record.at_ns,
         message=msgspec.convert(renewed(record.type, record.payload), kind),
+        joined=record.joined,
     )
 
 

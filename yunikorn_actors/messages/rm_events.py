@@ -101,6 +101,12 @@ class RequestsMarked(Message, frozen=True, kw_only=True):
     count: int
 
 
+class TurnMarked(Message, frozen=True, kw_only=True):
+    """A mark behind a part of what a resource manager sends; Context handles it after that."""
+
+    rm_id: str
+
+
 # -- from a callback to RmProxy
 
 
@@ -271,9 +277,21 @@ class AnnouncedAllocation(Struct, frozen=True, kw_only=True, gc=False):
     node_id: str
 
 
+class AnnouncedRun(Struct, frozen=True, kw_only=True, gc=False):
+    """Allocations of one partition, one after the other."""
+
+    partition: str
+    uuids: tuple[str, ...]
+    specs: tuple[AskSpec, ...]
+    node_ids: tuple[str, ...]
+
+
 class RMNewAllocations(Message, frozen=True, kw_only=True):
+    """In the order of the decisions: each by itself, or all of them in runs."""
+
     rm_id: str
-    allocations: tuple[AnnouncedAllocation, ...]
+    allocations: tuple[AnnouncedAllocation, ...] = ()
+    runs: tuple[AnnouncedRun, ...] = ()
 
 
 class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
@@ -364,6 +382,12 @@ class EventsConfigured(Message, frozen=True, kw_only=True):
 
 
 # -- from Context by RmProxy to the gateway
+
+
+class TurnHandled(Message, frozen=True, kw_only=True):
+    """Context has handled all before the mark: the next part may follow."""
+
+    rm_id: str
 
 
 class RequestsHandled(Message, frozen=True, kw_only=True):

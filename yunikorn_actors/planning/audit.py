@@ -20,7 +20,8 @@ from yunikorn_actors.domain.resource import (
 )
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
-from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY
+from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank, order_of
 from yunikorn_actors.planning.planner import Planner
 
 
@@ -155,6 +156,9 @@ def _order(model: Model) -> Iterator[str]:
                     yield f"queue {child.queue.path} stands by {key}, should by {child.key()}"
             if view.priority != view.exported_priority():
                 yield f"queue {path} shows priority {view.priority}"
+        priorities = _priorities(view)
+        if view.priorities.counts != priorities:
+            yield f"queue {path} counts priorities {view.priorities.counts}, should {priorities}"
         found = list(_lanes(view))
         yield from found
         if (
@@ -163,6 +167,14 @@ def _order(model: Model) -> Iterator[str]:
             and view.open_lanes.first() is not min(view.open_lanes, key=_rank).first
         ):
             yield f"another ask than the first is tried in {path}"
+
+
+def _priorities(view: QueueView) -> dict[int, int]:
+    """Count those of whatever has something to try: the root keeps applications too, as a leaf."""
+    own = Counter(app.priority for app in view.members.values())
+    own.update(below.priority for below in view.below)
+    del own[NO_PRIORITY]
+    return dict(own)
 
 
 def _rank(lane: Lane) -> Rank:
@@ -183,8 +195,8 @@ def _applications(lane: Lane) -> Iterator[str]:
         pile = app.piles.get(lane.shape)
         if not pile:
             yield f"{app.app.id} stands in a lane without an ask of its shape"
-        elif pile != sorted(pile):
+        elif pile != sorted(pile, key=order_of):
             yield f"asks of {app.app.id} are out of order"
-        tops = Counter(pile[0][0].priority for pile in app.piles.values() if pile)
+        tops = Counter(pile[0].order.priority for pile in app.piles.values() if pile)
         if tops != app.heads:
             yield f"{app.app.id} has piles by priority {dict(tops)}, counts {app.heads}"

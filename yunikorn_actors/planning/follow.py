@@ -17,7 +17,7 @@ from yunikorn_actors.domain.termination import ASKED_BACK, FREES
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.parts.part import Desk, Resolving
+from yunikorn_actors.planning.parts.part import Desk, ResolvingOne
 
 
 def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
@@ -27,17 +27,28 @@ def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     # replica as it is: the other way round the same amount would count twice for a moment, and all
     # that waits for room would be asked in vain.
     if kind in RESOLVING:
-        is_charged = desk.resolve(cast(Resolving, fact))
+        resolving = cast(ResolvingOne, fact)
+        is_charged = desk.resolve(resolving.proposal_id, resolving)
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
-            # Nothing in flight has charged this: it came from the resource manager, or from a
-            # planner that failed.
+            # Nothing in flight has charged this: it came from the resource manager, or from another
+            # planner, which may have failed since.
             _charge(model, fact)
+    elif isinstance(fact, f.AllocationsCommitted):
+        _resolve_run(model, desk, fact)
     change = CHANGES.get(kind)
     if change is not None:
         change(model, fact)
     # A reservation waits for whatever is on its way, and each fact may be the end of that.
     if model.wakes.reserving.waits:
         model.wakes.something_came_out()
+
+
+def _resolve_run(model: Model, desk: Desk, fact: f.AllocationsCommitted) -> None:
+    is_charged = [desk.resolve(proposal_id, fact) for proposal_id in fact.proposal_ids]
+    if not all(is_charged):
+        for part, charged in zip(fact.parts(), is_charged, strict=True):
+            if not charged:
+                _charge(model, part)
 
 
 def adopt(model: Model) -> None:
@@ -203,10 +214,25 @@ def _on_ask_added(model: Model, fact: f.AskAdded) -> None:
         model.applications.rekey(view)
     model.asks.watch(view, app.asks[fact.spec.key])
     if fact.spec.placeholder:
-        model.gangs.follow(view)
-        if view.awaiting_gang is not None:
-            # It is to be reported that its gang awaits admission.
-            model.wakes.gang_may_fit()
+        _placeholders_wait(model, view)
+
+
+def _on_asks_added(model: Model, fact: f.AsksAdded) -> None:
+    app = model.state.applications[fact.application_id]
+    view = model.apps[app.serial]
+    if view.submitted_ns != app.submitted_ns:
+        view.submitted_ns = app.submitted_ns
+        model.applications.rekey(view)
+    model.asks.watch_run(view, [app.asks[spec.key] for spec in fact.specs])
+    if fact.specs[0].placeholder:
+        _placeholders_wait(model, view)
+
+
+def _placeholders_wait(model: Model, view: AppView) -> None:
+    model.gangs.follow(view)
+    if view.awaiting_gang is not None:
+        # It is to be reported that its gang awaits admission.
+        model.wakes.gang_may_fit()
 
 
 def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
@@ -251,20 +277,32 @@ def _on_ask_shortage_changed(model: Model, fact: f.AskShortageChanged) -> None:
 def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     """Placed by the resource manager, or with a size that the proposal did not know."""
     app = model.app_of(fact.application_id)
-    ask = app.asks[fact.key]
-    is_placeholder = ask.ask.spec.placeholder
+    is_placeholder = app.app.allocations[fact.uuid].spec.placeholder
     model.amounts.charge(app, fact.node_id, fact.resource, is_placeholder=is_placeholder)
-    model.asks.resync(ask)
+    # Of several repeats in one run the first has settled the ask: it may be forgotten by now.
+    ask = app.asks.get(fact.key)
+    if ask is not None:
+        model.asks.resync(ask)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
-    model.asks.forget_if_done(ask)
+    if ask is not None:
+        model.asks.forget_if_done(ask)
+
+
+def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> None:
+    model.wakes.allocated()
+    apps = [model.state.applications[charged.application_id] for charged in fact.charged]
+    if apps[0].allocations[fact.uuids[0]].spec.placeholder:
+        for place, app in enumerate(apps):
+            mine = [uuid for uuid, at in zip(fact.uuids, fact.members, strict=True) if at == place]
+            model.gangs.placeholders_came(model.apps[app.serial], mine)
 
 
 def _on_allocation_committed(model: Model, fact: f.AllocationCommitted) -> None:
     model.wakes.allocated()
     app = model.state.applications[fact.application_id]
     if app.allocations[fact.uuid].spec.placeholder:
-        model.gangs.placeholder_came(model.apps[app.serial], fact.uuid)
+        model.gangs.placeholders_came(model.apps[app.serial], (fact.uuid,))
 
 
 def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
@@ -275,7 +313,7 @@ def _on_allocation_recovered(model: Model, fact: f.AllocationRecovered) -> None:
     model.wakes.amounts_changed(app.leaf)
     model.wakes.work_changed(model.nodes.views[fact.node_id])
     if fact.spec.placeholder:
-        model.gangs.placeholder_came(app, fact.uuid)
+        model.gangs.placeholders_came(app, (fact.uuid,))
 
 
 def _on_allocation_resized(model: Model, fact: f.AllocationResized) -> None:
@@ -421,7 +459,7 @@ def _on_quota_preemption_armed(model: Model, _: f.QuotaPreemptionArmed) -> None:
     model.wakes.quota_armed()
 
 
-RESOLVING: Final = frozenset(get_args(Resolving))
+RESOLVING: Final = frozenset(get_args(ResolvingOne))
 
 CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.PartitionConfigured: _on_configured,
@@ -440,10 +478,12 @@ CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.ApplicationCrowded: _on_application_crowded,
     f.ApplicationRemoved: _on_application_removed,
     f.AskAdded: _on_ask_added,
+    f.AsksAdded: _on_asks_added,
     f.AskReplaced: _on_ask_replaced,
     f.AskRemoved: _on_ask_removed,
     f.AskShortageChanged: _on_ask_shortage_changed,
     f.AllocationCommitted: _on_allocation_committed,
+    f.AllocationsCommitted: _on_allocations_committed,
     f.AllocationRecovered: _on_allocation_recovered,
     f.GangAdmitted: _on_gang_admitted,
     f.GangLapsed: _on_gang_lapsed,

@@ -248,7 +248,7 @@ class Wakes:
         explaining = self.explaining
         if explaining.reports:
             for pile in app.piles.values():
-                explaining.asks.update((ask, None) for _, ask in pile)
+                explaining.asks.update(dict.fromkeys(pile))
 
     def run_limit_changed(self, app: AppView) -> None:
         """A run limit blocked the application, or it was woken."""

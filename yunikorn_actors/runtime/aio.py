@@ -43,6 +43,7 @@ class AsyncSchedulerCore:
         *,
         driver: CoreDriver = "threads",
         topology: TopologyName = "proposing",
+        schedulers: int = 1,
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | None = None,
@@ -53,8 +54,9 @@ class AsyncSchedulerCore:
     ) -> None:
         """As `SchedulerCore`; the hooks are called on the event loop."""
         self._core = SchedulerCore(
-            driver=driver, topology=topology, settings=settings, instance=instance, trace=trace,
-            config=config, clock=clock, on_failure=self._on_loop(on_failure),
+            driver=driver, topology=topology, schedulers=schedulers, settings=settings,
+            instance=instance, trace=trace, config=config, clock=clock,
+            on_failure=self._on_loop(on_failure),
             on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip
         self._core._when_over.append(self._end_all)

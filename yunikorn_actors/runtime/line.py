@@ -53,7 +53,7 @@ class Line:
         return True
 
     def run(self) -> None:
-        """Handle what waits, unless somebody is at it: he will not leave before it is done."""
+        """Handle what waits; if another thread is at it already, that thread handles this too."""
         if not self._waiting or self._busy.locked():
             return
         if not _may_be_interrupted():
@@ -104,6 +104,15 @@ class Line:
             station.handle(envelope)
         return False
 
+    def look(self, station: "StationInLine") -> Envelope | None:
+        """Return what is next in the line, if it is for this station; asked by who runs it."""
+        if not self._waiting or self._waiting[0][0] is not station:
+            return None
+        return self._waiting[0][1]
+
+    def take_out(self) -> None:
+        self._waiting.popleft()
+
     def close(self, timeout: float) -> None:
         """Wait for the one who runs the machines, and drop what is left; the stations are deaf."""
         with self._lock:
@@ -140,7 +149,13 @@ class StationInLine(Station):
         try:
             self._receive(envelope)
         finally:
-            self.handled += 1
+            self.handled += self._taken
+
+    def _look(self) -> Envelope | None:
+        return self._line.look(self)
+
+    def _take_out(self) -> None:
+        self._line.take_out()
 
     def end(self) -> None:
         self.deaf = self._has_ended = True

@@ -1,7 +1,7 @@
 """Threads that make calls for somebody who must not wait.
 
 Calls for one caller are made one after the other in the order of `submit`; those for nobody in
-particular are made at once. A caller is known as long as a call of his waits, so names that come
+particular are made at once. A caller is known as long as one of its calls waits, so names that come
 and go leave nothing behind, and a call that takes long delays those of its own caller alone.
 """
 

@@ -10,19 +10,29 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Iterator
+from time import monotonic_ns
+from typing import Any, Final, Protocol, cast
 
 import pykka
 
 from yunikorn_actors import si
-from yunikorn_actors.machines.machine import Effect, Machine, Replaceable, Send, report_of
+from yunikorn_actors.machines.machine import (
+    Effect,
+    Joining,
+    Machine,
+    Replaceable,
+    Send,
+    report_of,
+)
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
+JOINT_MAX_NS: Final = 5_000_000
+"""So long messages are taken together: looked at after each, so that the rest waits no longer."""
 
 
 class Here(threading.local):
@@ -101,8 +111,8 @@ class Mailbox:
         """Held from the look whether it is closed to the putting: an item that came in between
         would be counted and never handled."""
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self.get = self._queue.get
-        self.empty = self._queue.empty
+        self._next: Any = None
+        """What has been looked at and is not taken out yet; only its actor's thread does either."""
 
     def put(self, item: object) -> None:
         with self._lock:
@@ -111,6 +121,21 @@ class Mailbox:
             # Counted before it can be taken out: the count of handled messages is never ahead.
             self.received += 1
             self._queue.put(item)
+
+    def look(self) -> Any:  # noqa: ANN401 - envelopes, and what pykka puts
+        """Return what would be taken out next, None if nothing waits."""
+        if self._next is None and not self._queue.empty():
+            self._next = self._queue.get()
+        return self._next
+
+    def get(self) -> Any:  # noqa: ANN401 - envelopes, and what pykka puts
+        if self._next is None:
+            return self._queue.get()
+        item, self._next = self._next, None
+        return item
+
+    def empty(self) -> bool:
+        return self._next is None and self._queue.empty()
 
     def close(self) -> None:
         with self._lock:
@@ -136,10 +161,13 @@ class Station(ABC):
         self.has_failed = False
         """Its machine is to be replaced, and its callers learn so."""
         self.at: tuple[Cause, str] | None = None
-        """The message being handled, and its stimulus."""
+        """The message being handled, and its stimulus; of several together the last."""
         self.story: deque[tuple[str, type[Message], str]] = deque(maxlen=STORY_LENGTH)
         """The last messages, for the text of a failure."""
         self._system = system
+        self._joining = holder if isinstance(holder, Joining) else None
+        self._taken = 0
+        """How many messages are being handled as one."""
         self.step = step
         """Of the message that was handled last at this address."""
 
@@ -173,7 +201,16 @@ class Station(ABC):
     def give_up(self) -> None:
         """It did not end in time, and is left behind."""
 
+    @abstractmethod
+    def _look(self) -> Envelope | None:
+        """Return the envelope that is next, if there is one: nobody else takes it."""
+
+    @abstractmethod
+    def _take_out(self) -> None:
+        """Take out what was looked at."""
+
     def _receive(self, envelope: Envelope) -> None:
+        self._taken = 1
         if not self.deaf:
             self._take(envelope)
         elif self.has_failed:
@@ -181,24 +218,9 @@ class Station(ABC):
 
     def _take(self, envelope: Envelope) -> None:
         system = self._system
-        self.step += 1
-        self.story.append((envelope.sender, type(envelope.message), envelope.stimulus))
         now_ns = system.clock.now_ns()
-        self.at = (Cause(self.address, self.step), envelope.stimulus)
         try:
-            # Recorded before it is handled: a trace has the message at which a machine failed.
-            if system.recorder is not None:
-                system.recorder.add(
-                    Delivery(
-                        self.address,
-                        self.step,
-                        envelope.sender,
-                        envelope.cause,
-                        envelope.stimulus,
-                        now_ns,
-                        envelope.message,
-                    )
-                )
+            self._note(envelope, now_ns)
             for effect in self._effects(envelope, now_ns):
                 # Nearly all are messages: the table of the others is not asked for these.
                 if type(effect) is Send:
@@ -206,25 +228,54 @@ class Station(ABC):
                 else:
                     system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
-            system.fail(self, envelope, error)
+            system.fail(self, self._in_hand, error)
             self._hand_on(error)
         finally:
             self.at = None
 
+    def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
+        self._in_hand = envelope
+        sender, message, cause, stimulus = envelope
+        self.step += 1
+        self.story.append((sender, type(message), stimulus))
+        self.at = (Cause(self.address, self.step), stimulus)
+        # Recorded before it is handled: a trace has the message at which a machine failed.
+        recorder = self._system.recorder
+        if recorder is not None:
+            at = (self.address, self.step, sender, cause, stimulus, now_ns)
+            recorder.add(Delivery(*at, message, joined))
+
     def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""
+        message, joining = envelope.message, self._joining
         try:
-            return self.holder.handle(envelope.message, now_ns)
+            if joining is not None and joining.joins(message, message):
+                together = self._together(message, joining, now_ns)
+                return joining.handle_together(together, now_ns)
+            return self.holder.handle(message, now_ns)
         except Exception as error:
             if not isinstance(self.holder, Replaceable):
                 raise
             self.deaf = self.has_failed = True
-            self._system.survive(self, envelope, error)
+            self._system.survive(self, self._in_hand, error)
             return [report_of(self.holder, self.address, error)]
+
+    def _together(self, first: Message, joining: Joining, now_ns: int) -> Iterator[Message]:
+        """Yield a message and those behind it that may be handled with it, while there is time."""
+        until_ns = monotonic_ns() + JOINT_MAX_NS
+        yield first
+        while monotonic_ns() < until_ns and not self.deaf:
+            envelope = self._look()
+            if envelope is None or not joining.joins(first, envelope.message):
+                return
+            self._take_out()
+            self._taken += 1
+            self._note(envelope, now_ns, joined=True)
+            yield envelope.message
 
     @abstractmethod
     def _hand_on(self, error: BaseException) -> None:
-        """Raise what has failed the core if it was meant for the one who lent his thread."""
+        """Raise what has failed the core if it was meant for the thread that runs it."""
 
 
 class Shell(Station, pykka.ThreadingActor):
@@ -295,6 +346,13 @@ class Shell(Station, pykka.ThreadingActor):
 
     # -- on its own thread
 
+    def _look(self) -> Envelope | None:
+        letter = self.mailbox.look()
+        return letter.message if type(letter) is Letter else None
+
+    def _take_out(self) -> None:
+        self.mailbox.get()
+
     def on_start(self) -> None:
         self._system.here.shell = self
 
@@ -303,16 +361,16 @@ class Shell(Station, pykka.ThreadingActor):
         if type(message) is not Envelope:
             return super()._handle_receive(message)
         self._receive(message)
-        self._count()
+        self._count(self._taken)
         return None
 
     def on_receive(self, message: object) -> None:  # noqa: ARG002
         """A broadcast of the embedder, to actors of its own."""
-        self._count()
+        self._count(1)
 
-    def _count(self) -> None:
-        # Last, see Shells.is_settled: what this message caused is counted as received by now.
-        self.handled += 1
+    def _count(self, messages: int) -> None:
+        # Last, see Shells.is_settled: what these caused is counted as received by now.
+        self.handled += messages
         self._system.go_on()
 
     def _hand_on(self, error: BaseException) -> None:

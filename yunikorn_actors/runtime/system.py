@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 
-import msgspec
 from msgspec.structs import replace
 
 from yunikorn_actors import si
@@ -108,6 +107,7 @@ class SchedulerCore(Gateway):
         *,
         driver: CoreDriver = "threads",
         topology: TopologyName = "proposing",
+        schedulers: int = 1,
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | None = None,
@@ -118,6 +118,7 @@ class SchedulerCore(Gateway):
     ) -> None:
         """Make a core; `config`, a file or its text, is the administrator's configuration.
 
+        `schedulers` is how many plan for each partition; only `proposing` has several.
         The hooks are called on threads of the core. Without them failures are logged, or printed
         on standard error where no log takes them.
         """
@@ -129,6 +130,7 @@ class SchedulerCore(Gateway):
             topology,
             settings=_outside(settings or Settings(), self.clock.scale),
             instance=instance or os.urandom(4).hex(),
+            schedulers=schedulers,
         )
         self._trace = None if trace is None else Path(trace)
         self._config = None if config is None else read_config(config)
@@ -465,14 +467,8 @@ class SchedulerCore(Gateway):
         self._timers.wake()
 
     def _header(self) -> dict[str, Any]:
-        return {
-            "topology": self._topology.name,
-            "driver": self._driver,
-            "seed": None,
-            "instance": self._topology.instance,
-            "settings": msgspec.to_builtins(self._topology.settings),
-            "start_ns": self.clock.now_ns(),
-        }
+        of_run = {"driver": self._driver, "seed": None, "start_ns": self.clock.now_ns()}
+        return self._topology.described() | of_run
 
     def _close_trace(self, left: list[Station], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
@@ -494,7 +490,7 @@ class SchedulerCore(Gateway):
 class Inside:
     """A core as its actors see it: their clock, and what becomes of all that they want or raise.
 
-    Apart from `SchedulerCore`, so that an embedder finds there what is meant for him.
+    Apart from `SchedulerCore`, so that an embedder finds there only the calls that a program makes.
     """
 
     def __init__(self, core: SchedulerCore) -> None:

@@ -10,12 +10,9 @@ import time
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-import msgspec
-
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Gateway
-from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import Topology, TopologyName
+from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest, state_digest
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import Recorder
@@ -43,7 +40,9 @@ class Report(NamedTuple):
     """Of all deliveries in their order; None in service, where the order is different each time."""
 
 
-class Driver(Protocol):
+class Played(Protocol):
+    """A core on which steps are performed."""
+
     @property
     def core(self) -> Gateway: ...
 
@@ -51,6 +50,8 @@ class Driver(Protocol):
 
     def advance(self, duration_ns: int) -> None: ...
 
+
+class Driver(Played, Protocol):
     def report(self) -> Report: ...
 
     def close(self) -> None: ...
@@ -58,16 +59,14 @@ class Driver(Protocol):
 
 class SimulatorDriver:
     def __init__(
-        self, *, topology: TopologyName, settings: Settings, seed: int, trace: Path | None,
-        checkers: tuple[Checker, ...], replaced_for: tuple[type[Exception], ...] = (),
+        self, *, topology: Topology, seed: int, trace: Path | None, checkers: tuple[Checker, ...],
+        replaced_for: tuple[type[Exception], ...] = (),
     ) -> None:  # fmt: skip
         self._digest = TraceDigest()
-        self._recorder = (
-            None if trace is None else Recorder(trace, _header(topology, settings, seed))
-        )
+        self._recorder = None if trace is None else Recorder(trace, trace_header(topology, seed))
         recording = () if self._recorder is None else (self._recorder.add,)
         self.core = Simulator(
-            Topology(topology, settings=settings, instance=INSTANCE),
+            topology,
             chooser=chooser_of(seed),
             checkers=checkers,
             recorders=(*recording, self._digest.add),
@@ -102,14 +101,15 @@ class SimulatorDriver:
 
 class ServiceDriver:
     def __init__(
-        self, *, driver: CoreDriver, topology: TopologyName, settings: Settings,
-        trace: Path | None, time_scale: int | None = None,
+        self, *, driver: CoreDriver, topology: Topology, trace: Path | None,
+        time_scale: int | None = None,
     ) -> None:  # fmt: skip
         """Let the clock stand still, or with a scale run faster than real time."""
         self._standing = StandingClock(EPOCH_NS) if time_scale is None else None
         self._time_scale = time_scale or 1
         self.core = SchedulerCore(
-            driver=driver, topology=topology, settings=settings, instance=INSTANCE, trace=trace,
+            driver=driver, topology=topology.name, settings=topology.settings,
+            schedulers=topology.schedulers, instance=topology.instance, trace=trace,
             clock=self._standing or RealClock(self._time_scale),
         )  # fmt: skip
         self.core.start()
@@ -159,12 +159,5 @@ class ServiceDriver:
         self.core.stop()
 
 
-def _header(topology: TopologyName, settings: Settings, seed: int) -> dict[str, Any]:
-    return {
-        "topology": topology,
-        "driver": "sim",
-        "seed": seed,
-        "instance": INSTANCE,
-        "settings": msgspec.to_builtins(settings),
-        "start_ns": EPOCH_NS,
-    }
+def trace_header(topology: Topology, seed: int) -> dict[str, Any]:
+    return topology.described() | {"driver": "sim", "seed": seed, "start_ns": EPOCH_NS}

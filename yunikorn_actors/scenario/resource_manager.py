@@ -76,6 +76,10 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
         """Return the UUID of the allocation that runs under a key; empty if none was announced."""
         return self._running.get(key, "")
 
+    def unconfirmed(self) -> tuple[si.AllocationRelease, ...]:
+        """Return the releases that it has not confirmed yet, oldest first."""
+        return tuple(self._outstanding.values())
+
     # -- what it says
 
     def note(self, request: Request) -> None:
@@ -106,7 +110,7 @@ class SimulatedResourceManager(si.ResourceManagerCallback):
 
     def confirm_all(self) -> None:
         """Answer everything outstanding, oldest first."""
-        for release in tuple(self._outstanding.values()):
+        for release in self.unconfirmed():
             self._send_confirmation(release)
 
     def _send_confirmation(self, release: si.AllocationRelease) -> None:

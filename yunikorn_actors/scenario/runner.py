@@ -17,9 +17,10 @@ from msgspec.structs import replace
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, read_scenario
 from yunikorn_actors.scenario.drivers import (
+    INSTANCE,
     Driver,
     DriverName,
     ServiceDriver,
@@ -38,6 +39,8 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     seeds: Sequence[int] = (0,)
     """They run in this order, up to the first that fails."""
     topology: TopologyName = "proposing"
+    schedulers: int = 1
+    """How many plan for each partition."""
     driver: DriverName = "sim"
     time_scale: int | None = None
     """How much faster than real time the clock in service runs; without it the clock stands."""
@@ -115,14 +118,18 @@ def _run(scenario: Scenario, seed: int, options: RunOptions) -> Outcome:
 
 
 def _driver(scenario: Scenario, seed: int, options: RunOptions) -> Driver:
+    topology = Topology(
+        options.topology, settings=scenario.settings, instance=INSTANCE,
+        schedulers=options.schedulers,
+    )  # fmt: skip
     if options.driver == "sim":
         return SimulatorDriver(
-            topology=options.topology, settings=scenario.settings, seed=seed, trace=options.trace,
+            topology=topology, seed=seed, trace=options.trace,
             checkers=options.checkers(), replaced_for=options.replaced_for,
         )  # fmt: skip
     return ServiceDriver(
-        driver=options.driver, topology=options.topology, settings=scenario.settings,
-        trace=options.trace, time_scale=options.time_scale,
+        driver=options.driver, topology=topology, trace=options.trace,
+        time_scale=options.time_scale,
     )  # fmt: skip
 
 
@@ -162,7 +169,8 @@ def _text_of(error: Exception) -> str:
 
 def _command(scenario: Scenario, seed: int, options: RunOptions) -> str:
     driver = "" if options.driver == "sim" else f" --driver {options.driver}"
+    schedulers = "" if options.schedulers == 1 else f" --schedulers {options.schedulers}"
     return (
         f"yunikorn-actors scenario run {shlex.quote(scenario.file)} --seed {seed} "
-        f"--topology {options.topology}{driver}"
+        f"--topology {options.topology}{schedulers}{driver}"
     )

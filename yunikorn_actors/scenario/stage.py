@@ -14,7 +14,7 @@ from yunikorn_actors.errors import ConfigError, InvalidRequest, Refused, Unknown
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.scenario import written as w
 from yunikorn_actors.scenario.document import Scenario
-from yunikorn_actors.scenario.drivers import Driver
+from yunikorn_actors.scenario.drivers import Played
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.expected import Difference
 from yunikorn_actors.scenario.resource_manager import (
@@ -34,7 +34,7 @@ Differences = Iterable[Difference]
 
 class Stage:
     def __init__(
-        self, scenario: Scenario, driver: Driver, draw: Callable[[], float] | None
+        self, scenario: Scenario, driver: Played, draw: Callable[[], float] | None
     ) -> None:
         self._scenario = scenario
         self._driver = driver
@@ -44,10 +44,22 @@ class Stage:
 
     def perform(self, written: w.WrittenStep) -> tuple[Difference, ...]:
         """Carry out one step and let the system settle."""
-        differences = tuple(self._perform(written))
+        differences = self.act(written)
         if not isinstance(written.step, w.Expect):
             self._driver.settle()
         return differences
+
+    def act(self, written: w.WrittenStep) -> tuple[Difference, ...]:
+        """Carry out one step; what it leads to is still to be handled."""
+        return tuple(self._perform(written))
+
+    def managers(self) -> tuple[SimulatedResourceManager, ...]:
+        """Return the resource managers, each in its last registration."""
+        return tuple(self._managers.values())
+
+    def manager(self, rm_id: str) -> si.ResourceManagerCallback | None:
+        """Return the resource manager that registered last under this id."""
+        return self._managers.get(rm_id)
 
     def _perform(self, written: w.WrittenStep) -> Differences:
         name, step = written.name, self._named(written.step)

@@ -34,7 +34,15 @@ def plain_request(request: object) -> bool:
 
 
 def _plain_asks(asks: object) -> bool:
-    return type(asks) is tuple and len(asks) <= MOST_ITEMS and all(map(plain_ask, asks))
+    if type(asks) is not tuple or len(asks) > MOST_ITEMS:
+        return False
+    # Most asks of a request share one object for their size: it is looked at once.
+    size: object = None
+    for ask in asks:
+        if not plain_ask(ask, size):
+            return False
+        size = ask.resource_ask
+    return True
 
 
 def _plain_releases(releases: object) -> bool:
@@ -78,7 +86,8 @@ def plain_resource(resource: object) -> bool:
     return True
 
 
-def plain_ask(ask: object) -> bool:
+def plain_ask(ask: object, plain_size: object = None) -> bool:
+    """Check one ask; of a size that is known as plain, or that is none, nothing is asked."""
     return (
         type(ask) is AllocationAsk
         and _plain_names(
@@ -89,10 +98,14 @@ def plain_ask(ask: object) -> bool:
         and _plain_numbers((ask.max_allocations, ask.priority, ask.execution_timeout_milli_seconds))
         and type(ask.placeholder) is bool
         and type(ask.originator) is bool
-        and (ask.resource_ask is None or plain_resource(ask.resource_ask))
+        and (ask.resource_ask is plain_size or _plain_size(ask.resource_ask))
         and (ask.preemption_policy is None or _plain_policy(ask.preemption_policy))
         and _plain_tags(ask.tags)
     )
+
+
+def _plain_size(size: object) -> bool:
+    return size is None or plain_resource(size)
 
 
 def plain_allocation(item: object) -> bool:
@@ -112,7 +125,7 @@ def plain_allocation(item: object) -> bool:
         and _plain_numbers((item.priority,))
         and type(item.placeholder) is bool
         and type(item.originator) is bool
-        and (item.resource_per_alloc is None or plain_resource(item.resource_per_alloc))
+        and _plain_size(item.resource_per_alloc)
         and (item.preemption_policy is None or _plain_policy(item.preemption_policy))
         and _plain_tags(item.allocation_tags)
     )

@@ -15,13 +15,14 @@ checked again only at another revision, or when somebody asks for it.
 """
 
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.decisions import wrongs
-from yunikorn_actors.domain.facts import ReservationDropped
-from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.domain.facts import ReservationDropped, parts_of
+from yunikorn_actors.domain.invariants import misconfigured, violations
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
@@ -100,6 +101,7 @@ class StateChecker:
                 revision = (partition.state, partition.state.revision)
                 if self._sound.get(name) != revision or _is_dump(delivery):
                     _fail(violations(partition.state), delivery)
+                    _fail([*misconfigured(partition.state)], delivery)
                     self._sound[name] = revision
 
 
@@ -108,7 +110,7 @@ class ViewChecker:
 
     def __init__(self) -> None:
         self._alike: dict[str, tuple[PartitionState, int, PartitionState, int]] = {}
-        """The revisions of each partition and its replica that were compared last."""
+        """By scheduler, the revisions of its partition and its replica that were compared last."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         machine = simulator.machines.get(delivery.mailbox)
@@ -128,33 +130,32 @@ class ViewChecker:
         assert isinstance(context, Context)
         faults: list[str] = []
         for name, partition in context.partitions.items():
-            planner = partition.planner
-            if partition.scheduler is not None:
-                scheduler = simulator.machines[partition.scheduler]
+            if partition.planner is not None:
+                faults.extend(_unresolved(name, partition.planner))
+            for address in partition.schedulers.values():
+                scheduler = simulator.machines[address]
                 assert isinstance(scheduler, Scheduler)
-                planner = scheduler.planner
-                if not self._are_alike(name, partition.state, scheduler.replica):
-                    faults.append(f"the replica of {name} is not the truth")
-            faults.extend(_unresolved(name, planner))
+                if not self._are_alike(address, partition.state, scheduler.replica):
+                    faults.append(f"the replica of {address} is not the truth")
+                faults.extend(_unresolved(address, scheduler.planner))
         return faults
 
-    def _are_alike(self, name: str, truth: PartitionState, replica: PartitionState) -> bool:
+    def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
-        if self._alike.get(name) != revisions:
+        if self._alike.get(address) != revisions:
             if snapshot(replica) != snapshot(truth):
                 return False
-            self._alike[name] = revisions
+            self._alike[address] = revisions
         return True
 
 
-def _unresolved(name: str, planner: Planner | None) -> list[str]:
+def _unresolved(name: str, planner: Planner) -> list[str]:
     faults: list[str] = []
-    if planner is not None and planner.unresolved:
+    if planner.unresolved:
         faults.append(f"{name} is at rest and {len(planner.unresolved)} proposals are unresolved")
-    if planner is not None and planner.has_work:
+    if planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
-    if planner is not None:
-        faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))
+    faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))
     return faults
 
 
@@ -213,7 +214,8 @@ class DecisionChecker:
         faults: list[str] = []
         had_place: dict[str, None] = {}
         """Applications whose reservation was just dropped: it held their place until now."""
-        for fact in message.facts:
+        # A run part by part: so it is held to what holds for decisions one at a time.
+        for fact in chain.from_iterable(map(parts_of, message.facts)):
             faults.extend(wrongs(replica, fact, had_place))
             apply(replica, fact)
             if isinstance(fact, ReservationDropped):

@@ -7,7 +7,7 @@ one calls the core, that is a message like any other.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any, Protocol
 
@@ -22,6 +22,7 @@ from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
     Effect,
+    Joining,
     Log,
     Machine,
     Replaceable,
@@ -48,14 +49,12 @@ from yunikorn_actors.messages.base import (
     reply_address,
 )
 from yunikorn_actors.messages.callbacks import call_back
-from yunikorn_actors.sim.choosers import Chooser, Fifo
+from yunikorn_actors.sim.choosers import Channel, Channels, Chooser, Fifo
 
 EPOCH_NS = 1_767_225_600_000_000_000
 """Virtual time starts at 2026-01-01T00:00Z."""
 STEPS_MAX = 1_000_000
 """After this many messages without rest the run counts as a loop."""
-
-Channel = tuple[str, str]
 
 
 class Checker(Protocol):
@@ -94,7 +93,7 @@ class Simulator(Gateway):
         """The lines that on threads would go to the log."""
         self.delivered = 0
         self.effects: list[Effect] = []
-        """The effects of the last message that was handled."""
+        """The effects of the last message that was handled, and of those joined to it."""
         self._topology = topology
         self._chooser = chooser or Fifo()
         self._checkers = checkers
@@ -104,7 +103,7 @@ class Simulator(Gateway):
         self._callbacks: dict[str, si.ResourceManagerCallback] = {}
         self._replies: dict[str, Message] = {}
         self._reply_numbers = count(1)
-        self._channels: dict[Channel, deque[tuple[int, Envelope]]] = {}
+        self._channels: Channels = {}
         self._sent = count()
         self._steps: dict[str, int] = {}
         self._timers = ArmedTimers()
@@ -115,6 +114,8 @@ class Simulator(Gateway):
         """Addresses whose machine has failed and is not replaced yet."""
         self._at: tuple[Cause, str] | None = None
         """The message being handled, and its stimulus; None between messages."""
+        self._in_hand: list[Delivery] = []
+        """What is being handled as one."""
 
     # -- running
 
@@ -122,15 +123,19 @@ class Simulator(Gateway):
         """Deliver one message; False when every mailbox is empty."""
         if self.is_at_rest:
             return False
-        channels = list(self._channels)
-        heads = [self._channels[channel][0][0] for channel in channels]
-        channel = channels[self._chooser.choose(heads)]
+        self.deliver_from(self._chooser.choose(self._channels))
+        return True
+
+    def deliver_from(self, channel: Channel) -> None:
+        """Deliver the first message of a channel, which is not empty."""
+        self._deliver(channel[1], self._pop(channel))
+
+    def _pop(self, channel: Channel) -> Envelope:
         queue = self._channels[channel]
         _, envelope = queue.popleft()
         if not queue:
             del self._channels[channel]
-        self._deliver(channel[1], envelope)
-        return True
+        return envelope
 
     def settle(self) -> None:
         """Run until every mailbox is empty; time stands still."""
@@ -168,33 +173,40 @@ class Simulator(Gateway):
         return [envelope for queue in self._channels.values() for _, envelope in queue]
 
     def _deliver(self, address: str, envelope: Envelope) -> None:
-        step = self._steps[address] = self._steps.get(address, 0) + 1
-        self.delivered += 1
-        delivery = Delivery(
-            address,
-            step,
-            envelope.sender,
-            envelope.cause,
-            envelope.stimulus,
-            self.now_ns,
-            envelope.message,
-        )
-        for record in self._recorders:
-            record(delivery)
+        self._in_hand = []
         try:
-            self._handle(address, envelope, Cause(address, step))
-            for checker in self._checkers:
-                checker.delivered(self, delivery)
+            self._note(address, envelope)
+            self._dispatch(address, envelope)
+            self._at = None
+            self._check()
         except Exception as error:
             self.failure = error
             raise
-
-    def _handle(self, address: str, envelope: Envelope, at: Cause) -> None:
-        self._at = (at, envelope.stimulus)
-        try:
-            self._dispatch(address, envelope)
         finally:
             self._at = None
+
+    def _note(self, address: str, envelope: Envelope) -> None:
+        """Record a message before it is handled; what is sent from here on, it has caused."""
+        sender, message, cause, stimulus = envelope
+        step = self._steps[address] = self._steps.get(address, 0) + 1
+        self.delivered += 1
+        at = (address, step, sender, cause, stimulus, self.now_ns)
+        delivery = Delivery(*at, message, joined=bool(self._in_hand))
+        self._in_hand.append(delivery)
+        for record in self._recorders:
+            record(delivery)
+        self._at = (Cause(address, step), stimulus)
+
+    def _check(self) -> None:
+        """Show what was handled to every checker, each message, and with the last the effects."""
+        effects, self.effects = self.effects, []
+        *others, last = self._in_hand
+        for delivery in others:
+            for checker in self._checkers:
+                checker.delivered(self, delivery)
+        self.effects = effects
+        for checker in self._checkers:
+            checker.delivered(self, last)
 
     def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)
@@ -217,8 +229,12 @@ class Simulator(Gateway):
 
     def _effects(self, address: str, machine: Machine, envelope: Envelope) -> list[Effect]:
         """Run the handler; if it fails, the only effect is to be replaced."""
+        message = envelope.message
         try:
-            return machine.handle(envelope.message, self.now_ns)
+            if isinstance(machine, Joining) and machine.joins(message, message):
+                together = self._together(address, envelope, machine)
+                return machine.handle_together(together, self.now_ns)
+            return machine.handle(message, self.now_ns)
         except self._replaced_for as error:
             if not isinstance(machine, Replaceable):
                 raise
@@ -227,6 +243,17 @@ class Simulator(Gateway):
             self._decline(envelope)
             self._stop(address)
             return [report_of(machine, address, error)]
+
+    def _together(self, address: str, first: Envelope, joining: Joining) -> Iterator[Message]:
+        """Yield a message and as many of those behind it as the chooser says."""
+        yield first.message
+        channel = (first.sender, address)
+        while queue := self._channels.get(channel):
+            _, envelope = queue[0]
+            if not joining.joins(first.message, envelope.message) or not self._chooser.joins():
+                return
+            self._note(address, self._pop(channel))
+            yield envelope.message
 
     def _call_back(self, address: str, call: Message) -> None:
         answer, error = call_back(self._callbacks[address], call)

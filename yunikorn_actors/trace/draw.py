@@ -1,8 +1,10 @@
 """Draws a trace: the messages between mailboxes, from top to bottom, in the order of the recording.
 
 Each mailbox has a column; everything outside of the core shares one. The message stands beside its
-arrow, and its facts below it. The event publisher gets the same facts as the schedulers and answers
-nothing. So its copies are left out if there are schedulers, unless `--mailbox` asks for them.
+arrow, and its facts below it. An arrow that ends in `+` brings what was handled together with the
+message before it in that mailbox. The event publisher gets the same facts as the schedulers and
+answers nothing. So its copies are left out if there are schedulers, unless `--mailbox` asks for
+them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,17 +20,17 @@ _OUTSIDE = "outside"
 _GAP = "   "
 _FACT_INDENT = "  "
 
-_Row = tuple[str, str, list[tuple[str, str]]]
-"""Sender, receiver, and the texts: of the message, then of its facts."""
+_Row = tuple[str, str, bool, list[tuple[str, str]]]
+"""Sender, receiver, whether joined, and the texts: of the message, then of its facts."""
 
 
 def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) -> list[str]:
     """Return the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all."""
     rows = list(islice(_rows(trace, wanted), limit or None))
-    columns = _Columns([end for sender, receiver, _ in rows for end in (sender, receiver)])
+    columns = _Columns([end for sender, receiver, *_ in rows for end in (sender, receiver)])
     lines = [columns.heading, columns.between.rstrip()] if rows else []
-    for sender, receiver, texts in rows:
-        before = columns.arrow(sender, receiver) + _GAP
+    for sender, receiver, joined, texts in rows:
+        before = columns.arrow(sender, receiver, joined=joined) + _GAP
         for kind, words in texts:
             start = before + kind
             lines.append(start + cut(words, start, width))
@@ -44,7 +46,8 @@ def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
             delivery.message, FactsAppended
         )
         if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
-            yield _column(delivery.sender), _column(delivery.mailbox), _texts(delivery, new_facts)
+            ends = _column(delivery.sender), _column(delivery.mailbox)
+            yield *ends, delivery.joined, _texts(delivery, new_facts)
 
 
 def _texts(delivery: Delivery, new_facts: NewFacts) -> list[tuple[str, str]]:
@@ -76,14 +79,14 @@ class _Columns:
         self._at = dict(zip(columns, centres, strict=True))
         self.between = self._row(dict.fromkeys(centres, "|"))
 
-    def arrow(self, sender: str, receiver: str) -> str:
+    def arrow(self, sender: str, receiver: str, *, joined: bool) -> str:
         """Draw an arrow; a message of a mailbox to itself has no length."""
         start, end = self._at[sender], self._at[receiver]
         row = dict.fromkeys(self._at.values(), "|")
         if start < end:
-            row |= dict.fromkeys(range(start + 1, end - 1), "-") | {end - 1: ">"}
+            row |= dict.fromkeys(range(start + 1, end - 1), "-") | {end - 1: "+" if joined else ">"}
         elif start > end:
-            row |= dict.fromkeys(range(end + 2, start), "-") | {end + 1: "<"}
+            row |= dict.fromkeys(range(end + 2, start), "-") | {end + 1: "+" if joined else "<"}
         else:
             row[start] = "o"
         return self._row(row)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.machines.topology import TopologyName, check_topology
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import (
     FORMAT_VERSION,
@@ -44,11 +44,16 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
 
     format: int
     topology: TopologyName
+    schedulers: int = 1
+    """A trace from before there could be several does not tell."""
     driver: str
     seed: int | None
     instance: str
     settings: Settings
     start_ns: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+
+    def __post_init__(self) -> None:
+        check_topology(self.topology, self.schedulers)
 
 
 class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"):

@@ -7,6 +7,10 @@ the answers of resource managers are in the recording.
 Each message that a step sends must be the next one recorded from that mailbox to that receiver. The
 last ones may be missing: they were still under way, or their receiver was gone. A timer need not
 have fired, but one that fired must have been armed by the step it names, and must not be early.
+
+How many messages were handled together stands in the recording. Other mailboxes may have been at
+work meanwhile, so a message that others may be joined to is handled here when the next one of its
+mailbox is not joined, when something follows that it has caused, or at the end.
 """
 
 import difflib
@@ -19,6 +23,7 @@ from yunikorn_actors.machines.machine import (
     CallRm,
     CancelTimer,
     Effect,
+    Joining,
     Log,
     Machine,
     Send,
@@ -41,6 +46,7 @@ from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.show import payload_lines, place, printable
+from yunikorn_actors.trace.singly import say_the_same
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
@@ -140,19 +146,24 @@ class _Replay:
         self._sent: dict[tuple[str, str], deque[_Sent]] = {}
         """Messages sent in the replay and not met in the recording yet, by sender and receiver."""
         self._topology = Topology(
-            header.topology, settings=header.settings, instance=header.instance
+            header.topology,
+            settings=header.settings,
+            instance=header.instance,
+            schedulers=header.schedulers,
         )
         self._machines = self._topology.first_machines()
         """A stopped machine stays here: on threads it may have been in the middle of a step."""
         self._stopped: set[str] = set()
+        self._waiting: dict[str, list[Delivery]] = {}
+        """What a machine is to handle as one, as soon as it is known that no more is joined."""
         self._armed: dict[Cause, list[_Armed]] = {}
 
     def take(self, delivery: Delivery) -> None:
         self._check_step(delivery)
+        self._let_be_caused(delivery.cause)
         self._check_origin(delivery)
-        machine = self._machines.get(delivery.mailbox)
-        if machine is not None:
-            self._handle(machine, delivery)
+        if delivery.mailbox in self._machines:
+            self._put(delivery)
         elif not is_outside(delivery.mailbox):
             raise _different(delivery, "goes to nobody", "no machine was started at this address")
         self.messages += 1
@@ -162,6 +173,8 @@ class _Replay:
 
     def finish(self, footer: Footer | None) -> None:
         """Compare the final states; a machine that was still at work has none recorded."""
+        for mailbox in tuple(self._waiting):
+            self._handle(mailbox)
         recorded = {} if footer is None else footer.states
         for address, state in sorted(recorded.items()):
             replayed = self._state(address)
@@ -199,7 +212,8 @@ class _Replay:
         if not queue:
             raise _different(delivery, "is not sent again", "nothing")
         sent = queue.popleft()
-        if sent != (delivery.cause, delivery.stimulus, delivery.message):
+        same_origin = sent[:2] == (delivery.cause, delivery.stimulus)
+        if not same_origin or not say_the_same(sent.message, delivery.message):
             raise _different(delivery, "is not the same", *_lines(*sent))
 
     def _take_failure(self, delivery: Delivery) -> None:
@@ -234,20 +248,50 @@ class _Replay:
 
     # -- what a machine does with it
 
-    def _handle(self, machine: Machine, delivery: Delivery) -> None:
-        """Run a step; the last one of a machine may raise: it is what ended the recorded run."""
-        mailbox = delivery.mailbox
+    def _put(self, delivery: Delivery) -> None:
+        """Leave a message to its machine, which handles first what this one is not joined to."""
+        mailbox, message = delivery.mailbox, delivery.message
+        if delivery.joined:
+            self._check_joined(delivery, self._waiting.get(mailbox, []))
+        else:
+            self._handle(mailbox)
         if mailbox in self.failed:
             raise _different(delivery, "is handled", self.failed[mailbox])
-        try:
-            effects = machine.handle(delivery.message, delivery.at_ns)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as the outcome
-            at = place(Cause(mailbox, delivery.step))
-            self.failed[mailbox] = f"{at} fails on {type(delivery.message).__name__}: {error!r}"
+        self._waiting.setdefault(mailbox, []).append(delivery)
+        if not _joins(self._machines[mailbox], message, message):
+            self._handle(mailbox)
+
+    def _check_joined(self, delivery: Delivery, waiting: list[Delivery]) -> None:
+        if not waiting:
+            raise _different(delivery, "is joined to nothing")
+        first, machine = waiting[0], self._machines[delivery.mailbox]
+        if first.at_ns != delivery.at_ns or not _joins(machine, first.message, delivery.message):
+            raise _different(delivery, "is joined to what it cannot be handled with")
+
+    def _let_be_caused(self, cause: Cause) -> None:
+        """The message of that step has been handled: it has sent something."""
+        waiting = self._waiting.get(cause.mailbox)
+        if waiting and cause.step >= waiting[0].step:
+            self._handle(cause.mailbox)
+
+    def _handle(self, mailbox: str) -> None:
+        """Run a step; the last one of a machine may raise: it is what ended the recorded run.
+
+        What several messages that are handled together lead to, the last of them has caused.
+        """
+        deliveries = self._waiting.pop(mailbox, None)
+        if deliveries is None:
             return
-        cause = Cause(mailbox, delivery.step)
+        machine, last = self._machines[mailbox], deliveries[-1]
+        cause = Cause(mailbox, last.step)
+        try:
+            effects = _effects(machine, deliveries)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as the outcome
+            what = type(last.message).__name__
+            self.failed[mailbox] = f"{place(cause)} fails on {what}: {error!r}"
+            return
         for effect in effects:
-            self._note(cause, delivery.stimulus, effect)
+            self._note(cause, last.stimulus, effect)
 
     def _note(self, cause: Cause, stimulus: str, effect: Effect) -> None:
         match effect:
@@ -274,6 +318,17 @@ class _Replay:
             for (_, to), queue in self._sent.items():
                 if to == address:
                     queue.clear()
+
+
+def _effects(machine: Machine, deliveries: list[Delivery]) -> list[Effect]:
+    first, now_ns = deliveries[0].message, deliveries[0].at_ns
+    if isinstance(machine, Joining) and machine.joins(first, first):
+        return machine.handle_together((it.message for it in deliveries), now_ns)
+    return machine.handle(first, now_ns)
+
+
+def _joins(machine: Machine, first: Message, message: Message) -> bool:
+    return isinstance(machine, Joining) and machine.joins(first, message)
 
 
 # -- differences

@@ -3,16 +3,19 @@
 A line tells the time (milliseconds since the start), the stimulus from outside that started the
 chain, the step of which mailbox sent the message, the step that handles it, and the message. Facts
 follow their message, one on a line. Names come from outside, so characters that could control a
-terminal are printed as escapes.
+terminal are printed as escapes. A `+` behind a step says that it was handled together with the step
+before it in its mailbox.
 """
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TextIO
 
 import msgspec
 from msgspec import Struct
 
+from yunikorn_actors.domain.facts import parts_of, revisions_of
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
@@ -129,15 +132,19 @@ class NewFacts:
     def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
         """Leave out facts that were shown, and count those without any of the wanted ids."""
         life = (message.partition, message.epoch)
-        last = message.first_revision + len(message.facts) - 1
+        last = message.first_revision + revisions_of(message.facts) - 1
         if self._shown.get(life, 0) >= last:
             return
         self._shown[life] = last
-        facts = [fact for fact in message.facts if self._wanted.speaks_of(fact)]
+        facts, count = message.facts, len(message.facts)
+        if self._wanted.about:
+            # Of a run those parts alone that speak of what is wanted.
+            parts = tuple(chain.from_iterable(map(parts_of, facts)))
+            facts, count = tuple(filter(self._wanted.speaks_of, parts)), len(parts)
         for fact in facts:
             yield type(fact).__name__, printable(fact_summary(fact))
-        if len(facts) < len(message.facts):
-            yield "and", f"{len(message.facts) - len(facts)} about others"
+        if len(facts) < count:
+            yield "and", f"{count - len(facts)} about others"
 
 
 class _Page:
@@ -163,7 +170,8 @@ class _Page:
     def _line(self, delivery: Delivery, text: str) -> str:
         milliseconds = (delivery.at_ns - self._start_ns) / 1e6
         when = f"{milliseconds:>10.3f}  {printable(delivery.stimulus):<14} "
-        route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}"
+        joined = " +" if delivery.joined else ""
+        route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
         kind = type(delivery.message).__name__
         text = self._cut(printable(text), when + start + kind)

@@ -5,6 +5,7 @@ enough; the tables have the others. Lists are cut short; `--full` prints the who
 """
 
 from collections.abc import Callable, Iterable
+from itertools import starmap
 from typing import Any, get_args
 
 from msgspec import Struct
@@ -119,6 +120,18 @@ def _committed(fact: f.AllocationCommitted) -> str:
     return f"{fact.application_id} {placed} {_amounts(fact.resource)} as {fact.uuid}"
 
 
+def _asks(fact: f.AsksAdded) -> str:
+    size = _amounts(fact.specs[0].resource) if fact.specs else ""
+    keys = _list("", (f"{spec.key}{_repeats(spec)}" for spec in fact.specs))
+    return f"{len(fact.specs)} of {fact.application_id} {size} each:{keys}"
+
+
+def _run(fact: f.AllocationsCommitted) -> str:
+    ids = ", ".join(charged.application_id for charged in fact.charged)
+    placed = _list("", starmap(_placed, zip(fact.keys, fact.node_ids, strict=False)))
+    return f"{len(fact.keys)} of {ids} {_amounts(fact.resource)} each:{placed}"
+
+
 def _recovered(fact: f.AllocationRecovered) -> str:
     spec = fact.spec
     placed = _placed(spec.key, fact.node_id)
@@ -161,6 +174,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     ),
     f.ApplicationForgotten: lambda fact: f"serial {fact.serial}",
     f.AskAdded: lambda fact: _ask(fact.spec),
+    f.AsksAdded: _asks,
     f.AskReplaced: lambda fact: _ask(fact.spec),
     f.AskShortageChanged: lambda fact: f"{fact.key}: {fact.shortage.value or 'none'}",
     f.AskReported: lambda fact: f"{fact.application_id} {fact.key} {fact.state.value}",
@@ -173,6 +187,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.SwapCompleted: lambda fact: f"{fact.uuid} for {fact.placeholder} on {fact.node_id}",
     f.ConfirmationMissed: lambda fact: f"{fact.key} {fact.type.name}",
     f.AllocationCommitted: _committed,
+    f.AllocationsCommitted: _run,
     f.AllocationRecovered: _recovered,
     f.AllocationResized: _allocation_resized,
     f.AllocationReleased: _released,
@@ -312,8 +327,14 @@ def _call_update_node(message: c.CallUpdateNode) -> str:
     )
 
 
+def _new_allocations(message: rm.RMNewAllocations) -> str:
+    alone = (_placed(it.spec.key, it.node_id) for it in message.allocations)
+    in_runs = (pair for run in message.runs for pair in zip(run.specs, run.node_ids, strict=False))
+    return _list("new", (*alone, *(_placed(spec.key, node_id) for spec, node_id in in_runs)))
+
+
 def _facts_appended(message: s.FactsAppended) -> str:
-    last = message.first_revision + len(message.facts) - 1
+    last = message.first_revision + f.revisions_of(message.facts) - 1
     if last == message.first_revision:
         return f"{message.partition} revision {last}"
     return f"{message.partition} revisions {message.first_revision} to {last}"
@@ -367,9 +388,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.RMUpdateAllocation: _update_allocation,
     rm.RMUpdateApplication: _update_application,
     rm.RMUpdateNode: lambda it: _actions(it.nodes),
-    rm.RMNewAllocations: lambda it: _list(
-        "new", (_placed(item.spec.key, item.node_id) for item in it.allocations)
-    ),
+    rm.RMNewAllocations: _new_allocations,
     rm.RMReleaseAllocation: _release_allocation,
     rm.RMRejectedAllocationAsk: lambda it: _list("rejected", map(_refused_key, it.rejected)),
     rm.RMApplicationUpdate: _application_update,
@@ -381,6 +400,8 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     rm.ResponsesDelivered: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsMarked: lambda it: f"{it.rm_id} {it.count}",
     rm.RequestsHandled: lambda it: f"{it.rm_id} {it.count}",
+    rm.TurnMarked: lambda it: it.rm_id,
+    rm.TurnHandled: lambda it: it.rm_id,
     rm.SendEvents: lambda it: f"{len(it.events)} records",
     c.CallUpdateAllocation: _call_update_allocation,
     c.CallUpdateApplication: _call_update_application,

@@ -11,6 +11,7 @@ from yunikorn_actors.domain.application import (
     ApplicationEvent,
     ApplicationState,
     FinishedApplication,
+    StateEntry,
     StateLog,
     Timer,
 )
@@ -39,7 +40,7 @@ def application_rejected(state: PartitionState, fact: f.ApplicationRejected) -> 
             queue="",
             state=REJECTED,
             message=fact.reason,
-            state_log=StateLog([(fact.at_ns, REJECTED)]),
+            state_log=StateLog([StateEntry(fact.at_ns, REJECTED)]),
             submitted_ns=fact.at_ns,
         ),
     )
@@ -98,7 +99,7 @@ def application_removed(state: PartitionState, fact: f.ApplicationRemoved) -> No
 
 def application_forgotten(state: PartitionState, fact: f.ApplicationForgotten) -> None:
     id_ = state.finished.pop(fact.serial).spec.application_id
-    if state.last_ends[id_] == fact.serial:
+    if state.last_ends.get(id_) == fact.serial:
         del state.last_ends[id_]
     state.rejected.pop(fact.serial, None)
 

@@ -27,6 +27,23 @@ def ask_added(state: PartitionState, fact: f.AskAdded) -> None:
     _count(app, spec, spec.max_allocations)
 
 
+def asks_added(state: PartitionState, fact: f.AsksAdded) -> None:
+    """What `ask_added` does, for each of a run; books are written once."""
+    # A run counts as its parts, of which one is counted already.
+    state.revision += fact.count - 1
+    app = state.applications[fact.application_id]
+    asks, repeats = app.asks, 0
+    for sequence, spec in enumerate(fact.specs, fact.first_sequence):
+        created_ns = fact.created_ns(spec)
+        app.submitted_ns = min(app.submitted_ns, created_ns)
+        asks[spec.key] = Ask(
+            spec=spec, created_ns=created_ns, sequence=sequence, remaining=spec.max_allocations
+        )
+        _count(app, spec, spec.max_allocations)
+        repeats += spec.max_allocations
+    _wait(app, fact.specs[0], repeats)
+
+
 def _count(app: Application, spec: AskSpec, placeholders: int) -> None:
     """A task group expects so many placeholders more, or fewer (G17)."""
     if spec.placeholder:
@@ -96,6 +113,51 @@ def allocation_committed(state: PartitionState, fact: f.AllocationCommitted) -> 
     put_on(state, app, ask, _made(state, ask.spec, fact.node_id, fact))
 
 
+def allocations_committed(state: PartitionState, fact: f.AllocationsCommitted) -> None:
+    """What `allocation_committed` does, for each of a run; shared books are written once."""
+    # A run counts as its parts, of which one is counted already.
+    state.revision += fact.count - 1
+    apps = [state.applications[charged.application_id] for charged in fact.charged]
+    counts = [0] * len(apps)
+    of_placeholders = apps[0].asks[fact.keys[0]].spec.placeholder
+    nodes, owners, at_ns = state.nodes, state.owners, fact.at_ns
+    entries = tuple(fact.resource.items())
+    columns = (fact.members, fact.keys, fact.uuids, fact.node_ids)
+    for member, key, uuid, node_id in zip(*columns, strict=True):
+        counts[member] += 1
+        app, node = apps[member], nodes[node_id]
+        ask = app.asks[key]
+        ask.remaining -= 1
+        ask.taken += 1
+        ask.reported = WaitingState.SCHEDULED
+        ask.gain(uuid)
+        spec = ask.spec
+        app.allocations[uuid] = node.allocations[uuid] = Allocation(
+            uuid=uuid,
+            spec=spec,
+            node_id=node_id,
+            resource=spec.resource,
+            allocated_ns=at_ns,
+            instance_type=node.instance_type,
+        )
+        owners[uuid] = app.spec.application_id
+        allocated, available = node.allocated, node.available
+        for kind, quantity in entries:
+            allocated[kind] = allocated.get(kind, 0) + quantity
+            available[kind] = available.get(kind, 0) - quantity
+    for app, count in zip(apps, counts, strict=True):
+        together = {kind: quantity * count for kind, quantity in entries}
+        strike(app.pending_books, together)
+        if of_placeholders:
+            app.waiting_placeholders -= count
+            write(app.placeholder_books, together)
+            charge(app.placed, together)
+            forget_complete_gang(state, app)
+        else:
+            write(app.allocated_books, together)
+        _count_as_holding(app)
+
+
 def allocation_recovered(state: PartitionState, fact: f.AllocationRecovered) -> None:
     spec = fact.spec
     app = state.applications[spec.application_id]
@@ -144,6 +206,10 @@ def put_on(state: PartitionState, app: Application, ask: Ask, allocation: Alloca
     for kind, quantity in resource.items():
         allocated[kind] = allocated.get(kind, 0) + quantity
         available[kind] = available.get(kind, 0) - quantity
+    _count_as_holding(app)
+
+
+def _count_as_holding(app: Application) -> None:
     if app.state in COUNTS_BY_HOLDING:
         for level in app.queue.lineage:
             level.allocating[app.serial] = None

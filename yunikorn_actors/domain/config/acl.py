@@ -6,6 +6,7 @@ does not matter. A name with characters that no user or group can have matches n
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -19,14 +20,15 @@ class AclError(ValueError):
     """A text that has more than users and groups in it."""
 
 
-class Acl(Struct, frozen=True, kw_only=True):
+class Acl(Struct, frozen=True, kw_only=True, gc=False):
     everybody: bool = False
     users: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
 
     @classmethod
+    @lru_cache(maxsize=256)
     def parse(cls, text: str) -> "Acl":
-        """Read the text of an access list."""
+        """Read the text of an access list; of a thousand queues most have the same, or none."""
         parts = text.split()
         if len(parts) > _PARTS_MAX:
             raise AclError(f"multiple spaces found in ACL: {text!r}")
@@ -40,4 +42,4 @@ class Acl(Struct, frozen=True, kw_only=True):
         )
 
     def allows(self, user: str, groups: Sequence[str]) -> bool:
-        return self.everybody or user in self.users or any(group in self.groups for group in groups)
+        return self.everybody or user in self.users or not self.groups.isdisjoint(groups)

@@ -13,7 +13,7 @@ from yunikorn_actors.domain.node_order import FAIR
 from yunikorn_actors.domain.resource import Resource
 
 
-class LimitConfig(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LimitConfig(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the named users, each for himself, and the named groups may use of a queue."""
 
     description: str = ""

@@ -46,7 +46,7 @@ class GangAdmission(StrEnum):
     IMMEDIATE = "immediate"
 
 
-class QueueProperties(Struct, frozen=True, kw_only=True):
+class QueueProperties(Struct, frozen=True, kw_only=True, gc=False):
     """The properties of one queue as the scheduler reads them."""
 
     application_sort_policy: ApplicationSortPolicy = ApplicationSortPolicy.FIFO

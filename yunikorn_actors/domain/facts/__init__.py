@@ -6,6 +6,8 @@ event publisher, a person) needs no other; sums are the business of `changes.app
 are given, never read.
 """
 
+from collections.abc import Iterable
+
 from yunikorn_actors.domain.facts.applications import (
     ApplicationAdded,
     ApplicationCrowded,
@@ -57,12 +59,15 @@ from yunikorn_actors.domain.facts.work import (
     AllocationRecovered,
     AllocationReleased,
     AllocationResized,
+    AllocationsCommitted,
     AskAdded,
     AskRefused,
     AskRemoved,
     AskReplaced,
     AskReported,
+    AsksAdded,
     AskShortageChanged,
+    Charged,
     ConfirmationMissed,
     ReleaseRequested,
     ReservationDropped,
@@ -74,6 +79,7 @@ __all__ = [
     "AllocationRecovered",
     "AllocationReleased",
     "AllocationResized",
+    "AllocationsCommitted",
     "ApplicationAdded",
     "ApplicationCrowded",
     "ApplicationForgotten",
@@ -90,7 +96,9 @@ __all__ = [
     "AskReported",
     "AskShortageChanged",
     "AskUnparked",
+    "AsksAdded",
     "Base",
+    "Charged",
     "ClusterResized",
     "ConfirmationMissed",
     "Fact",
@@ -118,11 +126,14 @@ __all__ = [
     "ReleaseRequested",
     "ReservationDropped",
     "ReservationMade",
+    "Run",
     "SchedulingHeld",
     "SwapCompleted",
     "TimerArmed",
     "TimerCancelled",
     "VictimMarked",
+    "parts_of",
+    "revisions_of",
 ]
 
 Fact = (
@@ -151,12 +162,14 @@ Fact = (
     | TimerArmed
     | TimerCancelled
     | AskAdded
+    | AsksAdded
     | AskReplaced
     | AskRemoved
     | AskReported
     | AskShortageChanged
     | AskRefused
     | AllocationCommitted
+    | AllocationsCommitted
     | AllocationRecovered
     | GangAdmitted
     | GangLapsed
@@ -178,3 +191,18 @@ Fact = (
     | ForeignAllocationPut
     | ForeignAllocationRemoved
 )
+
+
+Run = AllocationsCommitted | AsksAdded
+"""Stands for as many facts as it has parts, and counts as that many revisions."""
+_RUNS = (AllocationsCommitted, AsksAdded)
+
+
+def parts_of(fact: Fact) -> Iterable[Fact]:
+    """Say a run one by one; any other fact is its only part."""
+    return fact.parts() if isinstance(fact, _RUNS) else (fact,)
+
+
+def revisions_of(facts: Iterable[Fact]) -> int:
+    """Count the revisions that these facts make: one for each part."""
+    return sum([it.count if isinstance(it, _RUNS) else 1 for it in facts])

@@ -1,5 +1,9 @@
 """What is true of asks, allocations and reservations."""
 
+from collections.abc import Iterator
+
+from msgspec import Struct
+
 from yunikorn_actors.domain.allocation import AskSpec, WaitingState
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.gates import GateKind
@@ -13,6 +17,33 @@ class AskAdded(Base, frozen=True, kw_only=True):
     created_ns: int
     sequence: int
     at_ns: int
+
+
+class AsksAdded(Base, frozen=True, kw_only=True):
+    """A run: asks of one application that came one right after the other, of one size."""
+
+    application_id: str
+    specs: tuple[AskSpec, ...]
+    first_sequence: int
+    """Of the first; each has the next one."""
+    at_ns: int
+
+    @property
+    def count(self) -> int:
+        return len(self.specs)
+
+    def created_ns(self, spec: AskSpec) -> int:
+        return self.at_ns if spec.created_ns is None else spec.created_ns
+
+    def parts(self) -> Iterator[AskAdded]:
+        """Say it one by one."""
+        for sequence, spec in enumerate(self.specs, self.first_sequence):
+            yield AskAdded(
+                spec=spec,
+                created_ns=self.created_ns(spec),
+                sequence=sequence,
+                at_ns=self.at_ns,
+            )
 
 
 class AskReplaced(Base, frozen=True, kw_only=True):
@@ -80,6 +111,53 @@ class AllocationCommitted(Base, frozen=True, kw_only=True):
     at_ns: int
     proposal_id: int = NO_PROPOSAL
     group: str = ""
+
+
+class Charged(Struct, frozen=True, kw_only=True, gc=False):
+    """Into whose books an allocation is written."""
+
+    application_id: str
+    queue: str
+    user: str
+    group: str = ""
+
+
+class AllocationsCommitted(Base, frozen=True, kw_only=True):
+    """A run: asks of one size that got their places one right after the other."""
+
+    charged: tuple[Charged, ...]
+    """Each application once."""
+    members: tuple[int, ...]
+    """Of each allocation, the place of its application among those; and so on in this order."""
+    keys: tuple[str, ...]
+    uuids: tuple[str, ...]
+    node_ids: tuple[str, ...]
+    proposal_ids: tuple[int, ...]
+    resource: Resource
+    """Of each of them."""
+    at_ns: int
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+    def parts(self) -> Iterator[AllocationCommitted]:
+        """Say it one by one."""
+        columns = (self.members, self.keys, self.uuids, self.node_ids, self.proposal_ids)
+        for member, key, uuid, node_id, proposal_id in zip(*columns, strict=True):
+            charged = self.charged[member]
+            yield AllocationCommitted(
+                application_id=charged.application_id,
+                queue=charged.queue,
+                user=charged.user,
+                group=charged.group,
+                key=key,
+                uuid=uuid,
+                node_id=node_id,
+                resource=self.resource,
+                at_ns=self.at_ns,
+                proposal_id=proposal_id,
+            )
 
 
 class AllocationRecovered(Base, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ released, new, then the states of applications.
 """
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -37,53 +38,151 @@ Answer = (
     | rm.AnnouncedWithdrawal
     | rm.AnnouncedRelease
     | rm.AnnouncedAllocation
+    | rm.AnnouncedRun
     | rm.ContainerState
     | rm.ApplicationUpdate
 )
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
 
+_SHARED: dict[type, type] = {rm.AnnouncedRun: rm.AnnouncedAllocation}
+_RANKS: dict[type, int] = {
+    kind: rank
+    for rank, kind in enumerate(
+        (
+            NodeVerdict,
+            ApplicationVerdict,
+            rm.RejectedAsk,
+            rm.AnnouncedWithdrawal,
+            rm.AnnouncedRelease,
+            rm.AnnouncedAllocation,
+            rm.ContainerState,
+            rm.ApplicationUpdate,
+        )
+    )
+}
+"""In which order the kinds of answers are told."""
+
+_Batch = defaultdict[type, list[Any]]
+
+
 class Answers:
-    """The answers of one handler."""
+    """The answers of one handler; of several requests those of each stay in their order.
+
+    The answers to several requests are told as if they were of one, unless that would turn round
+    what is told about an application (G27): one that was released and then rejected, say. Then the
+    answers to the later request begin another batch.
+    """
 
     def __init__(self) -> None:
-        self.by_kind: defaultdict[type, list[Any]] = defaultdict(list)
+        self.by_kind: _Batch = defaultdict(list)
+        """Of the request in hand."""
+        self._batches: list[_Batch] = []
+        """Of the requests before it."""
+        self._told: dict[str, int] = {}
+        """The rank of what the last batch tells last about each application."""
 
     def add(self, answer: Answer) -> None:
-        self.by_kind[type(answer)].append(answer)
+        kind = type(answer)
+        # A run stands among the allocations that are announced by themselves, in its place.
+        self.by_kind[_SHARED.get(kind, kind)].append(answer)
+
+    def end_request(self) -> None:
+        """What is added from now on answers another request."""
+        answers = self.by_kind
+        if not answers:
+            return
+        self.by_kind = defaultdict(list)
+        if not self._batches or self._turns_round(answers):
+            self._batches.append(defaultdict(list))
+            self._told.clear()
+        batch, told = self._batches[-1], self._told
+        for kind, found in answers.items():
+            batch[kind].extend(found)
+            rank = _RANKS[kind]
+            for subject in _subjects(found):
+                told[subject] = max(rank, told.get(subject, 0))
+
+    def _turns_round(self, answers: _Batch) -> bool:
+        """Whether something of it would be told before what was said earlier of the same."""
+        told = self._told
+        return any(
+            _RANKS[kind] < told.get(subject, 0)
+            for kind, found in answers.items()
+            for subject in _subjects(found)
+        )
 
     def of(self, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
-        found = self.by_kind.get(kind)
-        return tuple(found) if found else ()
+        return _of(self.by_kind, kind)
 
     def messages(self, rm_id: str) -> list[Message]:
-        to_rm: list[Message] = []
-        by_kind = self.by_kind
-        if not by_kind:
-            return to_rm
-        if NodeVerdict in by_kind:
-            accepted, rejected = _divided(self.of(NodeVerdict))
-            to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if ApplicationVerdict in by_kind:
-            accepted, rejected = _divided(self.of(ApplicationVerdict))
-            to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
-        if rm.RejectedAsk in by_kind:
-            asks = self.of(rm.RejectedAsk)
-            to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
-        if rm.AnnouncedWithdrawal in by_kind or rm.AnnouncedRelease in by_kind:
-            withdrawn, released = self.of(rm.AnnouncedWithdrawal), self.of(rm.AnnouncedRelease)
-            release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
-            to_rm.append(release)
-        if rm.AnnouncedAllocation in by_kind:
-            new = self.of(rm.AnnouncedAllocation)
-            to_rm.append(rm.RMNewAllocations(rm_id=rm_id, allocations=new))
-        if rm.ContainerState in by_kind:
-            states = self.of(rm.ContainerState)
-            to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
-        if rm.ApplicationUpdate in by_kind:
-            updated = self.of(rm.ApplicationUpdate)
-            to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
-        return to_rm
+        if not self._batches:
+            return _messages(rm_id, self.by_kind) if self.by_kind else []
+        self.end_request()
+        return [message for batch in self._batches for message in _messages(rm_id, batch)]
+
+
+def _messages(rm_id: str, batch: _Batch) -> list[Message]:
+    to_rm: list[Message] = []
+    if NodeVerdict in batch:
+        accepted, rejected = _divided(_of(batch, NodeVerdict))
+        to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
+    if ApplicationVerdict in batch:
+        accepted, rejected = _divided(_of(batch, ApplicationVerdict))
+        to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
+    if rm.RejectedAsk in batch:
+        asks = _of(batch, rm.RejectedAsk)
+        to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
+    if rm.AnnouncedWithdrawal in batch or rm.AnnouncedRelease in batch:
+        withdrawn, released = _of(batch, rm.AnnouncedWithdrawal), _of(batch, rm.AnnouncedRelease)
+        release = rm.RMReleaseAllocation(rm_id=rm_id, withdrawn=withdrawn, released=released)
+        to_rm.append(release)
+    if rm.AnnouncedAllocation in batch:
+        to_rm.append(_announced(rm_id, batch[rm.AnnouncedAllocation]))
+    if rm.ContainerState in batch:
+        states = _of(batch, rm.ContainerState)
+        to_rm.append(rm.RMContainerSchedulingState(rm_id=rm_id, states=states))
+    if rm.ApplicationUpdate in batch:
+        updated = _of(batch, rm.ApplicationUpdate)
+        to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
+    return to_rm
+
+
+def _of(batch: _Batch, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
+    found = batch.get(kind)
+    return tuple(found) if found else ()
+
+
+def _subjects(answers: list[Any]) -> Iterator[str]:
+    """Name what each is about; an allocation is told in the order of its application."""
+    for answer in answers:
+        match answer:
+            case rm.AnnouncedRun(specs=specs):
+                yield from (spec.application_id for spec in specs)
+            case rm.AnnouncedAllocation(spec=spec):
+                yield spec.application_id
+            case Verdict(id=id_):
+                yield id_
+            case _:
+                yield answer.application_id
+
+
+def _announced(
+    rm_id: str, new: list[rm.AnnouncedAllocation | rm.AnnouncedRun]
+) -> rm.RMNewAllocations:
+    """All of them in one order: as soon as there is a run, those by themselves are runs too."""
+    alone = tuple([it for it in new if isinstance(it, rm.AnnouncedAllocation)])
+    if len(alone) == len(new):
+        return rm.RMNewAllocations(rm_id=rm_id, allocations=alone)
+    return rm.RMNewAllocations(rm_id=rm_id, runs=tuple(map(_as_run, new)))
+
+
+def _as_run(it: rm.AnnouncedAllocation | rm.AnnouncedRun) -> rm.AnnouncedRun:
+    if isinstance(it, rm.AnnouncedRun):
+        return it
+    return rm.AnnouncedRun(
+        partition=it.partition, uuids=(it.uuid,), specs=(it.spec,), node_ids=(it.node_id,)
+    )
 
 
 def _divided(verdicts: tuple[Verdict, ...]) -> tuple[tuple[str, ...], tuple[rm.Rejected, ...]]:

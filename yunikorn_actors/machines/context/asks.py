@@ -144,7 +144,7 @@ def report_waiting(turn: Turn, observations: tuple[Observation, ...]) -> None:
                 state=seen.state,
                 reason=seen.reason,
                 at_ns=turn.now_ns,
-                of_shortage=bool(seen.shortage),
+                of_shortage=seen.shortage not in {None, GateKind.NONE},
             ),
         )
 
@@ -183,7 +183,7 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
         return f"{UNKNOWN_APPLICATION} {app.id} that takes asks: its state is {app.state.value}"
     if item.node_id and item.node_id not in state.nodes:
         return f"failed to find node {item.node_id}"
-    reason = _refused_amounts(spec)
+    reason = refused_amounts(spec)
     if reason is not None:
         return reason
     if spec.placeholder and not item.node_id and not app.spec.is_gang and refuses_gangs(app.queue):
@@ -195,7 +195,7 @@ def _refusal(state: PartitionState, item: AskItem) -> str | None:
     return None
 
 
-def _refused_amounts(spec: AskSpec) -> str | None:
+def refused_amounts(spec: AskSpec) -> str | None:
     if min(spec.resource.values(), default=0) > 0 and spec.max_allocations > 0:
         return None
     if has_negative(spec.resource):
@@ -237,6 +237,13 @@ def _add_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
         )
     )
     _let_gang_go_first(turn, app, app.asks[spec.key])
+
+
+def takes_more(app: Application, spec: AskSpec) -> bool:
+    """Whether another ask like this changes nothing of the application but what waits."""
+    if app.state in _WAKES or app.state in TAKES_NO_ASKS:
+        return False
+    return not spec.placeholder or (app.spec.is_gang and app.waiting_placeholders > 0)
 
 
 def _let_gang_go_first(turn: Turn, app: Application, came: Ask) -> None:

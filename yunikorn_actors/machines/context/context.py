@@ -1,6 +1,6 @@
 """The machine itself: resource managers, their partitions, and a handler for each message."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from yunikorn_actors.domain.ids import scheduler_of
@@ -16,8 +16,8 @@ from yunikorn_actors.machines.context.applications import (
     report_run_limits,
     vain_removal,
 )
-from yunikorn_actors.machines.context.asks import report_waiting, take_item
-from yunikorn_actors.machines.context.commit import commit
+from yunikorn_actors.machines.context.ask_runs import take_items
+from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
 from yunikorn_actors.machines.context.lifecycle import expire
@@ -25,9 +25,12 @@ from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions, events_configured
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
+from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.timeouts import on_timer
+from yunikorn_actors.machines.context.turn import Work
 from yunikorn_actors.machines.machine import (
     Effect,
+    Joining,
     Send,
     SetTimer,
 )
@@ -43,14 +46,25 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 
+
+def _by_partition(items: Sequence[rm.AskItem]) -> Iterator[tuple[str, Sequence[rm.AskItem]]]:
+    """Take items apart where the partition changes; nearly all requests have one."""
+    start = 0
+    for end in range(1, len(items) + 1):
+        if end == len(items) or items[end].partition != items[start].partition:
+            yield items[start].partition, items[start:end]
+            start = end
+
+
 _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.ConfirmationDue
 
 
-class Context:
+class Context(Joining):
     """A handler for each message; what they decide is in the modules beside this one."""
 
-    def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
-        self._partitions = Partitions(settings=settings, topology=topology, instance=instance)
+    def __init__(self, *, settings: Settings, schedulers: int, instance: str) -> None:
+        """With so many schedulers in each partition; without any it plans by itself."""
+        self._partitions = Partitions(settings=settings, schedulers=schedulers, instance=instance)
 
     @property
     def partitions(self) -> dict[str, PartitionContext]:
@@ -58,6 +72,27 @@ class Context:
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         return HANDLERS[type(message)](self, message, now_ns)
+
+    def joins(self, first: Message, message: Message) -> bool:
+        """Requests about allocations, of one resource manager: they come in bursts."""
+        return (
+            type(message) is rm.RMUpdateAllocation
+            and type(first) is rm.RMUpdateAllocation
+            and message.rm_id == first.rm_id
+        )
+
+    def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
+        """Each request to its end, as by itself; what they led to is told at once."""
+        work: Work | None = None
+        for message in messages:
+            assert isinstance(message, rm.RMUpdateAllocation)
+            if work is None:
+                work = self._partitions.work(message.rm_id, now_ns)
+            else:
+                self._partitions.end_request(work)
+            self._take_allocations(work, message)
+        assert work is not None
+        return self._partitions.finish(work)
 
     def canonical_state(self) -> dict[str, Any]:
         return {
@@ -151,6 +186,9 @@ class Context:
         )
         return [Send(to=RM_PROXY, message=handled)]
 
+    def _on_turn_marked(self, message: rm.TurnMarked, _: int) -> list[Effect]:
+        return [Send(to=RM_PROXY, message=rm.TurnHandled(rm_id=message.rm_id))]
+
     def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
         return self._partitions.retire(message.rm_id, now_ns)
 
@@ -195,29 +233,31 @@ class Context:
 
     # -- requests of resource managers
 
-    def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
+    def _take_allocations(self, work: Work, message: rm.RMUpdateAllocation) -> None:
         """Asks first, then releases of asks, then releases of allocations."""
-        work = self._partitions.work(message.rm_id, now_ns)
         # So an ask that comes and goes in one request leaves nothing behind, and a release finds
         # the ask that it means.
-        for item in message.asks:
-            partition = self.partitions.get(item.partition)
-            if partition is None:
+        for name, items in _by_partition(message.asks):
+            partition = self.partitions.get(name)
+            if partition is not None:
+                take_items(work.turn(partition), items)
+                continue
+            for item in items:
                 spec = item.spec
                 reason = (
-                    f"Failed to find partition {item.partition}, for application "
+                    f"Failed to find partition {name}, for application "
                     f"{spec.application_id} and allocation {spec.key}"
                 )
                 work.announce(rejected_ask(spec, reason))
-            else:
-                take_item(work.turn(partition), item)
         for ask_release in message.ask_releases:
             if (partition := self.partitions.get(ask_release.partition)) is not None:
                 release_asks(work.turn(partition), ask_release)
         for release in message.releases:
             if (partition := self.partitions.get(release.partition)) is not None:
                 release_allocations(work.turn(partition), release)
-        return self._partitions.finish(work)
+
+    def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
+        return self.handle_together(iter((message,)), now_ns)
 
     def _on_rm_update_application(
         self, message: rm.RMUpdateApplication, now_ns: int
@@ -259,20 +299,19 @@ class Context:
 
     def _on_propose_allocations(self, message: s.ProposeAllocations, now_ns: int) -> list[Effect]:
         partition = self._partitions.current(message.partition, message.epoch)
-        if partition is None or partition.scheduler is None:
+        if partition is None:
             return []
         work = self._partitions.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
         refusals: list[Effect] = []
-        for proposal in message.proposals:
-            if scheduler_of(proposal.proposal_id) != partition.life.number:
-                # Whoever made it has failed, and nobody waits for its answer.
-                self._partitions.stale += 1
-                continue
-            reason = commit(turn, proposal)
-            if reason is not None:
-                refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
-                refusals.append(Send(to=partition.scheduler, message=refusal))
+        schedulers = partition.schedulers
+        own = [it for it in message.proposals if scheduler_of(it.proposal_id) in schedulers]
+        # Whoever made the others has failed, and nobody waits for its answer.
+        self._partitions.stale += len(message.proposals) - len(own)
+        for proposal, reason in commit_all(turn, own):
+            refusal = s.ProposalRejected(proposal_id=proposal.proposal_id, reason=reason)
+            to = schedulers[scheduler_of(proposal.proposal_id)]
+            refusals.append(Send(to=to, message=refusal))
         # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
         return [*self._partitions.finish(work), *refusals]
 
@@ -344,6 +383,7 @@ ContextInbox = (
     rm.RMRegistration
     | rm.RMHeldBack
     | rm.RequestsMarked
+    | rm.TurnMarked
     | rm.RMLost
     | rm.RMUnregistered
     | rm.RMPartitionsRemove
@@ -372,6 +412,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMRegistration: Context._on_rm_registration,
     rm.RMHeldBack: Context._on_rm_held_back,
     rm.RequestsMarked: Context._on_requests_marked,
+    rm.TurnMarked: Context._on_turn_marked,
     rm.RMLost: Context._on_rm_lost,
     rm.RMUnregistered: Context._on_rm_unregistered,
     rm.RMPartitionsRemove: Context._on_rm_partitions_remove,

@@ -30,6 +30,11 @@ class Uuids:
         self.issued += 1
         return self._prefix + str(self.issued)
 
+    def take(self, count: int) -> tuple[str, ...]:
+        """Issue so many."""
+        first, self.issued = self.issued + 1, self.issued + count
+        return tuple([self._prefix + str(number) for number in range(first, self.issued + 1)])
+
     def avoid(self, uuid: str) -> None:
         """Never issue a UUID that a resource manager has brought, as after a restart."""
         number = uuid.removeprefix(self._prefix)
@@ -44,25 +49,28 @@ class PartitionContext:
         self,
         life: Life,
         *,
-        commit: Callable[["PartitionContext", list[Proposal], int], list[Effect]] | None,
+        schedulers: int,
+        commit: Callable[["PartitionContext", list[Proposal], int], list[Effect]],
         uuids: Uuids,
         settings: Settings,
     ) -> None:
-        self.life = life
-        """Of who plans for it."""
+        """Without schedulers Context plans by itself, and resolves its decisions with `commit`."""
+        self._life = life
+        """Of who plans for it; each scheduler has a number of its own."""
         self.name = life.partition
         self.rm_id = life.rm_id
         self.epoch = life.epoch
         self.hears_states = life.capabilities.hears_states
         """Whether its resource manager takes container states."""
-        self.scheduler = None if commit is not None else scheduler_address(self.name, self.epoch)
-        """Address of the Scheduler; None if Context plans by itself."""
+        self.schedulers = {number: self._address(number) for number in range(schedulers)}
+        """The addresses of its schedulers by their numbers, the one that speaks first."""
+        self._last_scheduler = schedulers - 1
         self.state = PartitionState(self.name)
         self.uuids = uuids
         """All partitions of the core share them."""
         self.loop: PlanningLoop | None = None
         self.planner: Planner | None = None
-        if commit is not None:
+        if not self.schedulers:
             self.loop = PlanningLoop(
                 self.state,
                 partial(commit, self),
@@ -72,7 +80,7 @@ class PartitionContext:
             )
             self.planner = self.loop.planner
         self.explaining: dict[str, ExplainRequested] = {}
-        """What its Scheduler was asked, by who waits for the answer."""
+        """What its speaker was asked, by who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
         self.awaits_confirmation = False
         """A timer is armed for the releases that are not confirmed."""
@@ -82,10 +90,31 @@ class PartitionContext:
         self.last_sequence = 0
         self.last_timer = 0
 
-    def begin_life(self) -> None:
-        """Another Scheduler takes over; messages to the former one are dropped."""
-        self.life = replace(self.life, number=self.life.number + 1)
-        self.scheduler = scheduler_address(self.name, self.epoch, self.life.number)
+    @property
+    def speaker(self) -> str | None:
+        """Who of its schedulers tells why asks wait; None if Context plans by itself."""
+        return next(iter(self.schedulers.values()), None)
+
+    def lives(self) -> dict[str, Life]:
+        """Return what each of its schedulers is made with, by address."""
+        return {
+            address: replace(self._life, number=number, speaks=address == self.speaker)
+            for number, address in self.schedulers.items()
+        }
+
+    def succeed(self, failed: str) -> str:
+        """Give the place of a scheduler that failed to another; return the address of that one."""
+        self._last_scheduler += 1
+        heir = self._last_scheduler
+        self.schedulers = {
+            heir if address == failed else number: address
+            for number, address in self.schedulers.items()
+        }
+        self.schedulers[heir] = self._address(heir)
+        return self.schedulers[heir]
+
+    def _address(self, number: int) -> str:
+        return scheduler_address(self.name, self.epoch, number)
 
     def next_serial(self) -> int:
         self.last_serial += 1
@@ -94,6 +123,11 @@ class PartitionContext:
     def next_sequence(self) -> int:
         self.last_sequence += 1
         return self.last_sequence
+
+    def take_sequences(self, count: int) -> int:
+        """Take so many that follow each other; return the first."""
+        first, self.last_sequence = self.last_sequence + 1, self.last_sequence + count
+        return first
 
     def next_timer(self) -> int:
         self.last_timer += 1

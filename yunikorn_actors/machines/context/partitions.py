@@ -18,7 +18,6 @@ from yunikorn_actors.machines.context.asks import (
     no_application,
     report_waiting,
 )
-from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
@@ -27,6 +26,7 @@ from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
+from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
@@ -55,7 +55,7 @@ class Partitions:
     all of them are put in order here.
     """
 
-    def __init__(self, *, settings: Settings, topology: str, instance: str) -> None:
+    def __init__(self, *, settings: Settings, schedulers: int, instance: str) -> None:
         self.settings = settings
         self.registry = Registry()
         self.by_name: dict[str, PartitionContext] = {}
@@ -69,7 +69,8 @@ class Partitions:
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self.failures = Failures()
-        self._topology = topology
+        self._schedulers = schedulers
+        """How many each partition has; without any Context plans by itself."""
         self._epoch = 0
         self._publishers = 0
         """How many EventPublishers there have been before this one."""
@@ -79,6 +80,22 @@ class Partitions:
 
     def finish(self, work: Work) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
+        self._settle(work)
+        effects = work.effects()
+        for turn in work.turns.values():
+            partition = turn.partition
+            # Last, as a cycle may decide on everything above; a partition that was just closed
+            # plans no more.
+            if partition.loop is not None and self.by_name.get(partition.name) is partition:
+                effects.extend(partition.loop.next_cycle())
+        return effects
+
+    def end_request(self, work: Work) -> None:
+        """End one of several requests that are handled together: all but the telling."""
+        self._settle(work)
+        work.answers.end_request()
+
+    def _settle(self, work: Work) -> None:
         self._count(work)
         turns = work.turns.values()
         for turn in turns:
@@ -92,14 +109,6 @@ class Partitions:
             if planner is not None and planner.findings:
                 report_waiting(turn, s.observations_of(planner.findings.take()))
                 report_run_limits(turn, s.run_limits_of(planner.findings.take_run_limits()))
-        effects = work.effects()
-        for turn in turns:
-            partition = turn.partition
-            # Last, as a cycle may decide on everything above; a partition that was just closed
-            # plans no more.
-            if partition.loop is not None and self.by_name.get(partition.name) is partition:
-                effects.extend(partition.loop.next_cycle())
-        return effects
 
     def confirm_warning_ns(self, partition: PartitionContext) -> int:
         """How long its resource manager may take; one that is gone has nobody to ask."""
@@ -144,10 +153,8 @@ class Partitions:
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
-        for proposal in proposals:
-            refusal = commit(turn, proposal)
-            if refusal is not None:
-                partition.planner.reject(proposal.proposal_id)
+        for proposal, _ in commit_all(turn, proposals):
+            partition.planner.reject(proposal.proposal_id)
         return self.finish(work)
 
     def record_suspension(self, work: Work, manager: ResourceManager) -> None:
@@ -164,10 +171,10 @@ class Partitions:
                 if partition.loop is not None:
                     answer = partition.loop.explain(message, now_ns)
                     return [_answered(partition, message, answer, now_ns)]
-                assert partition.scheduler is not None
+                assert partition.speaker is not None
                 # Kept until it is answered: a scheduler that replaces this one is asked again.
                 partition.explaining[message.reply_to] = message
-                return [Send(to=partition.scheduler, message=message)]
+                return [Send(to=partition.speaker, message=message)]
         return [self._without_application(message, named, now_ns)]
 
     def _without_application(
@@ -208,7 +215,7 @@ class Partitions:
         if message.address == EVENT_PUBLISHER:
             return self._replace_publisher(message, now_ns)
         for partition in self.by_name.values():
-            if partition.scheduler == message.address:
+            if message.address in partition.schedulers.values():
                 return self._replace_scheduler(partition, message, now_ns)
         return []
 
@@ -216,21 +223,21 @@ class Partitions:
         self, partition: PartitionContext, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
         """The snapshot comes first: what becomes true after it comes as a fact."""
-        partition.begin_life()
-        assert partition.scheduler is not None
+        heir = partition.succeed(message.address)
         snapshot = s.PartitionSnapshot(
             partition=partition.name, epoch=partition.epoch, image=image_of(partition.state)
         )
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
         work.turn(partition).record(fact)
-        asked = (Send(to=partition.scheduler, message=it) for it in partition.explaining.values())
+        # Only the one that speaks was asked anything.
+        asked = partition.explaining.values() if heir == partition.speaker else ()
         return [
             StopMachine(address=message.address),
-            *_start_scheduler(partition),
-            Send(to=partition.scheduler, message=snapshot),
+            _started(heir, partition.lives()[heir]),
+            Send(to=heir, message=snapshot),
             *self.finish(work),
-            *asked,
+            *(Send(to=heir, message=question) for question in asked),
         ]
 
     def _replace_publisher(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
@@ -286,12 +293,13 @@ class Partitions:
                 rm_id=manager.rm_id,
                 capabilities=manager.capabilities,
             ),
-            commit=self._commit_own if self._topology == "fused" else None,
+            schedulers=self._schedulers,
+            commit=self._commit_own,
             uuids=self.uuids,
             settings=self.settings,
         )
         manager.partitions.append(full_name)
-        return _start_scheduler(partition)
+        return [_started(address, life) for address, life in partition.lives().items()]
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
@@ -301,8 +309,7 @@ class Partitions:
             Send(to=EVENT_PUBLISHER, message=closed),
             *cancelled_histories(partition),
         ]
-        if partition.scheduler is not None:
-            effects.append(StopMachine(address=partition.scheduler))
+        effects.extend(StopMachine(address=address) for address in partition.schedulers.values())
         gone = Declined(reason=f"partition {name} has gone")
         return [*effects, *(Send(to=asker, message=gone) for asker in partition.explaining)]
 
@@ -366,11 +373,8 @@ def _answered(
     return Send(to=asked.reply_to, message=found)
 
 
-def _start_scheduler(partition: PartitionContext) -> list[Effect]:
-    if partition.scheduler is None:
-        return []
-    arguments = {"life": partition.life}
-    return [StartMachine(address=partition.scheduler, kind="scheduler", arguments=arguments)]
+def _started(scheduler: str, life: Life) -> Effect:
+    return StartMachine(address=scheduler, kind="scheduler", arguments={"life": life})
 
 
 def events_configured(manager: ResourceManager) -> Effect:

@@ -66,17 +66,16 @@ class Work:
             partition, facts = turn.partition, turn.facts
             if not facts:
                 continue
-            # One batch for both subscribers: they get each fact once, and in the same order.
+            # One batch for all subscribers: they get each fact once, and in the same order.
             message = FactsAppended(
                 partition=partition.name,
                 epoch=partition.epoch,
                 rm_id=partition.rm_id,
-                first_revision=partition.state.revision - len(facts) + 1,
+                first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            if partition.scheduler is not None:
-                effects.append(Send(to=partition.scheduler, message=message))
-            effects.append(Send(to=EVENT_PUBLISHER, message=message))
+            subscribers = (*partition.schedulers.values(), EVENT_PUBLISHER)
+            effects.extend(Send(to=subscriber, message=message) for subscriber in subscribers)
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
             effects.append(Send(to=EVENT_PUBLISHER, message=stray))
@@ -85,7 +84,16 @@ class Work:
 class Turn:
     """What one handler does in one partition, at one moment."""
 
-    __slots__ = ("_answers", "_wanted", "facts", "now_ns", "partition", "settings", "state")
+    __slots__ = (
+        "_answers",
+        "_wanted",
+        "facts",
+        "first_revision",
+        "now_ns",
+        "partition",
+        "settings",
+        "state",
+    )
 
     def __init__(self, work: Work, partition: PartitionContext) -> None:
         self.partition = partition
@@ -93,6 +101,7 @@ class Turn:
         self.now_ns = work.now_ns
         self.settings = work.settings
         self.facts: list[Fact] = []
+        self.first_revision = self.state.revision + 1
         self._answers = work.answers
         self._wanted = work.wanted
 

@@ -183,8 +183,14 @@ def _depth(fact: Any) -> int:  # noqa: ANN401
     return min(depth, DEPTH_MAX - 1)
 
 
-def of_commitment(fact: f.AllocationCommitted) -> tuple[Builder, ...]:
+def of_commitment(fact: f.AllocationCommitted | f.Charged) -> tuple[Builder, ...]:
     return _with_group(fact, _COMMITTED_BY_DEPTH, _ADD)
+
+
+def count_of_run(fact: f.AllocationsCommitted) -> int:
+    """Count what the parts have: as many as the depth of the queue says, for each application."""
+    counts = [len(of_commitment(charged)) for charged in fact.charged]
+    return sum([counts[member] for member in fact.members])
 
 
 def of_recovery(fact: f.AllocationRecovered) -> tuple[Builder, ...]:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from yunikorn_actors.domain.config import ExtraConfig
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.facts import Fact, parts_of, revisions_of
 from yunikorn_actors.machines.events.record import Builder
 from yunikorn_actors.machines.events.table import builders_of, count_of
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
@@ -138,7 +138,12 @@ def _built(facts: Iterable[Fact], start: int, stop: int) -> list[EventRecord]:
 
 
 def _recipes(facts: Iterable[Fact]) -> Iterator[tuple[Builder, Fact]]:
-    return ((builder, fact) for fact in facts for builder in builders_of(fact))
+    return (
+        (builder, part)
+        for fact in facts
+        for part in parts_of(fact)
+        for builder in builders_of(part)
+    )
 
 
 class EventPublisher:
@@ -195,7 +200,7 @@ class EventPublisher:
                 f"event publisher missed facts of {message.partition}: expected revision "
                 f"{self._revisions.get(life, 0) + 1}, was sent {message.first_revision}"
             )
-        self._revisions[life] = message.first_revision + len(message.facts) - 1
+        self._revisions[life] = message.first_revision + revisions_of(message.facts) - 1
         return self._publish(message.rm_id, message.facts, now_ns)
 
     def _on_node_actions_refused(self, message: NodeActionsRefused, now_ns: int) -> list[Effect]:

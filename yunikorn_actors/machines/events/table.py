@@ -18,6 +18,7 @@ from yunikorn_actors.machines.events import (
     requests,
 )
 from yunikorn_actors.machines.events.allocations import (
+    count_of_run,
     node_alloc,
     of_commitment,
     of_recovery,
@@ -43,9 +44,10 @@ def count_of(fact: f.Fact) -> int:
     """Say how many records this fact has."""
     kind = type(fact)
     count = _COUNTS.get(kind)
-    if count is None:
-        return len(_CHOSEN[kind](fact))
-    return count
+    if count is not None:
+        return count
+    count_of = _RUNS.get(kind)
+    return len(_CHOSEN[kind](fact)) if count_of is None else count_of(fact)
 
 
 _FIXED: dict[type, tuple[Builder, ...]] = {
@@ -92,7 +94,14 @@ _CHOSEN: dict[type, Callable[[Any], tuple[Builder, ...]]] = {
     f.ApplicationLinked: applications.of_link,
     f.ApplicationCrowded: applications.of_run_limit,
 }
+_RUNS: dict[type, Callable[[Any], int]] = {
+    f.AllocationsCommitted: count_of_run,
+    f.AsksAdded: lambda fact: len(fact.specs) * len(_FIXED[f.AskAdded]),
+}
+"""How many records the parts have together: those are built from the parts."""
 _COUNTS: dict[type, int] = {
-    kind: len(_FIXED.get(kind, ())) for kind in get_args(f.Fact) if kind not in _CHOSEN
+    kind: len(_FIXED.get(kind, ()))
+    for kind in get_args(f.Fact)
+    if kind not in _CHOSEN and kind not in _RUNS
 }
 """Of the facts that always have the same number of records, most of them none."""

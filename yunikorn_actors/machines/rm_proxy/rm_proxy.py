@@ -17,6 +17,7 @@ from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
     allocations,
+    allocations_in,
     ask_items,
     ask_release,
     container_state,
@@ -28,10 +29,11 @@ from yunikorn_actors.machines.rm_proxy.translation import (
     withdrawal,
     withdrawn_release,
 )
+from yunikorn_actors.machines.rm_proxy.turns import Turns
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Message
+from yunikorn_actors.messages.base import GATEWAY, Message
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
@@ -61,6 +63,7 @@ class RmProxy:
 
         One that is lost or leaves meanwhile is not registered by an answer that was on its way.
         """
+        self._turns = Turns(settings.turn_max)
         self._questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
@@ -79,6 +82,7 @@ class RmProxy:
             },
             "coming": dict(sorted(self._coming.items())),
             "dropped": self.dropped,
+            **self._turns.canonical_state(),
             "questions": self._questions.canonical_state(),
             "diagnoses": self._diagnoses.canonical_state(),
         }
@@ -101,7 +105,7 @@ class RmProxy:
             capabilities=message.capabilities,
             reply_to=message.reply_to,
         )
-        return [Send(to=CONTEXT, message=registration)]
+        return self._send(request.rm_id, registration)
 
     def _on_rm_registered(self, message: rm.RMRegistered) -> list[Effect]:
         # The former life is cut before the new one is known, so nothing of it is delivered to that.
@@ -127,7 +131,9 @@ class RmProxy:
         rm_id = message.rm_id
         for callback in [it for it, manager in self._coming.items() if manager == rm_id]:
             del self._coming[callback]
-        return [*self._cut(rm_id), Send(to=CONTEXT, message=message)]
+        effects = [*self._cut(rm_id), *self._send(rm_id, message)]
+        self._turns.forget(rm_id)
+        return effects
 
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
@@ -197,11 +203,11 @@ class RmProxy:
             extra=message.extra,
             reply_to=message.reply_to,
         )
-        return [*self._questions.seen(request.rm_id), Send(to=CONTEXT, message=event)]
+        return [*self._questions.seen(request.rm_id), *self._send(request.rm_id, event)]
 
     def _on_requests_marked(self, message: rm.RequestsMarked) -> list[Effect]:
         """Whether or not they were dropped: the gateway counts them all."""
-        return [Send(to=CONTEXT, message=message)]
+        return self._send(message.rm_id, message)
 
     def _on_requests_handled(self, message: rm.RequestsHandled) -> list[Effect]:
         """They count until their answers are delivered; a former callback gets no more."""
@@ -216,8 +222,14 @@ class RmProxy:
             return []
         # Before the request: what was refused may be asked again by the time that it is handled.
         effects = self._questions.seen(rm_id)
-        effects.append(Send(to=CONTEXT, message=event))
+        effects.extend(self._send(rm_id, event))
         return effects
+
+    def _send(self, rm_id: str, message: Message) -> list[Effect]:
+        return self._turns.send(rm_id, message, alone=len(self._deliveries) <= 1)
+
+    def _on_turn_handled(self, message: rm.TurnHandled) -> list[Effect]:
+        return self._turns.handled(message.rm_id)
 
     # -- questions about placements
 
@@ -263,9 +275,9 @@ class RmProxy:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations) -> list[Effect]:
-        announced = tuple(allocations(message.allocations))
+        new = (*allocations(message.allocations), *allocations_in(message.runs))
         return self._call(
-            message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(new=announced))
+            message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(new=new))
         )
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
@@ -364,6 +376,7 @@ RmProxyInbox = (
     | rm.RequestsMarked
     | rm.ResponsesDelivered
     | rm.RequestsHandled
+    | rm.TurnHandled
     | rm.RMRegistered
     | rm.RMRegistrationRejected
     | rm.RMConfigUpdated
@@ -396,6 +409,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RequestsMarked: RmProxy._on_requests_marked,
     rm.ResponsesDelivered: RmProxy._on_responses_delivered,
     rm.RequestsHandled: RmProxy._on_requests_handled,
+    rm.TurnHandled: RmProxy._on_turn_handled,
     rm.RMRegistered: RmProxy._on_rm_registered,
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
     rm.RMConfigUpdated: RmProxy._on_rm_config_updated,

@@ -228,17 +228,31 @@ def allocations(items: Sequence[rm.AnnouncedAllocation]) -> list[si.Allocation]:
     return [_allocation(item, resources.of(item.spec.resource)) for item in items]
 
 
+def allocations_in(runs: Sequence[rm.AnnouncedRun]) -> Iterator[si.Allocation]:
+    resources = _Copies(si.Resource.of)
+    for run in runs:
+        partition = short_partition_name(run.partition)
+        for uuid, spec, node_id in zip(run.uuids, run.specs, run.node_ids, strict=True):
+            yield _said(partition, uuid, spec, node_id, resources.of(spec.resource))
+
+
 def _allocation(item: rm.AnnouncedAllocation, resource: si.Resource) -> si.Allocation:
-    spec = item.spec
+    partition = short_partition_name(item.partition)
+    return _said(partition, item.uuid, item.spec, item.node_id, resource)
+
+
+def _said(
+    partition: str, uuid: str, spec: AskSpec, node_id: str, resource: si.Resource
+) -> si.Allocation:
     return si.Allocation(
         allocation_key=spec.key,
         allocation_tags=dict(spec.tags),
-        uuid=item.uuid,
+        uuid=uuid,
         resource_per_alloc=resource,
         priority=spec.priority,
-        node_id=item.node_id,
+        node_id=node_id,
         application_id=spec.application_id,
-        partition_name=short_partition_name(item.partition),
+        partition_name=partition,
         task_group_name=spec.task_group,
         placeholder=spec.placeholder,
         originator=spec.originator,

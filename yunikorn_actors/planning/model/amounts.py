@@ -38,7 +38,8 @@ class Amounts:
 
     # -- queues
 
-    def use(self, app: AppView, amount: Resource, *, is_placeholder: bool) -> None:
+    def use(self, app: AppView, amount: Resource, *, is_placeholder: bool, waited: int = 0) -> None:
+        """Charge the queues; `waited` is the total of what waits no longer for it."""
         if self._reserved_nodes:
             self._wakes.headroom_changed()
         # Not `charge`: this runs for each level at each placement, and the call would cost more.
@@ -46,6 +47,7 @@ class Amounts:
         leaf = app.leaf
         for level in leaf.lineage:
             used = level.used
+            level.waiting -= waited
             for kind, quantity in entries:
                 used[kind] = used.get(kind, 0) + quantity
         if leaf.sorts_by_usage and not is_placeholder:

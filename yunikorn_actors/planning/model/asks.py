@@ -1,8 +1,11 @@
 """Asks that take part, and how many repeats of each may be tried."""
 
+from collections.abc import Iterable
+
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.planning.model.ground import Ground
+from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView, AskView
 
 
@@ -19,6 +22,27 @@ class Asks:
         self._wakes.amounts_changed(app.leaf)
         return watched
 
+    def watch_run(self, app: AppView, asks: Iterable[Ask]) -> None:
+        """Watch asks of one size, which are new; the amounts that wait are written once."""
+        shape: Shape | None = None
+        is_bound = bool(app.app.task_groups)
+        repeats = 0
+        for ask in asks:
+            spec = ask.spec
+            if shape is None:
+                shape = self._shapes.of(spec)
+            view = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
+            app.asks[spec.key] = view
+            view.waiting = ask.remaining
+            repeats += ask.remaining
+            if not (is_bound and self._is_barred(view)):
+                self._open(view, ask.remaining)
+        if shape is not None:
+            total = repeats * shape.total
+            for level in app.leaf.lineage:
+                level.waiting += total
+        self._wakes.amounts_changed(app.leaf)
+
     def unwatch(self, view: AskView) -> None:
         self.withdraw(view)
         # A decision in flight still has this view: its owner must not let the ask wait again.
@@ -30,7 +54,8 @@ class Asks:
         """Nothing of the ask as it is takes part, or waits."""
         if view.open:
             self.shut(view, view.open)
-        self.wait(view, -view.waiting)
+        if view.waiting:
+            self.wait(view, -view.waiting)
 
     def forget_if_done(self, ask: AskView) -> None:
         """Fewer repeats of it wait; forget it if none is left."""

@@ -5,6 +5,7 @@ gang may await its admission; one entry, its turn, may stand for all its placeho
 """
 
 from bisect import bisect_left, insort
+from collections.abc import Iterable
 
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.gang import awaits_admission
@@ -96,8 +97,9 @@ class Gangs:
 
     # -- placeholders
 
-    def placeholder_came(self, app: AppView, uuid: str) -> None:
-        self.offer(app, app.app.allocations[uuid])
+    def placeholders_came(self, app: AppView, uuids: Iterable[str]) -> None:
+        for uuid in uuids:
+            self.offer(app, app.app.allocations[uuid])
         self._wakes.gang_may_fit()
         self.follow(app)
 

@@ -101,9 +101,13 @@ class NodeRuns:
         """The free amounts changed; often the node keeps its place between its neighbours."""
         old = view.entry
         assert old is not None
-        number = bisect_left(self._last, old)
-        run = self._runs[number]
-        position = bisect_left(run, old)
+        number = position = 0
+        run = self._runs[0]
+        # Where empty nodes come first it has often been the first of all.
+        if run[0] is not old:
+            number = bisect_left(self._last, old)
+            run = self._runs[number]
+            position = bisect_left(run, old)
         new = (self._score(view.scale, view.free), view.id, view)
         if 0 < position < len(run) - 1 and run[position - 1] < new < run[position + 1]:
             view.entry = run[position] = new
@@ -143,16 +147,16 @@ class NodeRuns:
     def _place(self, view: NodeView, entry: Entry) -> None:
         view.entry = entry
         last = self._last
+        number = bisect_left(last, entry)
         if not last:
             self._runs.append([entry])
             last.append(entry)
             self._ceilings.append({})
-        number = bisect_left(last, entry)
-        if number == len(last):
+        elif number == len(last):
             number -= 1
             self._runs[number].append(entry)
             last[number] = entry
-        elif last[number] is not entry:
+        else:
             insort(self._runs[number], entry)
         self._note(view, entry, number)
         if len(self._runs[number]) > 2 * RUN_LENGTH:

@@ -40,11 +40,10 @@ def rekey(view: QueueView) -> None:
         assert parent is not None
         children = parent.children
         level.entry = new = (level.key(), level)
-        if len(children) == 1:
-            children[0] = new
-        else:
-            del children[bisect_left(children, entry)]
-            insort(children, new)
+        # It has often been the first: that is where the next ask is looked for.
+        place = 0 if children[0] is entry else bisect_left(children, entry)
+        del children[place]
+        insort(children, new)
 
 
 def export_priority(view: QueueView) -> None:
@@ -54,4 +53,6 @@ def export_priority(view: QueueView) -> None:
         # Nothing above can have changed: it sees this queue by this number alone.
         if priority == level.priority:
             return
+        if level.parent is not None:
+            level.parent.priorities.change(level.priority, priority)
         level.priority = priority

@@ -1,6 +1,7 @@
 """The shapes of the asks that wait: the lanes of each, and which of them no node has room for."""
 
 from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, ShapeKey, shape_key
 from yunikorn_actors.planning.model.views import AskView, Lane
@@ -11,6 +12,8 @@ class Shapes:
     def __init__(self, wakes: Wakes) -> None:
         self._wakes = wakes
         self.known: dict[ShapeKey, Shape] = {}
+        self._last: tuple[Resource, Shape] | None = None
+        """What asks of this resource that may run on every node have, while that shape is known."""
         self.turns = Shape(((), "", "", ""))
         """What stands for a gang that awaits admission has it: nothing but that is tried."""
         self.lanes: dict[Shape, dict[Lane, None]] = {}
@@ -21,10 +24,16 @@ class Shapes:
         """Asks with a reservation that could run elsewhere."""
 
     def of(self, spec: AskSpec) -> Shape:
+        """Find it by the amounts; asks of one request mostly share theirs, so they are compared."""
+        last = self._last
+        if last is not None and last[0] is spec.resource and not spec.required_node:
+            return last[1]
         key = shape_key(spec)
         shape = self.known.get(key)
         if shape is None:
             shape = self.known[key] = Shape(key)
+        if not spec.required_node:
+            self._last = (spec.resource, shape)
         return shape
 
     # -- lanes
@@ -50,6 +59,7 @@ class Shapes:
         # An ask with a denial may have a shape of the same key, which is not the known one.
         if self.known.get(shape.key) is shape:
             del self.known[shape.key]
+            self._last = None
 
     def forget_unused(self, shape: Shape) -> None:
         if shape not in self.lanes:

@@ -16,13 +16,13 @@ from yunikorn_actors.planning.model.order import export_priority, hide, rekey, s
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.views import (
-    NO_PRIORITY,
     AppView,
     AskView,
     Gate,
     Lane,
     QueueView,
     key_of,
+    order_of,
     priority_of,
 )
 from yunikorn_actors.planning.wakes import Wakes
@@ -201,10 +201,14 @@ class Tree:
             pile = app.piles[shape] = []
             if app.entry is not None:
                 self._join(app, shape)
-        insort(pile, (view.order, view))
+        # Most asks come as the last of their kind, and are found at once then.
+        if pile and view.order < pile[-1].order:
+            insort(pile, view, key=order_of)
+        else:
+            pile.append(view)
         priority = view.order.priority
-        if pile[0][1] is view:
-            self._top(app, shape, pile[1][0].priority if len(pile) > 1 else None, priority)
+        if pile[0] is view:
+            self._top(app, shape, pile[1].order.priority if len(pile) > 1 else None, priority)
         if priority > app.priority:
             self._rank(app, priority)
         if app.entry is None:
@@ -213,11 +217,11 @@ class Tree:
     def drop_ask(self, view: AskView) -> None:
         app, shape = view.app, view.shape
         pile, priority = app.piles[shape], view.order.priority
-        if pile[0][1] is view:
+        if pile[0] is view:
             del pile[0]
-            self._top(app, shape, priority, pile[0][0].priority if pile else None)
+            self._top(app, shape, priority, pile[0].order.priority if pile else None)
         else:
-            del pile[bisect_left(pile, (view.order, view))]
+            del pile[bisect_left(pile, view.order, key=order_of)]
         if not pile:
             if app.entry is not None:
                 self._part(app, shape)
@@ -226,7 +230,7 @@ class Tree:
         if not app.piles:
             app.entry = None
         # Last, because to move the application means to leave and to enter with what it still has.
-        if priority == app.priority and not (pile and pile[0][0].priority == priority):
+        if priority == app.priority and not (pile and pile[0].order.priority == priority):
             self._rank(app, priority_of(app))
 
     def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:
@@ -250,13 +254,7 @@ class Tree:
         """The highest priority of an application changed: it and its queues move."""
         if priority == app.priority:
             return
-        ranks = app.leaf.ranks
-        if app.priority != NO_PRIORITY:
-            ranks[app.priority] -= 1
-            if not ranks[app.priority]:
-                del ranks[app.priority]
-        if priority != NO_PRIORITY:
-            ranks[priority] = ranks.get(priority, 0) + 1
+        app.leaf.priorities.change(app.priority, priority)
         app.priority = priority
         self.rekey_app(app)
         export_priority(app.leaf)

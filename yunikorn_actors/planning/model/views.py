@@ -28,6 +28,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.model.limits import LimitView
+from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
 
@@ -65,16 +66,16 @@ class Lane:
 
     @property
     def first(self) -> "AskView":
-        return self.apps[0][1].piles[self.shape][0][1]
+        return self.apps[0][1].piles[self.shape][0]
 
     def asks(self) -> "list[AskView]":
-        return [ask for _, app in self.apps for _, ask in app.piles[self.shape]]
+        return [ask for _, app in self.apps for ask in app.piles[self.shape]]
 
     @property
     def rank(self) -> "Rank":
         """The rank of its first application, then of the first ask of that."""
         key, app = self.apps[0]
-        return (key, app.piles[self.shape][0][0])
+        return (key, app.piles[self.shape][0].order)
 
 
 class OpenLanes(dict[Lane, None]):
@@ -162,7 +163,6 @@ class AskView(Struct, eq=False):
         self.is_placeholder = self.ask.spec.placeholder
 
 
-PileEntry = tuple[AskOrder, AskView]
 Rank = tuple[tuple[object, ...], AskOrder]
 
 
@@ -202,7 +202,8 @@ class AppView:
         self.app = app
         self.leaf = leaf
         self.asks: dict[str, AskView] = {}
-        self.piles: dict[Shape, list[PileEntry]] = {}
+        self.piles: dict[Shape, list[AskView]] = {}
+        """Its asks that may be tried, by shape; in order."""
         self.heads: dict[int, int] = {}
         """How many piles have an ask of which priority on top."""
         self.used: Resource = dict(app.allocated)
@@ -244,7 +245,7 @@ class AppView:
             return None
         lanes = self.leaf.lanes
         heads = [pile[0] for shape, pile in self.piles.items() if lanes[shape, self.owner].is_open]
-        ask = min(heads)[1] if heads else None
+        ask = min(heads, key=order_of) if heads else None
         return ask if ask is not None and ask.is_placeholder else None
 
     def blocked_key(self) -> tuple[object, ...]:
@@ -270,7 +271,6 @@ Gate = Union["QueueView", LimitView]
 AppEntry = tuple[tuple[object, ...], AppView]
 ChildKey = tuple[float, float, int, str]
 ChildEntry = tuple[ChildKey, "QueueView"]
-NO_PRIORITY = -(2**31)
 _PRIORITY_MAX = 2**31 - 1
 
 
@@ -299,9 +299,9 @@ class QueueView:
         "members",
         "open_lanes",
         "parent",
+        "priorities",
         "priority",
         "queue",
-        "ranks",
         "redeemed",
         "sorts_by_usage",
         "starting",
@@ -335,8 +335,8 @@ class QueueView:
         """Children with something to try, in order."""
         self.entry: ChildEntry | None = None
         self.below: list[QueueView] = []
-        self.ranks: dict[int, int] = {}
-        """How many applications of a leaf have which priority."""
+        self.priorities = Priorities()
+        """Of the applications of a leaf, of the queues below a parent."""
         self.priority = NO_PRIORITY
         """What the parent sees: the highest below, moved by the offset or kept by the fence."""
         self.sorts_by_usage = False
@@ -375,12 +375,10 @@ class QueueView:
 
     def exported_priority(self) -> int:
         """Work the priority out from what is below; without anything waiting there is none."""
-        highest = max(self.ranks, default=NO_PRIORITY)
-        for view in self.below:
-            highest = max(highest, view.priority)
-        properties = self.queue.properties
+        highest = self.priorities.highest
         if highest == NO_PRIORITY:
             return NO_PRIORITY
+        properties = self.queue.properties
         if properties.priority_fence:
             return properties.priority_offset
         return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + properties.priority_offset))
@@ -487,6 +485,10 @@ class QueueView:
         """As `refusing`, but the size of the cluster does not count."""
         gate = self.refusing(wanted)
         return gate if gate is not None and gate.is_quota else None
+
+
+def order_of(ask: AskView) -> AskOrder:
+    return ask.order
 
 
 def priority_of(app: AppView) -> int:

@@ -20,13 +20,12 @@ def waiting_in(leaf: QueueView, counts: Callable[[Lane], bool]) -> Iterator[tupl
     apps = {app.app.serial: app for lane in lanes for _, app in lane.apps}
     for app in sorted(apps.values(), key=_rank):
         mine = [
-            (order, lane, ask)
+            (lane, ask)
             for lane in lanes
             if lane.owner == app.owner
-            for order, ask in app.piles.get(lane.shape, ())
+            for ask in app.piles.get(lane.shape, ())
         ]
-        for _, lane, ask in sorted(mine, key=_order):
-            yield lane, ask
+        yield from sorted(mine, key=_order)
 
 
 def place_of(leaf: QueueView) -> tuple[ChildKey, ...]:
@@ -44,5 +43,5 @@ def _rank(app: AppView) -> tuple[object, ...]:
     return app.entry[0]
 
 
-def _order(item: tuple[AskOrder, Lane, AskView]) -> AskOrder:
-    return item[0]
+def _order(item: tuple[Lane, AskView]) -> AskOrder:
+    return item[1].order

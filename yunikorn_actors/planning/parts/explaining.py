@@ -33,11 +33,17 @@ class Explainer:
         own limits may refuse it too, and then these are to say when that changes.
         """
         asks, self._marks.asks = self._marks.asks, {}
+        # Asks come by the hundred of one application and size: one look serves them.
+        app, shape = None, None
         for ask in asks:
-            if not ask.open or not ask.app.is_schedulable or self._placer.is_blocked(ask.app):
+            if not ask.open or (ask.app is app and ask.shape is shape):
+                continue
+            if not ask.app.is_schedulable or self._placer.is_blocked(ask.app):
                 continue
             lane = ask.app.leaf.lanes.get((ask.shape, ask.app.owner))
             if lane is None or lane.is_open:
+                # They are tried by themselves, and nothing in here lets another ask open or shut.
+                app, shape = ask.app, ask.shape
                 continue
             gate = gate_of(self._model.state, ask) if lane.refused_by is None else None
             if gate is not None:

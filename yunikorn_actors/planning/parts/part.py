@@ -10,7 +10,7 @@ from yunikorn_actors.planning.findings import Findings
 NEVER_NS = 2**63 - 1
 
 
-Resolving = (
+ResolvingOne = (
     f.AllocationCommitted
     | f.AskParked
     | f.GangAdmitted
@@ -21,6 +21,7 @@ Resolving = (
     | f.ReservationMade
 )
 """Facts that may carry the id of the proposal that led to them."""
+Resolving = ResolvingOne | f.AllocationsCommitted
 
 
 class Part(Protocol):
@@ -61,10 +62,10 @@ class Desk:
         self.owner[self._last_id] = owner
         return self._last_id
 
-    def resolve(self, fact: Resolving) -> bool:
+    def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
-        owner = self.owner.pop(fact.proposal_id, None)
-        return owner is not None and owner.resolve(fact.proposal_id, fact)
+        owner = self.owner.pop(proposal_id, None)
+        return owner is not None and owner.resolve(proposal_id, fact)
 
     def reject(self, proposal_id: int) -> None:
         self.owner.pop(proposal_id).reject(proposal_id)

@@ -6,7 +6,7 @@ before a change that can help.
 """
 
 from yunikorn_actors.domain.application import ApplicationState
-from yunikorn_actors.domain.facts import AllocationCommitted
+from yunikorn_actors.domain.facts import AllocationCommitted, AllocationsCommitted
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal
 from yunikorn_actors.domain.reserving import own_earmark
@@ -216,8 +216,8 @@ class Placer:
         for limit in app.limits:
             limit.take(app, resource)
         model.nodes.take(node, resource)
-        model.amounts.use(app, resource, is_placeholder=is_placeholder)
-        model.asks.wait(ask, -1)
+        model.amounts.use(app, resource, is_placeholder=is_placeholder, waited=ask.shape.total)
+        ask.waiting -= 1
         model.asks.shut(ask, 1)
         if is_placeholder:
             app.placing += 1
@@ -239,7 +239,7 @@ class Placer:
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
-        assert isinstance(fact, AllocationCommitted)
+        assert isinstance(fact, AllocationCommitted | AllocationsCommitted)
         flight = self._in_flight.pop(proposal_id)
         # Only what was committed exactly as it was decided is charged already. In all other cases
         # it is given back here and charged anew with the amounts of the fact.

@@ -237,7 +237,7 @@ class Reserver:
         for app in self._model.apps.values():
             for shape, pile in app.piles.items():
                 if shape in ages:
-                    ages[shape] = min(ages[shape], *(ask.ask.created_ns for _, ask in pile))
+                    ages[shape] = min(ages[shape], *(ask.ask.created_ns for ask in pile))
         for shape, oldest_ns in ages.items():
             shape.oldest_ns = oldest_ns
 

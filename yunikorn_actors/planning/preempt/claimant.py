@@ -136,7 +136,8 @@ def room_on(node: Node, free: Resource, taken: Container[str] = ()) -> Resource:
     """Return the room of a node when all that was asked back is gone, less what is promised."""
     room = dict(free)
     for allocation in node.allocations.values():
-        if allocation.frees_node or allocation.uuid in taken:
+        # What was not asked back stays, unless it was just taken: so it is with nearly all.
+        if allocation.uuid in taken or (allocation.releasing is not None and allocation.frees_node):
             charge(room, allocation.resource)
     discharge(room, node.promised)
     return room

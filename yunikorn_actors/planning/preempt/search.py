@@ -93,6 +93,7 @@ class Search:
         if more is None:
             for victim in victims:
                 self._claimant.give_back(victim)
+            self._look_at_all()
             return None
         node, scene = self._state.nodes[node_id], self._scene
         chosen = self._spare(node, [*victims, *more]) if more else victims
@@ -134,9 +135,19 @@ class Search:
         return None
 
     def _offer(self, node_id: str) -> None:
-        victims = self._solve(node_id)
-        if victims is not None and self._heap is not None:
-            heappush(self._heap, (_score(node_id, victims), node_id))
+        """File a node by the best that it could be: it is worked out when that is the best of all.
+
+        Where there is room it may need no victim, elsewhere it needs one at least.
+        """
+        assert self._heap is not None
+        room = self._scene.room_on(self._state.nodes[node_id])
+        needs_one = room is not None and not fits_in(self._claimant.wanted, room)
+        heappush(self._heap, ((False, False, int(needs_one), node_id), node_id))
+
+    def _look_at_all(self) -> None:
+        """Find out of the nodes that never were the best whether something blocks them."""
+        for _, node_id in self._heap or ():
+            self._solve(node_id)
 
     def _solve(self, node_id: str) -> list[Victim] | None:
         """Return the fewest victims in order that make room on one node."""

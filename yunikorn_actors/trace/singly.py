@@ -1,0 +1,43 @@
+"""Messages with what is in their runs said one by one.
+
+A run says no more than its parts do. So a recording in which each of them was said by itself, made
+when there were no runs, replays as well.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from yunikorn_actors.domain.facts import parts_of
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.rm_events import AnnouncedAllocation, RMNewAllocations
+from yunikorn_actors.messages.scheduling import FactsAppended
+
+
+def say_the_same(one: Message, other: Message) -> bool:
+    return one == other or _singly(one) == _singly(other)
+
+
+def _singly(message: Message) -> Message:
+    said = _SAID.get(type(message))
+    return message if said is None else said(message)
+
+
+def _facts(message: FactsAppended) -> Message:
+    return replace(message, facts=tuple(p for fact in message.facts for p in parts_of(fact)))
+
+
+def _new_allocations(message: RMNewAllocations) -> Message:
+    in_runs = (
+        AnnouncedAllocation(partition=run.partition, uuid=uuid, spec=spec, node_id=node_id)
+        for run in message.runs
+        for uuid, spec, node_id in zip(run.uuids, run.specs, run.node_ids, strict=False)
+    )
+    return replace(message, allocations=(*message.allocations, *in_runs), runs=())
+
+
+_SAID: dict[type, Callable[[Any], Message]] = {
+    FactsAppended: _facts,
+    RMNewAllocations: _new_allocations,
+}
