@@ -26,6 +26,8 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.domain import application as a
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
+from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
+from yunikorn_actors.lab.mutants.mutant import function_of
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
@@ -46,6 +48,22 @@ ABOUT_FACTS = """\
 What is true from now on, in one partition. Context records facts and numbers them without a gap;
 its own state and every replica change by applying them, and by nothing else. `FactsAppended`
 carries them, each with its name under the key `fact`.
+"""
+ABOUT_MUTANTS = f"""\
+{len(CORPUS)} mistakes that the core can be made to make, one at a time, to see whether the race
+laboratory finds them: `yunikorn-actors lab mutants` plays small cases with each in force,
+undisturbed at first, then with messages held back and with faults. It looks with the oracles alone:
+no test has a say. M01 to M24 are widely known bugs of schedulers, the others follow. Ids like R-041
+and H-01 are those of [races](races.md).
+
+A mutant is an edit of one function, in force inside a `with` block of the process that looks for
+it. Nothing in the core knows of mutants, and no setting or call of the core switches one on.
+"""
+ABOUT_THE_HELD = """\
+With its default options the search passes these by.
+"""
+ABOUT_THE_REST = """\
+No order of messages can bring these about here.
 """
 ABOUT_TIMERS = """\
 Completing and Starting have a timer ([settings](settings.md)). An application without work is
@@ -392,6 +410,26 @@ def trace() -> str:
 _SITUATIONS = re.compile(r"^\| situation \| what is said \|\n(?:\|.*\n)*", re.MULTILINE)
 
 
+def mutants() -> str:
+    rows = []
+    for mutant in CORPUS:
+        function = function_of(mutant.where)
+        module = function.__module__.removeprefix("yunikorn_actors.")
+        rows.append((mutant.id, mutant.source, mutant.wrong, f"`{module}.{function.__name__}`"))
+    held = [(mutant.id, mutant.held_by) for mutant in CORPUS if mutant.held_by]
+    return "\n".join(
+        (
+            f"# Mutants\n\n{NOTE}",
+            ABOUT_MUTANTS,
+            table(("id", "comes from", "what is wrong", "where"), rows),
+            f"\n## Not found by the search\n\n{ABOUT_THE_HELD}",
+            table(("id", "why, and what holds it"), held),
+            f"\n## Not to be expressed\n\n{ABOUT_THE_REST}",
+            table(("id", "why"), INEXPRESSIBLE.items()),
+        )
+    )
+
+
 def situations() -> str:
     """Set up every situation anew, and write what is said of it."""
     script = runpy.run_path(str(HOME / "situations.py"))
@@ -417,6 +455,7 @@ def _passing(simulator: Simulator) -> Callable[[int], None]:
 WHY = "how-to/ask-why-it-waits.md"
 GANGS = "explanation/gang-scheduling.md"
 PAGES = {
+    "reference/mutants.md": mutants,
     "reference/messages.md": messages,
     "reference/facts.md": facts,
     "reference/state-machine.md": states,

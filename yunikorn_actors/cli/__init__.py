@@ -17,6 +17,7 @@ from yunikorn_actors import __version__
 COMMANDS = {
     "scenario": "run scenario files, in the simulator or on threads",
     "trace": "look into a recorded run, or run it again",
+    "lab": "find, shrink and replay races",
     "demo": "watch the core schedule a small cluster",
     "config": "check a configuration file",
     "health": "judge a state dump",

@@ -1,0 +1,142 @@
+"""Faults happen, are written on the tape, and the core bears all of them."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.lab.case import Case, read_case
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.play import explore, play, write
+from yunikorn_actors.lab.strategies import Uniform
+from yunikorn_actors.lab.tape import Tape, parse_tape
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.sim.checkers import default_checkers
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+SWAP = SCENARIOS / "gang-timeouts" / "010-all-swapped-in-time.yaml"
+EVENTS = 90
+"""About so many has a run."""
+
+
+def faulty(seed: int, *kinds: str) -> Faulty:
+    draw = Draw(seed)
+    return Faulty(Uniform(draw), draw, kinds or tuple(FAULTS), EVENTS)
+
+
+def disturbed(case: Case, *entries: str) -> list[Delivery]:
+    tape = parse_tape("\n".join((case.tape().header(), *entries)))
+    outcome = play(case, tape, default_checkers())
+    assert outcome.ok, outcome.violation
+    return outcome.deliveries
+
+
+def requests(deliveries: list[Delivery]) -> list[str]:
+    """Return what came to RmProxy from outside, up to the end of the case."""
+    return [
+        it.stimulus
+        for it in deliveries
+        if it.mailbox == "rm_proxy" and isinstance(it.message, rm.NodesRequested)
+    ]
+
+
+def confirmations(deliveries: list[Delivery]) -> list[str]:
+    return [
+        item.termination_type.name
+        for it in deliveries
+        if isinstance(it.message, rm.AllocationsRequested)
+        and it.message.request.releases is not None
+        for item in it.message.request.releases.allocations_to_release
+    ]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_run_with_faults_is_a_tape_that_gives_the_same_run(topology: str) -> None:
+    verbs: Counter[str] = Counter()
+    files = sorted((SCENARIOS / "gang-disturbances").glob("*.yaml"))
+    for number, file in enumerate(files[::4]):
+        case = read_case(file, "fused" if topology == "fused" else "proposing")
+        for seed in range(4 * number, 4 * number + 4):
+            outcome = explore(case, faulty(seed))
+            tape = write(case, faulty(seed))
+            assert outcome.digest() == play(case, parse_tape(str(tape))).digest()
+            verbs.update(entry.verb for entry in tape.entries)
+    assert {*FAULTS, "hold", "do", "open"} - {"confirm"} <= verbs.keys()
+
+
+def test_confirmations_go_wrong_in_every_way() -> None:
+    case = read_case(SWAP)
+    manners: Counter[str] = Counter()
+    for seed in range(40):
+        tape = write(case, faulty(seed, "confirm"))
+        assert explore(case, faulty(seed, "confirm")).digest() == play(case, tape).digest()
+        manners.update(
+            "late" if entry.after else entry.what.split(maxsplit=1)[1].split()[0]
+            for entry in tape.entries
+            if entry.verb == "confirm"
+        )
+    assert {"late", "twice", "never", "as"} == manners.keys()
+
+
+@pytest.mark.parametrize(
+    ("entry", "sent"),
+    [
+        ("confirm ph-0 twice", ["PLACEHOLDER_REPLACED"] * 2),
+        ("confirm ph-0 never", []),
+        ("confirm ph-0 as TIMEOUT", ["TIMEOUT"]),
+        ("confirm ph-0 after the end", ["PLACEHOLDER_REPLACED"]),
+    ],
+)
+def test_a_confirmation_is_sent_as_the_tape_says(entry: str, sent: list[str]) -> None:
+    case = read_case(SWAP)
+    usual = confirmations(disturbed(case))
+    assert ["PLACEHOLDER_REPLACED"] * 2 == usual, "vacuous: nothing was swapped"
+    assert sorted([*sent, "PLACEHOLDER_REPLACED"]) == sorted(confirmations(disturbed(case, entry)))
+
+
+def test_a_node_flaps_drains_and_shrinks() -> None:
+    case = read_case(SWAP)
+    usual = requests(disturbed(case))
+    for entry, times in (("flap node n1", 2), ("drain node n1", 1), ("shrink node n1", 1)):
+        told = requests(disturbed(case, f"{entry} after step 3"))
+        assert sorted([*usual, *[entry] * times]) == sorted(told)
+
+
+def test_a_machine_fails_and_is_replaced() -> None:
+    case = read_case(SWAP)
+    fails = "RunCycle(step 3) from scheduler to scheduler"
+    for when in ("at", "after"):
+        mailboxes = {it.mailbox for it in disturbed(case, f"fail {when} {fails}")}
+        assert any(mailbox.endswith("#1.1") for mailbox in mailboxes), "no successor"
+
+
+def test_mail_is_held_for_a_while() -> None:
+    case = read_case(SWAP)
+    frozen = disturbed(case, "freeze scheduler for 12 after step 2")
+    told = next(
+        n
+        for n, it in enumerate(frozen)
+        if it.mailbox.startswith("scheduler") and "step 2" in it.stimulus
+    )
+    asked = next(n for n, it in enumerate(frozen) if "step 3" in it.stimulus)
+    assert asked < told, "the scheduler heard of the application before the next step began"
+
+
+def test_a_timer_fires_early_and_after_its_end() -> None:
+    case = read_case(SCENARIOS / "applications" / "004-revived-while-completing.yaml")
+    timers: Counter[str] = Counter()
+    for seed in range(30):
+        tape = write(case, faulty(seed, "fire"))
+        timers.update(entry.what for entry in tape.entries if entry.verb == "fire")
+    early = next(name for name in timers if name.startswith("ApplicationTimerDue("))
+    fired = disturbed(case, f"fire {early} after step 3", f"fire {early} after step 5")
+    assert any(type(it.message).__name__ == "ApplicationTimerDue" for it in fired)
+
+
+def test_tapes_of_all_faults_keep_their_header() -> None:
+    tape = write(read_case(SWAP), faulty(1))
+    assert isinstance(tape, Tape)
+    assert tape == parse_tape(tape.line())

@@ -1,0 +1,117 @@
+"""The cases of the package are sound, and each oracle of a whole run speaks up."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.lab.case import Case, case_of, read_case
+from yunikorn_actors.lab.mutants.corpus import BY_ID
+from yunikorn_actors.lab.oracles import Agreement, Rest, Zero, oracles
+from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.world import World
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.scenario.document import parse_scenario
+
+CASES = sorted((Path(__file__).parents[2] / "yunikorn_actors" / "lab" / "cases").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
+def test_a_case_is_sound(file: Path, topology: str) -> None:
+    case = read_case(file, topology)
+    outcome = play(case, case.tape(), oracles())
+    assert outcome.violation is None
+    assert outcome.messages < 200
+
+
+RUNNING = """
+name: one allocation runs, and one ask waits for a node
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - create_node: {id: n2, capacity: {vcore: 1}}
+  - add_app: {id: app, queue: root.default}
+  - ask: {app: app, key: runs, resource: {vcore: 1}}
+  - ask: {app: app, key: waits, resource: {vcore: 2}}
+"""
+
+
+def _case() -> Case:
+    return case_of(parse_scenario(RUNNING, "running.yaml"), "0" * 12)
+
+
+def _changed(oracle: type, change: Callable[[World], object], moment: str) -> Outcome:
+    """Change the truth behind everybody's back right before an oracle looks."""
+
+    def look(self: object, world: World) -> None:
+        change(world)
+        getattr(oracle, moment)(self, world)
+
+    case = _case()
+    judging = type("Judging", (oracle,), {moment: look})()
+    return play(case, case.tape(), (judging,))
+
+
+def _state(world: World):  # noqa: ANN202 - the truth of the one partition
+    (partition,) = world.context.partitions.values()
+    return partition.state
+
+
+def _app(world: World):  # noqa: ANN202 - the one application
+    return _state(world).applications["app"]
+
+
+def _only(world: World):  # noqa: ANN202 - its one allocation
+    (allocation,) = _app(world).allocations.values()
+    return allocation
+
+
+CHANGES: list[tuple[type, str, Callable[[World], object], str]] = [
+    (Rest, "at_rest", lambda w: setattr(_only(w), "releasing", 1), "G29: runs of app is still to"),
+    (Rest, "at_rest", lambda w: _state(w).nodes["n1"].available.update(vcore=2), "G30: waits of"),
+    (
+        Rest,
+        "at_rest",
+        lambda w: (_app(w).asks.clear(), _app(w).allocations.clear()),
+        "G29: app is Running, and has nothing",
+    ),
+    (Agreement, "at_rest", lambda w: _app(w).allocations.clear(), "rm-1 believes that runs runs"),
+    (Zero, "drained", lambda w: _state(w).users.update(bob={}), "G29: users are left"),
+    (Zero, "drained", lambda w: _state(w).root.pending.update(vcore=1), "root has something pend"),
+    (Zero, "drained", lambda w: _state(w).nodes["n1"].allocated.update(vcore=1), "n1 is in use"),
+]
+
+
+@pytest.mark.parametrize(("oracle", "moment", "change", "words"), CHANGES)
+def test_an_oracle_speaks_up(
+    oracle: type, moment: str, change: Callable[[World], object], words: str
+) -> None:
+    violation = _changed(oracle, change, moment).violation
+    assert violation is not None
+    assert words in violation.text
+
+
+def test_they_have_nothing_to_say_of_a_sound_run() -> None:
+    case = _case()
+    assert play(case, case.tape(), oracles()).ok
+
+
+def test_a_withdrawal_that_is_ignored_shows() -> None:
+    text = RUNNING + "  - release_ask: {app: app, key: runs}\n"
+    case = case_of(parse_scenario(text, "withdrawn.yaml"), "0" * 12)
+    assert play(case, case.tape(), oracles()).ok
+    with BY_ID["M14"].applied():
+        violation = play(case, case.tape(), oracles()).violation
+    assert violation is not None
+    assert "G16: runs of app was withdrawn, and is there" in violation.text
+
+
+def test_an_application_that_was_removed_and_is_there_shows() -> None:
+    class Convinced(Agreement):
+        def at_rest(self, world: World) -> None:
+            self._removed["[rm-1]default", "app"] = None
+            super().at_rest(world)
+
+    violation = play(_case(), _case().tape(), (Convinced(),)).violation
+    assert violation is not None
+    assert "G28: app was removed, and is there" in violation.text

@@ -1,0 +1,48 @@
+"""A failing tape is made as small as it can be, and still fails in the same way."""
+
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.lab.case import read_case
+from yunikorn_actors.lab.explore import Budget, Finding, Options, Search
+from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab.play import play
+from yunikorn_actors.lab.shrink import minimal
+from yunikorn_actors.lab.tape import parse_tape
+from yunikorn_actors.sim.checkers import default_checkers
+
+
+def found(file: str, seed: int, faults: tuple[str, ...] = ()) -> Finding:
+    options = Options(seed=seed, budget=Budget(runs=500), faults=faults)
+    finding = Search(read_case(Path(file)), options).run().finding
+    assert finding is not None
+    return finding
+
+
+@pytest.mark.usefixtures("nodes_unchecked")
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("faults", [(), tuple(FAULTS)])
+def test_a_race_is_made_small(small: str, seed: int, faults: tuple[str, ...]) -> None:
+    finding = found(small, seed, faults)
+    assert len(finding.tape.entries) <= 2
+    assert len(finding.tape.entries) <= len(finding.found.entries)
+    assert finding.outcome.stimuli <= 6
+    again = play(read_case(Path(small)), parse_tape(finding.tape.line()), default_checkers())
+    assert finding.violation == again.violation
+
+
+def test_what_is_needed_is_left() -> None:
+    tried = 0
+
+    def fails(left: tuple[int, ...]) -> bool:
+        nonlocal tried
+        tried += 1
+        return {3, 71} <= set(left)
+
+    assert (3, 71) == minimal(range(100), fails)
+    assert tried < 60
+
+
+def test_nothing_is_needed() -> None:
+    assert () == minimal(range(100), lambda _: True)

@@ -1,0 +1,99 @@
+"""A tape is text: it is printed and read back, and a bad one says what is wrong with it and where."""
+
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.lab.case import read_case
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.play import explore, play, write
+from yunikorn_actors.lab.strategies import Uniform
+from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+HEADER = "tape 1 of a.yaml sha256 0123456789ab on proposing"
+CONFIRM = "RMUpdateAllocation(confirm ph-a) from rm_proxy to context"
+ENTRIES = (
+    f"hold {CONFIRM} until after step 9",
+    f"hold {CONFIRM} #2 until after the end",
+    "do step 5.2 after the start",
+    f"repeat step 7 after {CONFIRM}",
+    "fire ApplicationTimerDue(gang placeholder) to context after step 3",
+    "confirm ph-a twice",
+    "confirm ph-a #2 as STOPPED_BY_RM",
+    "confirm ph-a after step 4",
+    "flap node n1 after step 4",
+    "bounce application gang after step 4",
+    "reload queues of rm-1 after step 4",
+    "register rm-1 again after step 4",
+    "freeze scheduler for 12 after step 4",
+    "fail at RunCycle(step 4) from scheduler to scheduler",
+)
+
+
+def test_a_tape_is_printed_and_read_back() -> None:
+    text = "\n".join((f"{HEADER}, steps 1-4 6 7.2 8", *ENTRIES))
+    tape = parse_tape(text)
+    assert text == str(tape)
+    assert ("1", "2", "3", "4", "6", "7.2", "8") == tape.steps
+    assert tape == parse_tape(tape.line())
+    assert ENTRIES == tuple(map(str, tape.entries))
+
+
+def test_remarks_and_explanations_are_for_the_reader() -> None:
+    told = f"# why\n{HEADER}\n\n  do step 5 (remove_node n1) after step 4 (ask a gang)\n# more\n"
+    assert f"{HEADER}\ndo step 5 after step 4" == str(parse_tape(told))
+
+
+def test_any_file_name_survives() -> None:
+    tape = Tape(scenario="dir; of/a file;\n.yaml", digest="0123456789ab")
+    assert tape == parse_tape(tape.line())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the tape is empty"),
+        ("hold it", ":1: 'hold it' is no header: write 'tape 1 of FILE"),
+        (HEADER.replace("tape 1", "tape 2"), ":1: the tape is of format 2, this version plays"),
+        (HEADER.replace("proposing", "flat"), ":1: unknown topology 'flat': proposing|fused"),
+        (f"{HEADER}, steps 1-x", ":1: '1-x' is no step"),
+        (f"{HEADER}\n\nhodl {CONFIRM}", ":3: unknown word 'hodl': write one of hold, do,"),
+        (f"{HEADER}\nhold {CONFIRM}", ":2: 'hold RMUpdate"),
+        (f"{HEADER}\nhold {CONFIRM} until after breakfast", ":2: 'breakfast' is no event"),
+        (f"{HEADER}\ndo step five after step 4", "write do step N after EVENT"),
+        (f"{HEADER}; freeze scheduler for 0 after step 4", "write freeze MAILBOX for N"),
+        ("x" * 1_000_001, "more than 1000000 characters"),
+    ],
+)
+def test_a_bad_tape_names_the_place_and_the_remedy(text: str, said: str) -> None:
+    with pytest.raises(TapeError) as caught:
+        parse_tape(text, "my.tape")
+    assert str(caught.value).startswith("my.tape")
+    assert said in str(caught.value)
+
+
+def test_a_tape_of_another_case_is_refused() -> None:
+    case = read_case(SCENARIOS / "basic" / "006-release-and-completion.yaml")
+    with pytest.raises(TapeError, match="there is no step 99 to play"):
+        play(case, parse_tape(f"{HEADER}; do step 99 after the start"))
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("folder", ["gang-disturbances", "recovery"])
+def test_what_a_strategy_chose_is_a_tape_that_gives_the_same_run(
+    folder: str, topology: TopologyName
+) -> None:
+    disturbed = 0
+    for file in sorted((SCENARIOS / folder).glob("*.yaml"))[::4]:
+        case = read_case(file, topology)
+        undisturbed = play(case, case.tape())
+        assert undisturbed.ok, undisturbed.violation
+        for run in range(3):
+            outcome = explore(case, Uniform(Draw(1, run)))
+            tape = write(case, Uniform(Draw(1, run)))
+            assert tape == parse_tape(str(case.explained(tape)))
+            assert outcome.digest() == play(case, tape).digest()
+            disturbed += outcome.order() != undisturbed.order()
+    assert disturbed > 5, "vacuous: hardly anything was disturbed"

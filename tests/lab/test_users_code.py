@@ -1,0 +1,280 @@
+"""Users' own code in the laboratory: their callback, their workload, the fixture of pytest."""
+
+import asyncio
+import os
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from yunikorn_actors import ResourceManagerCallback, si
+from yunikorn_actors.lab.escapes import Escape
+from yunikorn_actors.lab.hunt import Lab, NeverHeld, NotRepeatable, RaceFound, Wishes
+from yunikorn_actors.lab.trial import Trial
+
+PAGE = Path(__file__).parents[2] / "docs/how-to/hunt-a-race.md"
+FIXED = (
+    (
+        "for new in response.new:",
+        "for new in (n for n in response.new if n.allocation_key in self._wanted):",
+    ),
+    ("if gone.allocation_key in self._wanted:", "if True:"),
+)
+
+
+def source_of_the_page() -> str:
+    """Return the resource manager of the page, and its workload, without what is done with them."""
+    block = PAGE.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    return block.split("\n\ntry:")[0]
+
+
+def cancels(*changes: tuple[str, str]) -> Callable[[Trial], None]:
+    source = source_of_the_page()
+    for old, new in changes:
+        assert old in source
+        source = source.replace(old, new)
+    names: dict[str, Any] = {}
+    exec(source, names)  # noqa: S102 - our own page
+    workload: Callable[[Trial], None] = names["cancels"]
+    return workload
+
+
+def found(workload: Callable[[Trial], None], **options: Any) -> str:
+    with pytest.raises(RaceFound) as caught:
+        Lab("t.py::test").explore(workload, **options)
+    return str(caught.value)
+
+
+def test_a_race_in_the_manager_is_found_and_one_entry_is_left() -> None:
+    told = found(cancels())
+    assert "what runs: job-1 runs on node-1 for the resource manager alone" in told
+    assert "the tape, 1 deviation (5 stimuli, " in told
+    assert "hears in update_allocation: released job-1 STOPPED_BY_RM" in told
+
+
+def test_the_tape_repeats_it_and_a_mended_manager_passes(tmp_path: Path) -> None:
+    told = found(cancels())
+    tape = told.partition("--lab-tape '")[2].rstrip("'")
+    wishes = Wishes(tape=tape)
+    with pytest.raises(RaceFound, match="job-1 runs on node-1 for the resource manager alone"):
+        Lab("t.py::test", wishes).explore(cancels())
+    assert 1 == Lab("t.py::test", wishes).explore(cancels(*FIXED)).runs
+    with pytest.raises(RaceFound, match=r"--lab-tape \S*\.tape"):
+        Lab("t.py::test", Wishes(save=tmp_path)).explore(cancels())
+    (kept,) = tmp_path.glob("*.tape")
+    with pytest.raises(RaceFound):
+        Lab("t.py::test", Wishes(tape=str(kept))).explore(cancels())
+
+
+def test_a_mended_manager_is_found_sound_with_faults() -> None:
+    report = Lab("t.py::test").explore(cancels(*FIXED), runs=40)
+    assert 40 == report.runs
+    assert report.orders > 20
+
+
+class Manager(ResourceManagerCallback):
+    """Hears of allocations, and does `act` at each."""
+
+    def __init__(self, core: si.SchedulerAPI, act: Callable[[], object] = lambda: None) -> None:
+        self.core = core
+        self.act = act
+        self.keys: dict[str, None] = {}
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        self.act()
+        for item in response.new:
+            self.keys[item.allocation_key] = None
+
+    def start(self, *keys: str) -> None:
+        self.core.register_resource_manager(si.RegisterResourceManagerRequest(rm_id="rm"), self)
+        node = si.NodeInfo(
+            node_id="n",
+            action=si.ActionFromRM.CREATE,
+            schedulable_resource=si.Resource.parse(vcore=4),
+        )
+        self.core.update_node(si.NodeRequest(rm_id="rm", nodes=(node,)))
+        app = si.AddApplicationRequest(
+            application_id="app", ugi=si.UserGroupInformation(user="u"), tags={"namespace": "q"}
+        )
+        self.core.update_application(si.ApplicationRequest(rm_id="rm", new=(app,)))
+        for key in keys:
+            ask = si.AllocationAsk(
+                application_id="app", allocation_key=key, resource_ask=si.Resource.parse(vcore=1)
+            )
+            self.core.update_allocation(si.AllocationRequest(rm_id="rm", asks=(ask,)))
+
+
+def test_promises() -> None:
+    def workload(trial: Trial) -> None:
+        manager = Manager(trial.core)
+        trial.always("b after a", lambda: "a" in manager.keys or "b" not in manager.keys)
+        trial.eventually("both run", lambda: len(manager.keys) == 2)
+        trial.sometimes("one runs alone", lambda: len(manager.keys) == 1)
+        manager.start("a", "b")
+
+    assert 9 == Lab("t").explore(workload, runs=9, faults=()).runs
+
+
+@pytest.mark.parametrize("promise", ["always", "eventually"])
+def test_a_broken_promise_is_named(promise: str) -> None:
+    def workload(trial: Trial) -> None:
+        manager = Manager(trial.core)
+        getattr(trial, promise)("nothing runs", lambda: not manager.keys)
+        manager.start("a")
+
+    told = found(workload)
+    assert told.startswith(f"{promise} nothing runs: does not hold")
+    assert "steps 1-4\n" in told
+
+
+def test_what_never_held_is_told() -> None:
+    def workload(trial: Trial) -> None:
+        manager = Manager(trial.core)
+        trial.sometimes("ten run", lambda: len(manager.keys) == 10)
+        manager.start("a")
+
+    with pytest.raises(NeverHeld, match="in none of 3 runs: ten run"):
+        Lab("t").explore(workload, runs=3)
+
+
+def test_an_exception_of_a_callback_is_a_finding() -> None:
+    def workload(trial: Trial) -> None:
+        Manager(trial.core, lambda: {}["gone"]).start("a")
+
+    assert "KeyError('gone') in <lambda> (test_users_code.py:" in found(workload)
+
+
+def test_time_passes_in_the_run_alone() -> None:
+    seen: list[float] = []
+
+    def workload(trial: Trial) -> None:
+        before = trial.now
+        trial.advance(3600)
+        seen.append(trial.now - before)
+
+    Lab("t").explore(workload, runs=1)
+    assert {3600.0} == set(seen)
+
+
+def test_what_differs_from_run_to_run_is_noticed() -> None:
+    runs: list[int] = []
+
+    def workload(trial: Trial) -> None:
+        runs.append(1)
+        Manager(trial.core).start(f"key-{len(runs)}")
+
+    with pytest.raises(NotRepeatable, match=r"AllocationsRequested\(ask key-1\).*\(ask key-2\)"):
+        Lab("t").explore(workload)
+
+
+OUTSIDE: dict[str, tuple[Callable[[], object], str]] = {
+    "time.monotonic": (monotonic, "trial.advance"),
+    "datetime.now": (lambda: datetime.now(UTC), "trial.advance"),
+    "random.choice": (lambda: random.choice("ab"), "random.Random"),  # noqa: S311, TID251
+    "random.Random() without a seed": (random.Random, "random.Random"),
+    "uuid.uuid4": (lambda: str(uuid.uuid4()), "itertools.count"),  # noqa: TID251
+    "threading.Thread.start": (lambda: threading.Thread(target=str).start(), "the callback"),
+    "threading.Condition.wait": (lambda: threading.Event().wait(), "wait for ever"),
+    "subprocess.Popen": (lambda: subprocess.run(["true"], check=True), "a stand-in"),
+    "socket.socket": (lambda: socket.create_connection(("127.0.0.1", 9)), "a stand-in"),
+    "asyncio.run": (lambda: asyncio.run(None), "without a loop"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_what_leaves_the_simulation_is_named_with_its_place(what: str) -> None:
+    act, remedy = OUTSIDE[what]
+
+    def acts() -> None:
+        act()
+
+    def workload(trial: Trial) -> None:
+        Manager(trial.core, acts).start("a")
+
+    with pytest.raises(Escape, match=r"test_users_code\.py:\d+: .*") as caught:
+        Lab("t").explore(workload)
+    assert f"reaches {what}, and the run" in str(caught.value)
+    assert remedy in str(caught.value)
+
+
+def test_everything_is_as_before_afterwards() -> None:
+    before = (
+        random.Random.seed,
+        threading.Thread.start,
+        random.SystemRandom.random,
+        sys.getprofile(),
+    )
+    Lab("t").explore(lambda trial: Manager(trial.core).start("a"), runs=2)
+    assert before == (
+        random.Random.seed, threading.Thread.start, random.SystemRandom.random, sys.getprofile(),
+    )  # fmt: skip
+    assert monotonic() > 0
+
+
+def test_another_thread_is_left_alone() -> None:
+    seen: list[float] = []
+    asked, done = threading.Event(), threading.Event()
+
+    def other() -> None:
+        asked.wait(10)
+        seen.append(time.monotonic())
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    def acts() -> None:
+        asked.set()
+        while not done.is_set():
+            pass
+
+    Lab("t").explore(lambda trial: Manager(trial.core, acts).start("a"), runs=1)
+    thread.join(10)
+    assert 1 == len(seen)
+
+
+def test_the_fixture(tmp_path: Path) -> None:
+    """A test that fails prints tape, story and a command; the command fails alike."""
+    test = "\n\n\ndef test_cancels(lab):\n    lab.explore(cancels)\n"
+    (tmp_path / "test_jobs.py").write_text(source_of_the_page() + test)
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "yunikorn_actors.lab.pytest_plugin")
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            (*command, *arguments),
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert 1 == done.returncode, done.stdout + done.stderr
+        return done.stdout
+
+    told = run("test_jobs.py", "--lab-save", "tapes", "--lab-seed", "2")
+    assert "RaceFound: what runs: job-1 runs on node-1 for the resource manager alone" in told
+    assert "pytest test_jobs.py::test_cancels --lab-tape tapes/" in told
+    (tape,) = (tmp_path / "tapes").glob("*.tape")
+    again = run("test_jobs.py::test_cancels", "--lab-tape", str(tape))
+    assert "RaceFound: what runs: job-1 runs on node-1 for the resource manager alone" in again
+    assert "1 deviation" in again
+
+
+def test_the_plugin_is_named_in_the_packaging() -> None:
+    text = (PAGE.parents[2] / "setup.cfg").read_text("utf-8")
+    assert (
+        "pytest11 =\n    yunikorn_actors.lab.pytest_plugin = yunikorn_actors.lab.pytest_plugin\n"
+        in text
+    )

@@ -1,0 +1,138 @@
+"""A case: what happens outside of the core in a run, step by step.
+
+It is made from a scenario file. Expectations are left out, because they hold for one order only;
+what judges a run here holds in any order. The steps of a `together` are steps of their own.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.lab.tape import Entry, Tape, TapeError
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
+from yunikorn_actors.scenario.runner import steps_of
+from yunikorn_actors.scenario.written import Expect, Step, Together, WrittenStep
+
+DIGITS: Final = 12
+"""So much of its digest tells one file from another."""
+
+
+class CaseStep(Struct, frozen=True):
+    number: str
+    """`7`, or `7.2` for the second step of a `together`."""
+    written: WrittenStep
+
+    @property
+    def name(self) -> str:
+        return f"step {self.number}"
+
+    @property
+    def step(self) -> Step:
+        return self.written.step
+
+    def explained(self) -> str:
+        """Name it and say what it does."""
+        about = " ".join(
+            str(value)
+            for field in ("id", "key", "app", "node")
+            if isinstance(value := getattr(self.step, field, None), str) and value
+        )
+        return f"{self.name} ({f'{self.written.name} {about}'.strip()})"
+
+
+class Workload:
+    """A function that drives the core in each run, and what is counted over all runs."""
+
+    def __init__(self, function: Callable[[Any], None]) -> None:
+        self.function = function
+        """It gets the run, a Trial."""
+        self.held: dict[str, bool] = {}
+        """What is to hold sometimes, each with whether it has."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    scenario: Scenario
+    digest: str
+    topology: TopologyName
+    steps: tuple[CaseStep, ...]
+    workload: Workload | None = None
+    """What makes the steps, where they do not come from a file; then those of a first run."""
+
+    def on(self, topology: TopologyName) -> "Case":
+        return replace(self, topology=topology)
+
+    def tape(self, *entries: Entry, steps: tuple[str, ...] | None = None) -> Tape:
+        return Tape(
+            scenario=self.scenario.file,
+            digest=self.digest,
+            topology=self.topology,
+            steps=steps,
+            entries=entries,
+        )
+
+    def left(self, tape: Tape) -> tuple[CaseStep, ...]:
+        """Return the steps that the tape leaves; raise TapeError if it names others."""
+        known = {step.number: step for step in self.steps}
+        named = [*(tape.steps or ()), *_steps_named(tape)]
+        for number in named:
+            if number not in known:
+                raise TapeError(
+                    f"tape of {tape.scenario}: there is no step {number} to play: the steps of "
+                    f"{self.scenario.file} are {', '.join(known)}"
+                )
+        if tape.steps is None:
+            return self.steps
+        kept = dict.fromkeys(tape.steps)
+        return tuple(step for step in self.steps if step.number in kept)
+
+    def explained(self, tape: Tape) -> Tape:
+        """Return the tape with what its steps do, in brackets."""
+        names = {step.name: step.explained() for step in self.steps}
+        entries = (
+            replace(
+                entry,
+                what=names.get(entry.what, entry.what),
+                after=names.get(entry.after, entry.after),
+            )
+            for entry in tape.entries
+        )
+        return replace(tape, entries=tuple(entries))
+
+
+def _steps_named(tape: Tape) -> Iterator[str]:
+    """Yield the numbers of the steps that the entries do; an event may be one that is left out."""
+    for entry in tape.entries:
+        if entry.what.startswith("step "):
+            yield entry.what.removeprefix("step ")
+
+
+def read_case(path: Path, topology: TopologyName = "proposing") -> Case:
+    """Read a scenario file; raise ScenarioError if it is none."""
+    try:
+        with path.open("rb") as file:
+            source = file.read(TEXT_BYTES_MAX + 1)
+        text = source.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {error}") from None
+    digest = hashlib.sha256(source).hexdigest()[:DIGITS]
+    return case_of(parse_scenario(text, str(path)), digest, topology)
+
+
+def case_of(scenario: Scenario, digest: str, topology: TopologyName = "proposing") -> Case:
+    steps = tuple(_flat(steps_of(scenario)))
+    return Case(scenario=scenario, digest=digest, topology=topology, steps=steps)
+
+
+def _flat(written: tuple[WrittenStep, ...]) -> Iterator[CaseStep]:
+    for item in written:
+        if isinstance(item.step, Together):
+            for inner in item.step.steps:
+                yield CaseStep(f"{item.number}.{inner.number}", inner)
+        elif not isinstance(item.step, Expect):
+            yield CaseStep(str(item.number), item)

@@ -1,0 +1,166 @@
+"""Faults: what goes wrong outside of the core, and in machines that can be replaced.
+
+Each is one entry of a tape. A fault of a resource manager is made of ordinary requests, so the core
+must bear it; what a scenario expects does not hold any more then, only what the oracles say.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from yunikorn_actors.lab.acts import ids_of, of_kind
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.names import mailbox_name
+from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.machines.machine import Replaceable
+from yunikorn_actors.scenario import written as w
+from yunikorn_actors.scenario.resource_manager import CONFIRMED
+from yunikorn_actors.scenario.stage import DEFAULT_RM
+from yunikorn_actors.sim.choosers import Channel
+
+_FREEZE_MAX: Final = 30
+"""The longest time that the mail of a machine is held, in events."""
+_TYPES: Final = ("STOPPED_BY_RM", *(type_.name for type_ in CONFIRMED))
+
+Offer = Callable[[World, Draw], Entry | None]
+"""Draws a fault that is possible now."""
+
+
+def _one(draw: Draw, verb: str, whats: Iterable[str]) -> Entry | None:
+    choices = tuple(whats)
+    return Entry(verb, draw.one_of(choices)) if choices else None  # type: ignore[arg-type]
+
+
+def _nodes(world: World) -> Iterable[str]:
+    done = (step.step for step in world.done() if isinstance(step.step, w.CreateNode))
+    return dict.fromkeys(f"node {id_}" for step in done for id_ in ids_of(step))
+
+
+def _applications(world: World) -> Iterable[str]:
+    done = (step.step for step in world.done() if isinstance(step.step, w.AddApp))
+    return dict.fromkeys(f"application {step.id}" for step in done)
+
+
+def _managers(world: World) -> tuple[str, ...]:
+    named = (step.rm or DEFAULT_RM for step in of_kind(world.case, w.Register))
+    return tuple(dict.fromkeys(named))
+
+
+def _repeat(world: World, draw: Draw) -> Entry | None:
+    once = (w.Register, w.Config, w.Advance)
+    return _one(
+        draw,
+        "repeat",
+        (step.name for step in world.done() if not isinstance(step.step, once)),
+    )
+
+
+def _drain(world: World, draw: Draw) -> Entry | None:
+    return _one(draw, "drain" if draw.chance(0.6) else "open", _nodes(world))
+
+
+def _fire(world: World, draw: Draw) -> Entry | None:
+    return _one(draw, "fire", (*world.timers(), *world.simulator.cancelled))
+
+
+def _freeze(world: World, draw: Draw) -> Entry | None:
+    return _one(
+        draw,
+        "freeze",
+        (
+            f"{mailbox_name(address)} for {1 + draw.number(_FREEZE_MAX)}"
+            for address in world.simulator.machines
+        ),
+    )
+
+
+def _fail(world: World, draw: Draw) -> Entry | None:
+    machines = world.simulator.machines
+    under_way = (
+        world.name_of(queue[0][0])
+        for channel, queue in world.channels.items()
+        if isinstance(machines.get(channel[1]), Replaceable)
+    )
+    when = "at" if draw.chance(0.5) else "after"
+    return _one(draw, "fail", (f"{when} {name}" for name in under_way))
+
+
+def _confirm(world: World, draw: Draw) -> Entry | None:
+    as_ = f" as {draw.one_of(_TYPES)}" if draw.chance(0.2) else ""
+    return _one(draw, "confirm", (f"{name}{as_}" for name in world.unconfirmed()))
+
+
+FAULTS: Final[dict[str, Offer]] = {
+    "confirm": _confirm,
+    "repeat": _repeat,
+    "flap": lambda world, draw: _one(draw, "flap", _nodes(world)),
+    "drain": _drain,
+    "shrink": lambda world, draw: _one(draw, "shrink", _nodes(world)),
+    "bounce": lambda world, draw: _one(draw, "bounce", _applications(world)),
+    "reload": lambda world, draw: _one(
+        draw, "reload", (f"queues of {rm_id}" for rm_id in _managers(world))
+    ),
+    "register": lambda world, draw: _one(
+        draw, "register", (f"{rm_id} again" for rm_id in _managers(world))
+    ),
+    "freeze": _freeze,
+    "fire": _fire,
+    "fail": _fail,
+}
+"""The faults by name, each with what draws one of its kind."""
+
+_MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
+_COUNTS: Final = (1, 1, 2, 3, 5)
+"""How many faults a disturbed run has."""
+_FAILURES_MAX: Final = 2
+"""More failures within a minute stop a core, as they should."""
+
+
+class Faulty:
+    """Has faults happen while another schedule chooses the order.
+
+    Which kinds a run has, how many and when is drawn for each run: runs that are all alike would
+    find alike. `length` is how many events an undisturbed run has.
+    """
+
+    def __init__(self, schedule: Schedule, draw: Draw, kinds: Sequence[str], length: int) -> None:
+        self._schedule = schedule
+        self._draw = draw
+        chosen = tuple(kind for kind in kinds if draw.chance(0.5)) or (draw.one_of(kinds),)
+        self._confirms = "confirm" in chosen
+        self._kinds = chosen
+        count = draw.one_of(_COUNTS)
+        self._moments = sorted((draw.number(length) for _ in range(count)), reverse=True)
+        self._failures = 0
+        self._events = 0
+        self.watched = None if "fail" in chosen else schedule.watched
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        self._events += 1
+        if world.has_timer_fired:
+            return self._schedule.choose(world)
+        if self._moments and self._moments[-1] <= self._events:
+            self._moments.pop()
+            fault = self._fault(world)
+            if fault is not None:
+                return fault
+        if world.late and self._draw.chance(0.1):
+            return _confirm(world, self._draw)
+        return self._schedule.choose(world)
+
+    def _fault(self, world: World) -> Entry | None:
+        kind = self._draw.one_of(self._kinds)
+        if kind == "fail":
+            self._failures += 1
+            if self._failures > _FAILURES_MAX:
+                return None
+        return FAULTS[kind](world, self._draw)
+
+    def happened(self, event: str) -> None:
+        self._schedule.happened(event)
+
+    def confirmation(self, name: str) -> str:
+        if not self._confirms:
+            return self._schedule.confirmation(name)
+        manner = self._draw.one_of(_MANNERS)
+        return f"as {self._draw.one_of(_TYPES)}" if manner == "as" else manner

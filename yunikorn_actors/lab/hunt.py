@@ -1,0 +1,195 @@
+"""The laboratory for users' own code: explores a workload, and tells of a race as a test does."""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.acts import ACTS
+from yunikorn_actors.lab.case import DIGITS, Case, Workload
+from yunikorn_actors.lab.coverage import Coverage
+from yunikorn_actors.lab.escapes import Escape
+from yunikorn_actors.lab.explain import Explainer, explanation_lines
+from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search
+from yunikorn_actors.lab.names import mailbox_name, topics
+from yunikorn_actors.lab.play import play, run
+from yunikorn_actors.lab.playing import TapePlayer
+from yunikorn_actors.lab.story import told
+from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
+from yunikorn_actors.lab.trial import Trial, TrialWorld
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario
+from yunikorn_actors.sim.checkers import default_checkers
+
+FAIR_FAULTS: Final = ("flap", "drain", "shrink", "reload", "freeze", "fire", "fail")
+"""Faults that no resource manager makes itself: it has to bear them as the core does."""
+
+
+class RaceFound(AssertionError):  # noqa: N818 - it names what happened
+    """A schedule under which something is wrong; the text says what, how and how to repeat it."""
+
+
+class NeverHeld(AssertionError):  # noqa: N818 - it names what happened
+    """What is to hold sometimes did not hold in any run: nobody tried it."""
+
+
+class NotRepeatable(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+    """Two runs of one schedule differ, so nothing that is found could be found again."""
+
+
+class Wishes(Struct, frozen=True, kw_only=True):
+    """What the command line wants of all explorations; None leaves it to the test."""
+
+    runs: int | None = None
+    """How many schedules to try."""
+    seed: int | None = None
+    """What the schedules are drawn from."""
+    tape: str | None = None
+    """Play this tape, and nothing else."""
+    save: Path | None = None
+    """A folder for the tapes that fail."""
+
+
+class Lab:
+    """What a test explores with. `name` is that of the test, as a command line has it."""
+
+    def __init__(self, name: str, wishes: Wishes | None = None) -> None:
+        self.name = name
+        self._wishes = Wishes() if wishes is None else wishes
+
+    def explore(
+        self,
+        workload: Callable[[Trial], None],
+        *,
+        runs: int = Budget().runs,
+        seed: int = Options().seed,
+        strategy: str = Options().strategy,
+        faults: Sequence[str] = FAIR_FAULTS,
+        settings: Settings | None = None,
+        topology: TopologyName = "proposing",
+    ) -> Report:
+        """Run a workload under many schedules; raise RaceFound with the first that goes wrong."""
+        __tracebackhide__ = True
+        case = self._rehearsed(workload, settings or Settings(), topology)
+        if self._wishes.tape is not None:
+            return self._replay(case, self._wishes.tape)
+        options = Options(
+            strategy=strategy,
+            seed=seed if self._wishes.seed is None else self._wishes.seed,
+            faults=tuple(faults),
+            budget=Budget(runs=runs if self._wishes.runs is None else self._wishes.runs),
+        )
+        report = Search(case, options).run()
+        if report.finding is not None:
+            self._fail(case, report.finding)
+        assert case.workload is not None
+        missed = [name for name, held in case.workload.held.items() if not held]
+        if missed:
+            raise NeverHeld(f"in none of {report.runs} runs: {', '.join(missed)}")
+        return report
+
+    # -- parts
+
+    def _rehearsed(
+        self, function: Callable[[Trial], None], settings: Settings, topology: TopologyName
+    ) -> Case:
+        """Play it twice as it is: its steps get known, and whether it can be repeated."""
+        scenario = Scenario(
+            file=self.name, name=function.__name__, queues=DEFAULT_QUEUES, settings=settings,
+            confirmation="manual", steps=(),
+        )  # fmt: skip
+        case = Case(
+            scenario=scenario, digest=_digest(function), topology=topology, steps=(),
+            workload=Workload(function),
+        )  # fmt: skip
+        world = TrialWorld(case, TapePlayer(case.tape()), (), ACTS)
+        violation = run(world).violation
+        if violation is not None and violation.kind == Escape.__name__:
+            raise Escape(violation.text)
+        case = replace(case, steps=tuple(world.made))
+        _compare(world.deliveries, play(case, case.tape()).deliveries)
+        return case
+
+    def _replay(self, case: Case, text: str) -> Report:
+        __tracebackhide__ = True
+        tape = parse_tape(_text(text), "tape")
+        outcome = play(case, tape, default_checkers())
+        if outcome.violation is not None:
+            raise RaceFound(told(case, tape, outcome))
+        coverage = Coverage()
+        coverage.add(outcome.deliveries)
+        return Report(
+            case=case, runs=1, orders=1, messages=outcome.messages, seconds=0.0, coverage=coverage
+        )
+
+    def _fail(self, case: Case, finding: Finding) -> None:
+        __tracebackhide__ = True  # what pytest leaves out: a finding is long, and is told already
+        tape = finding.tape
+        case = _as_played(case, tape)
+        why = explanation_lines(Explainer(case, tape).explain())
+        played = quote(tape.line()) if self._wishes.save is None else quote(self._saved(tape))
+        how = f"found in run {finding.run}; to repeat it:"
+        command = f"pytest {quote(self.name)} --lab-tape {played}"
+        raise RaceFound("\n".join((told(case, tape, finding.outcome), "", *why, "", how, command)))
+
+    def _saved(self, tape: Tape) -> str:
+        assert self._wishes.save is not None
+        self._wishes.save.mkdir(parents=True, exist_ok=True)
+        digest = hashlib.sha256(tape.line().encode()).hexdigest()[:DIGITS]
+        path = self._wishes.save / f"{digest}.tape"
+        path.write_text(f"{tape}\n", "utf-8")
+        return str(path)
+
+
+def _as_played(case: Case, tape: Tape) -> Case:
+    """Return the case with its steps as they are on this tape: code may make other calls then."""
+    world = TrialWorld(case.on(tape.topology), TapePlayer(tape), case.left(tape), ACTS)
+    run(world)
+    return replace(case, steps=(*world.made, *case.steps[len(world.made) :]))
+
+
+def _digest(function: Callable[[Trial], None]) -> str:
+    """Return a digest of the source, by which a tape shows what it was made for."""
+    try:
+        source = inspect.getsource(function)
+    except OSError:
+        source = function.__qualname__
+    return hashlib.sha256(source.encode()).hexdigest()[:DIGITS]
+
+
+def _text(tape: str) -> str:
+    """Return the text of a tape, which may be in a file."""
+    if tape.startswith("tape "):
+        return tape
+    try:
+        with Path(tape).open("rb") as file:
+            return file.read(TAPE_BYTES_MAX + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TapeError(f"{tape}: cannot be read: {error}") from None
+
+
+def _compare(first: Sequence[Delivery], second: Sequence[Delivery]) -> None:
+    """Raise NotRepeatable with the first message in which two runs differ."""
+    for number, (one, other) in enumerate(zip_longest(first, second), 1):
+        if one != other:
+            raise NotRepeatable(
+                f"two runs of one schedule differ from message {number} on: {_shown(one)}, then "
+                f"{_shown(other)}: something in the code is not determined by what it is told, as "
+                "id(), or a value that is kept from run to run"
+            )
+
+
+def _shown(delivery: Delivery | None) -> str:
+    if delivery is None:
+        return "the end"
+    about = ", ".join(topics(delivery.message))
+    return f"{type(delivery.message).__name__}({about}) to {mailbox_name(delivery.mailbox)}"

@@ -1,0 +1,113 @@
+"""Defects of what stands between a proposal and the truth: old views, limits, guarantees."""
+
+from yunikorn_actors.domain import allocation, eligibility
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.machines.context import commit, preemption
+from yunikorn_actors.planning.preempt import required, rules
+
+GATES = (
+    Mutant(
+        id="M07",
+        source="R-078 YUNIKORN-3003",
+        wrong="What is preempted already may be preempted once more.",
+        where=allocation.Allocation.may_be_released,
+        old="return self.releasing is None",
+        new="return self.releasing is None or self.beneficiary is not None",
+    ),
+    Mutant(
+        id="M06",
+        source="R-013 R-015 YUNIKORN-2141 YUNIKORN-3188",
+        wrong="What is on its way out already can be a victim.",
+        where=preemption._victims,
+        old="allocation is None or not allocation.may_be_released or",
+        new="allocation is None or",
+    ),
+    Mutant(
+        id="M64",
+        source="R-107 YUNIKORN-2632",
+        wrong="A decision is held to the maximum of its leaf alone.",
+        where=eligibility.check_quotas,
+        old="app.queue.lineage[:-1]",
+        new="app.queue.lineage[:1]",
+    ),
+    Mutant(
+        id="M65",
+        source="R-076 YUNIKORN-1986",
+        wrong="A decision is not held to the amounts of its user and group.",
+        where=eligibility.check_limits,
+        old="if not has_room(limit.max_resources, usage.amounts, resource.items()):",
+        new="if False:",
+    ),
+    Mutant(
+        id="M68",
+        source="R-080 YUNIKORN-2769",
+        wrong="Preemption takes a queue below its guarantee.",
+        where=rules.may_give,
+        old="    if not named:",
+        new="    if True:",
+    ),
+    Mutant(
+        id="M69",
+        source="R-079",
+        wrong="Preemption reaches beyond the fence of a queue.",
+        where=rules.fence_of,
+        old="if level.properties.preemption_policy is PreemptionPolicy.FENCE:",
+        new="if False:",
+    ),
+    Mutant(
+        id="M70",
+        source="R-077 YUNIKORN-1434",
+        wrong="An ask has more victims go before those before them are gone.",
+        where=required.is_dying_for,
+        old="return any(item.beneficiary == beneficiary for item in node.allocations.values())",
+        new="return False",
+    ),
+    Mutant(
+        id="M62",
+        source="R-061 H-33",
+        wrong="A decision is taken for a node that was drained since.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.NODE_DRAINING:\n        refusal = None",
+    ),
+    Mutant(
+        id="M63",
+        source="R-019 YUNIKORN-2788",
+        wrong="A decision is taken for a node that was filled since.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.NODE_FULL:\n        refusal = None",
+    ),
+    Mutant(
+        id="M66",
+        source="R-053 YUNIKORN-790",
+        wrong="An application starts without a place among those that may run.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.APP_LIMIT:\n        refusal = None",
+    ),
+    Mutant(
+        id="M67",
+        source="R-140",
+        wrong="A decision is taken for a resource manager that is away.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.RM_PAUSED:\n        refusal = None",
+    ),
+    Mutant(
+        id="M71",
+        source="R-071 YUNIKORN-2976",
+        wrong="A decision is taken for a node that was kept for another since.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.NODE_RESERVED:\n        refusal = None",
+    ),
+    Mutant(
+        id="M72",
+        source="R-090 YUNIKORN-1197",
+        wrong="A placeholder is taken for a gang that is not admitted any more.",
+        where=commit._allocate,
+        old="if refusal is None:",
+        new="if refusal is None or refusal is Refusal.GANG_HELD:\n        refusal = None",
+    ),
+)

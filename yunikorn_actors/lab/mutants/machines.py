@@ -1,0 +1,114 @@
+"""Defects of machines: failures, registrations, reloads, and what a planner keeps in mind."""
+
+from yunikorn_actors.domain import books
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.machines.context import configuration, context, partitions
+from yunikorn_actors.planning import follow
+from yunikorn_actors.planning.parts import gangs, placing
+
+MACHINES = (
+    Mutant(
+        id="M75",
+        source="R-143 YUNIKORN-2681",
+        wrong="Proposals of a Scheduler that failed are taken after it was replaced.",
+        where=context.Context._on_propose_allocations,
+        old=" if scheduler_of(it.proposal_id) in schedulers]",
+        new="]",
+    ),
+    Mutant(
+        id="M76",
+        source="H-19 R-104",
+        wrong="Messages of a former registration reach the partition of the present one.",
+        where=partitions.Partitions.current,
+        old="if partition is None or partition.epoch != epoch:",
+        new="if partition is None:",
+    ),
+    Mutant(
+        id="M77",
+        source="R-090 YUNIKORN-1197",
+        wrong="A Scheduler that replaces another forgets the placeholders that wait.",
+        where=follow._adopt_application,
+        old="        if ask.remaining:",
+        new="        if ask.remaining and not ask.spec.placeholder:",
+    ),
+    Mutant(
+        id="M78",
+        source="R-091 YUNIKORN-1161",
+        wrong="A Scheduler that replaces another does not know which placeholders may be swapped.",
+        where=follow._adopt_application,
+        old="            model.gangs.offer(view, allocation)",
+        new="            pass",
+    ),
+    Mutant(
+        id="M79",
+        source="R-124 YUNIKORN-2209",
+        wrong="What a refused decision took is not given back.",
+        where=placing.Placer.reject,
+        old="self._let_go(flight)",
+        new="self._resolve(flight)",
+    ),
+    Mutant(
+        id="M80",
+        source="R-036 YUNIKORN-169",
+        wrong="An ask whose decision lost a race is never tried again.",
+        where=placing.Placer.reject,
+        old="if not ask.gone:",
+        new="if False:",
+    ),
+    Mutant(
+        id="M81",
+        source="R-014 in the planner",
+        wrong="A placeholder whose swap was refused is offered again while it is on its way out.",
+        where=gangs.Swapper.reject,
+        old="if still_there and placeholder.may_be_released:",
+        new="if still_there:",
+    ),
+    Mutant(
+        id="M82",
+        source="R-051 with registrations",
+        wrong="The timer of a resource manager that was lost removes the one that came back.",
+        where=context.Context._on_rm_partitions_remove,
+        old="if manager is None or manager.generation != message.generation:",
+        new="if manager is None:",
+    ),
+    Mutant(
+        id="M83",
+        source="R-102 YUNIKORN-2527",
+        wrong="A queue that leaves the configuration and comes back goes on draining.",
+        where=configuration._put,
+        old="if queue.state is not QueueState.ACTIVE:",
+        new="if False:",
+    ),
+    Mutant(
+        id="M84",
+        source="H-25 R-110",
+        wrong="A queue is cleaned away although an application came into it.",
+        where=configuration.clean,
+        old="while queue is not None and queue.is_to_be_cleaned:",
+        new="while queue is not None and not queue.spec.managed:",
+    ),
+    Mutant(
+        id="M85",
+        source="R-118 YUNIKORN-1893",
+        wrong="What an application used stays charged to the group that it leaves.",
+        where=books.relink,
+        old="            discharge(usage.amounts, amount)",
+        new="            pass",
+    ),
+    Mutant(
+        id="M86",
+        source="R-053 in the planner",
+        wrong="Nobody tries to start when an application is removed that had a place.",
+        where=follow._on_application_removed,
+        old="    model.participants.wake_others(view)",
+        new="    pass",
+    ),
+    Mutant(
+        id="M87",
+        source="R-121 YUNIKORN-1641",
+        wrong="What a user has in a queue is still listed when nobody uses it any more.",
+        where=books.detach,
+        old="        usage.attached -= 1\n",
+        new="        usage.attached -= app.state.value != 'Failing'\n",
+    ),
+)

@@ -1,0 +1,132 @@
+"""Defects of nodes and of the room that is kept on them."""
+
+from yunikorn_actors.domain import reserving
+from yunikorn_actors.domain.changes import nodes as node_changes
+from yunikorn_actors.domain.changes import work as work_changes
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.machines.context import asks, nodes, reservations
+from yunikorn_actors.planning import follow
+from yunikorn_actors.planning.parts import placing
+
+NODES = (
+    Mutant(
+        id="M09",
+        source="R-070 YUNIKORN-2978",
+        wrong="An ask that is placed on another node than its reserved one keeps the reservation.",
+        where=reservations.drop_used_reservation,
+        old="if kept is not None:",
+        new="if kept == node_id:",
+    ),
+    Mutant(
+        id="M15",
+        source="R-067 YUNIKORN-3374",
+        wrong="Nobody tells the resource manager that work went with its node.",
+        where=nodes.remove_node,
+        old='        announce_end(turn, allocation, f"Node {node.id} Removed")\n',
+        new="",
+    ),
+    Mutant(
+        id="M52",
+        source="R-064 YUNIKORN-1448",
+        wrong="A reservation outlives its node.",
+        where=nodes.remove_node,
+        old='    drop_of_node(turn, node, "the node is gone", required_too=True)\n',
+        new="",
+    ),
+    Mutant(
+        id="M53",
+        source="H-17",
+        wrong="A reservation outlives its ask.",
+        where=asks.remove_ask,
+        old='    drop_of_ask(turn, ask, "the ask is gone")\n',
+        new="",
+    ),
+    Mutant(
+        id="M54",
+        source="R-072 YUNIKORN-1398",
+        wrong="A node that a daemon set needs stays reserved for an ask that could go elsewhere.",
+        where=reservations.displace,
+        old="    drop_of_node(",
+        new="    return\n    drop_of_node(",
+    ),
+    Mutant(
+        id="M55",
+        source="R-037 YUNIKORN-287",
+        wrong="A cancelled reservation is taken off the count of the partition twice.",
+        where=work_changes.reservation_dropped,
+        old="state.reservation_count -= 1",
+        new="state.reservation_count -= 1 + (fact.reason == 'the ask is gone')",
+    ),
+    Mutant(
+        id="M56",
+        source="R-068 YUNIKORN-1092",
+        wrong="A node that shrank stays reserved for an ask that is larger.",
+        where=reservations.drop_of_size,
+        old="if not fits_in(ask.spec.resource, capacity):",
+        new="if False:",
+    ),
+    Mutant(
+        id="M57",
+        source="H-20",
+        wrong="Foreign work outlives its node.",
+        where=node_changes.node_removed,
+        old="        del state.foreign[key]",
+        new="        pass",
+    ),
+    Mutant(
+        id="M58",
+        source="R-003 YUNIKORN-1712",
+        wrong="The room of a resized allocation is not given back to its node.",
+        where=work_changes.allocation_resized,
+        old="    charge(node.available, allocation.resource)\n",
+        new="",
+    ),
+    Mutant(
+        id="M59",
+        source="R-063 YUNIKORN-2796",
+        wrong="A resource type that left with its last node is a maximum of zero.",
+        where=node_changes._drop_capacity,
+        old="if not state.capacity[kind]:",
+        new="if False:",
+    ),
+    Mutant(
+        id="M60",
+        source="R-067 with a proposal on its way",
+        wrong="A decision for a node that came back under its name is taken for settled there.",
+        where=placing.Placer.resolve,
+        old="if is_same and self._model.nodes.knows(flight.node):",
+        new="if is_same:",
+    ),
+    Mutant(
+        id="M61",
+        source="R-061",
+        wrong="Asks are not tried again when a node takes work again.",
+        where=follow._resize_node,
+        old="    model.amounts.refresh_node(view)\n",
+        new="    view.node.drained or not view.is_open and model.amounts.refresh_node(view)\n",
+    ),
+    Mutant(
+        id="M10",
+        source="R-073 YUNIKORN-3092",
+        wrong="As many nodes as there are may be kept for asks that only wait.",
+        where=reserving.reservations_max,
+        old="return max(",
+        new="return max(state.schedulable_count, ",
+    ),
+    Mutant(
+        id="M73",
+        source="H-33 with promises",
+        wrong="Promises outlive the room of a node that shrank.",
+        where=nodes._update,
+        old="        drop_overpromised(turn, node)\n",
+        new="",
+    ),
+    Mutant(
+        id="M74",
+        source="R-071 with promises",
+        wrong="A node is promised to an ask while it stays kept for another.",
+        where=reservations.keep_for,
+        old="if item.is_ordinary:",
+        new="if False:",
+    ),
+)

@@ -1,0 +1,118 @@
+"""Plays one schedule of a case, and says how it ended."""
+
+import hashlib
+import re
+import traceback
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, field
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.acts import ACTS
+from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.playing import TapePlayer, TapeWriter
+from yunikorn_actors.lab.promises import Broken
+from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.trial import TrialWorld
+from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.codec import TraceDigest
+from yunikorn_actors.sim.simulator import Checker
+
+_ID: Final = re.compile(r"\bG\d\d\b")
+
+
+class Violation(Struct, frozen=True, kw_only=True):
+    """What was wrong with a run."""
+
+    text: str
+    kind: str
+    """Two runs fail alike if this is the same: the id of an invariant, or what raised where."""
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    violation: Violation | None
+    messages: int
+    stimuli: int
+    """Calls, answers and timers that came from outside."""
+    deliveries: list[Delivery] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return self.violation is None
+
+    def order(self) -> bytes:
+        """Return a digest of who got which type of message from whom, in which order."""
+        told = (f"{it.mailbox} {it.sender} {type(it.message).__name__}" for it in self.deliveries)
+        return hashlib.sha256("\n".join(told).encode()).digest()[:16]
+
+    def digest(self) -> str:
+        """Return a digest of all deliveries and everything in them."""
+        digest = TraceDigest()
+        for delivery in self.deliveries:
+            digest.add(delivery)
+        return digest.hex()
+
+
+def play(case: Case, tape: Tape, checkers: tuple[Checker, ...] = ()) -> Outcome:
+    """Play a tape; raise TapeError if it does not fit the case.
+
+    What the checkers get to see is this one run, so they have to be new.
+    """
+    return run(world_of(case.on(tape.topology), TapePlayer(tape), case.left(tape), checkers))
+
+
+def explore(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Outcome:
+    """Let a schedule choose."""
+    return run(world_of(case, schedule, case.steps, checkers))
+
+
+def write(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Tape:
+    """Let a schedule choose, and write down what it chose."""
+    writer = TapeWriter(schedule)
+    run(world_of(case, writer, case.steps, checkers))
+    return case.tape(*writer.written())
+
+
+def world_of(
+    case: Case,
+    schedule: Schedule,
+    steps: tuple[CaseStep, ...],
+    checkers: tuple[Checker, ...] = (),
+) -> World:
+    """Make the world in which the case goes on: by its steps, or by a function."""
+    kind = World if case.workload is None else TrialWorld
+    return kind(case, schedule, steps, ACTS, checkers)
+
+
+def run(world: World) -> Outcome:
+    """Play a new world to its end; whatever goes wrong in it is its outcome."""
+    violation: Violation | None = None
+    try:
+        world.run()
+    except Exception as error:  # noqa: BLE001 - whatever a run raises is what was looked for
+        violation = violation_of(error)
+    return Outcome(
+        violation=violation,
+        messages=world.simulator.delivered,
+        stimuli=world.stimuli,
+        deliveries=world.deliveries,
+    )
+
+
+def violation_of(error: Exception) -> Violation:
+    """Name an error; one that the core did not expect also by where it was raised."""
+    if isinstance(error, Broken):
+        return Violation(text=str(error), kind=error.promise)
+    if isinstance(error, InvariantViolation):
+        found = _ID.search(str(error))
+        kind = found[0] if found else str(error)
+        return Violation(text=str(error), kind=kind)
+    if isinstance(error, CoreError):
+        return Violation(text=str(error), kind=type(error).__name__)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{type(error).__name__} in {frame.name}"
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
+    return Violation(text=f"{error!r} in {frame.name} ({place})", kind=where)

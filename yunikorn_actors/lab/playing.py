@@ -1,0 +1,146 @@
+"""Schedules that follow a tape, and that write one."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.names import START
+from yunikorn_actors.lab.tape import THE_END, Entry, Tape
+from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.sim.choosers import Channel, oldest
+
+_KEYED: Final = ("twice", "never")
+
+
+class TapePlayer:
+    """First in, first out, but for what the tape says."""
+
+    def __init__(self, tape: Tape) -> None:
+        self.watched: frozenset[str] | None = frozenset(
+            name.partition("(")[0] for name in _messages(tape.entries)
+        )
+        self.unused: dict[str, None] = {}
+        """Entries that nothing has come of yet."""
+        self._held: dict[str, str] = {}
+        """Messages that wait, each for an event."""
+        self._released_by: dict[str, list[str]] = {}
+        self._begun_by: dict[str, list[Entry]] = {}
+        self._confirmations: dict[str, str] = {}
+        self._due: deque[Entry] = deque()
+        for entry in tape.entries:
+            self._prepare(entry)
+        self.happened(START)
+
+    def _prepare(self, entry: Entry) -> None:
+        if entry.verb == "hold":
+            self._held[entry.what] = entry.after
+            self._released_by.setdefault(entry.after, []).append(entry.what)
+            return
+        if entry.verb == "confirm":
+            name, how = _confirmation(entry)
+            self._confirmations[name] = how
+        elif not entry.after:
+            self._due.append(entry)
+        if entry.after:
+            self._begun_by.setdefault(entry.after, []).append(entry)
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        if self._due:
+            return self._due.popleft()
+        channels = world.deliverable()
+        if self._held:
+            channels = {
+                channel: queue
+                for channel, queue in channels.items()
+                if world.name_of(queue[0][0]) not in self._held
+            }
+        return oldest(channels) if channels else self._of_held(world)
+
+    def _of_held(self, world: World) -> Channel | None:
+        """Deliver what is held when the case cannot go on without it, the oldest first."""
+        return oldest(world.channels) if world.channels and not world.next_step else None
+
+    def happened(self, event: str) -> None:
+        for name in self._released_by.pop(event, ()):
+            self._held.pop(name, None)
+        self._due.extend(self._begun_by.pop(event, ()))
+
+    def confirmation(self, name: str) -> str:
+        return self._confirmations.get(name, "")
+
+
+def _messages(entries: Iterable[Entry]) -> Iterable[str]:
+    """Yield whatever in the entries may be the name of a message."""
+    for entry in entries:
+        yield entry.what.removeprefix("at ").removeprefix("after ")
+        yield entry.after
+
+
+def _confirmation(entry: Entry) -> tuple[str, str]:
+    """Return which confirmation is meant, and how it is sent."""
+    if entry.after:
+        return entry.what.partition(" as ")[0], "later"
+    name, _, how = entry.what.rpartition(" ")
+    if how not in _KEYED:
+        name, _, type_ = entry.what.rpartition(" as ")
+        how = f"as {type_}"
+    return name, how
+
+
+class TapeWriter:
+    """Follows another schedule, and writes what it does as a tape.
+
+    A message that others overtake is held until right after the event before its delivery. So the
+    tape gives the same run: whatever is chosen is then the oldest message that is not held.
+    """
+
+    watched: frozenset[str] | None = None
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._entries: list[Entry] = []
+        self._schedule = schedule
+        self._overtaken: dict[str, None] = {}
+        self._late: dict[str, None] = {}
+        self._before = START
+        """The event that happened last."""
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        choice = self._schedule.choose(world)
+        if isinstance(choice, Entry):
+            after = "" if choice.verb == "fail" else self._before
+            self._entries.append(replace(choice, after=after))
+            if choice.verb == "confirm":
+                self._late.pop(choice.what.partition(" as ")[0], None)
+        elif choice is not None:
+            self._note(world, choice)
+        return choice
+
+    def _note(self, world: World, choice: Channel) -> None:
+        number = world.channels[choice][0][0]
+        for queue in world.deliverable().values():
+            if queue[0][0] < number:
+                self._overtaken[world.name_of(queue[0][0])] = None
+        name = world.name_of(number)
+        if name in self._overtaken:
+            del self._overtaken[name]
+            self._entries.append(Entry("hold", name, self._before))
+
+    def written(self) -> tuple[Entry, ...]:
+        """Return all entries; what was put off and never came is put off to the end."""
+        held = (Entry("hold", name, THE_END) for name in self._overtaken)
+        unsent = (Entry("confirm", name, THE_END) for name in self._late)
+        return (*self._entries, *held, *unsent)
+
+    def happened(self, event: str) -> None:
+        self._before = event
+        self._schedule.happened(event)
+
+    def confirmation(self, name: str) -> str:
+        how = self._schedule.confirmation(name)
+        if how == "later":
+            self._late[name] = None
+        elif how:
+            self._entries.append(Entry("confirm", f"{name} {how}"))
+        return how

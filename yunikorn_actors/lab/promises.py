@@ -1,0 +1,93 @@
+"""What a user promises of their own code, and what it believes to be running.
+
+`always` holds after every message, `eventually` at rest, `sometimes` in one run of many. At rest
+the resource manager and the core must believe the same to be running where.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.lab.names import mailbox_name
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.sim.simulator import Simulator
+
+Holds = Callable[[], bool]
+Believed = Callable[[], Mapping[str, str]]
+"""Returns what runs: the UUID of each allocation with its node."""
+
+
+class Broken(InvariantViolation):
+    """A promise does not hold; two runs fail alike if the same one does not."""
+
+    def __init__(self, promise: str, how: str) -> None:
+        super().__init__(f"{promise}: {how}")
+        self.promise = promise
+
+
+class Promises:
+    """Those of one run; it hears of each message."""
+
+    def __init__(self, held: dict[str, bool]) -> None:
+        self.held = held
+        """What is to hold sometimes, each with whether it has; all runs share it."""
+        self.always: dict[str, Holds] = {}
+        self.sometimes: dict[str, Holds] = {}
+        self.eventually: dict[str, Holds] = {}
+        self.believed: list[tuple[str, Believed]] = []
+        """Views of resource managers, each with its id; empty for all."""
+        self._keys: dict[str, str] = {}
+        """What was announced: keys by UUID."""
+
+    def delivered(self, _: Simulator, delivery: Delivery) -> None:
+        if isinstance(delivery.message, CallUpdateAllocation):
+            new = delivery.message.response.new
+            self._keys.update((item.uuid, item.allocation_key) for item in new)
+        for name, holds in self.always.items():
+            if not holds():
+                kind = type(delivery.message).__name__
+                where = mailbox_name(delivery.mailbox)
+                raise Broken(f"always {name}", f"does not hold after {kind} to {where}")
+        self._look()
+
+    def _look(self) -> None:
+        for name, holds in self.sometimes.items():
+            if not self.held[name]:
+                self.held[name] = holds()
+
+    def at_rest(self, context: Context) -> None:
+        """Judge the end of a run: nothing is under way."""
+        self._look()
+        for name, holds in self.eventually.items():
+            if not holds():
+                raise Broken(f"eventually {name}", "does not hold at the end of the run")
+        for rm_id, believed in self.believed:
+            faults = list(self._differences(believed(), _running(context, rm_id)))
+            if faults:
+                raise Broken("what runs", "; ".join(faults))
+
+    def _differences(
+        self, believed: Mapping[str, str], running: Mapping[str, Allocation]
+    ) -> Iterator[str]:
+        for uuid, item in running.items():
+            node = believed.get(uuid)
+            if node is None:
+                so = "" if item.releasing is None else f", asked back as {item.releasing.name}"
+                yield f"{item.spec.key} runs on {item.node_id} for the core alone{so}"
+            elif node != item.node_id:
+                yield f"{item.spec.key} runs on {item.node_id} and for its manager on {node}"
+        for uuid, node in believed.items():
+            if uuid not in running:
+                yield f"{self._keys.get(uuid, uuid)} runs on {node} for the resource manager alone"
+
+
+def _running(context: Context, rm_id: str) -> dict[str, Allocation]:
+    return {
+        uuid: item
+        for partition in context.partitions.values()
+        if not rm_id or partition.rm_id == rm_id
+        for app in partition.state.applications.values()
+        for uuid, item in app.allocations.items()
+    }

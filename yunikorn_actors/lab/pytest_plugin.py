@@ -1,0 +1,38 @@
+"""The pytest plugin: the fixture `lab`, and its options.
+
+pytest loads it wherever the package is installed, so it imports the laboratory only when a test
+asks for the fixture.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from yunikorn_actors.lab.hunt import Lab
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("lab", "the race laboratory of yunikorn-actors")
+    group.addoption("--lab-runs", type=int, metavar="N", help="how many schedules of each workload")
+    group.addoption("--lab-seed", type=int, metavar="N", help="another seed, other schedules")
+    group.addoption("--lab-tape", metavar="TAPE_OR_FILE", help="play this tape, and nothing else")
+    group.addoption("--lab-save", type=Path, metavar="DIR", help="keep the tapes that fail here")
+
+
+@pytest.fixture
+def lab(request: pytest.FixtureRequest) -> "Lab":
+    """Explore a workload: `lab.explore(workload)`."""
+    from yunikorn_actors.lab.hunt import Lab, Wishes  # noqa: PLC0415 - heavy, and seldom wanted
+
+    option = request.config.getoption
+    return Lab(
+        request.node.nodeid,
+        Wishes(
+            runs=option("lab_runs"),
+            seed=option("lab_seed"),
+            tape=option("lab_tape"),
+            save=option("lab_save"),
+        ),
+    )

@@ -1,0 +1,100 @@
+"""Makes a failing tape small: fewest deviations, then fewest steps, then fewest messages.
+
+Whatever is left out, the tape must still fail in the same way; that is tried out each time.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.case import Case
+from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.tape import THE_END, Entry, Tape
+from yunikorn_actors.sim.simulator import Checker
+
+PLAYS_MAX: Final = 3_000
+"""So often a tape is played at most while it is made smaller."""
+
+_T = TypeVar("_T")
+
+
+class Shrinker:
+    def __init__(self, case: Case, kind: str, checkers: Callable[[], tuple[Checker, ...]]) -> None:
+        self._case = case
+        self._kind = kind
+        self._checkers = checkers
+        self.plays = 0
+
+    def shrink(self, tape: Tape) -> Tape:
+        """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
+        steps = tuple(step.number for step in self._case.left(tape))
+        tape = replace(tape, steps=steps)
+        before = None
+        while before != tape:
+            before = tape
+            tape = self._with_fewer_entries(tape)
+            tape = self._with_fewer_steps(tape)
+            tape = self._with_plainer_entries(tape)
+        whole = tape.steps == tuple(step.number for step in self._case.steps)
+        return replace(tape, steps=None) if whole else tape
+
+    def fails(self, tape: Tape) -> bool:
+        """Whether the tape fails as the first one did."""
+        if self.plays >= PLAYS_MAX:
+            return False
+        self.plays += 1
+        violation = self.play(tape).violation
+        return violation is not None and violation.kind == self._kind
+
+    def play(self, tape: Tape) -> Outcome:
+        return play(self._case, tape, self._checkers())
+
+    def _with_fewer_entries(self, tape: Tape) -> Tape:
+        entries = minimal(tape.entries, lambda left: self.fails(replace(tape, entries=left)))
+        return replace(tape, entries=entries)
+
+    def _with_fewer_steps(self, tape: Tape) -> Tape:
+        assert tape.steps is not None
+        named = {entry.what.removeprefix("step ") for entry in tape.entries}
+        kept = tuple(step for step in tape.steps if step in named)
+
+        def fails(left: tuple[str, ...]) -> bool:
+            both = set(left) | set(kept)
+            steps = tuple(step for step in tape.steps or () if step in both)
+            return self.fails(replace(tape, steps=steps))
+
+        left = minimal(tuple(step for step in tape.steps if step not in named), fails)
+        both = set(left) | set(kept)
+        return replace(tape, steps=tuple(step for step in tape.steps if step in both))
+
+    def _with_plainer_entries(self, tape: Tape) -> Tape:
+        """Hold to the end what may be held that long: it says that no event is meant."""
+        for index, entry in enumerate(tape.entries):
+            if entry.verb == "hold" and entry.after != THE_END:
+                plainer = _put(tape.entries, index, replace(entry, after=THE_END))
+                if self.fails(replace(tape, entries=plainer)):
+                    tape = replace(tape, entries=plainer)
+        return tape
+
+
+def _put(entries: tuple[Entry, ...], index: int, entry: Entry) -> tuple[Entry, ...]:
+    return (*entries[:index], entry, *entries[index + 1 :])
+
+
+def minimal(parts: Sequence[_T], fails: Callable[[tuple[_T, ...]], bool]) -> tuple[_T, ...]:
+    """Leave out as much as can be (ddmin): first in large pieces, last one by one."""
+    left = tuple(parts)
+    if not left or fails(()):
+        return ()
+    size = len(left)
+    while size:
+        at = 0
+        while at < len(left):
+            shorter = (*left[:at], *left[at + size :])
+            if len(shorter) < len(left) and shorter and fails(shorter):
+                left = shorter
+            else:
+                at += size
+        size //= 2
+    return left

@@ -1,0 +1,234 @@
+"""A tape: a schedule written down, as what differs from first in, first out.
+
+Without entries every message is delivered in the order of sending, and a step of the case begins
+when all is quiet. An entry is one deviation from that, in one phrase of English:
+
+    hold RMUpdateAllocation(confirm ph-a) from rm_proxy to context until after step 9
+
+Nothing on a tape is a count of messages or a moment, so a tape outlives changes of the code that
+have nothing to do with it.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal, NamedTuple, get_args
+from urllib.parse import quote, unquote
+
+from msgspec import Struct
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.names import START
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+
+TAPE_FORMAT: Final = 1
+TAPE_BYTES_MAX: Final = 1_000_000
+ENTRIES_MAX: Final = 20_000
+
+Verb = Literal[
+    "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce",
+    "reload", "register", "freeze", "fail",
+]  # fmt: skip
+THE_END: Final = "the end"
+"""What is held until then is delivered when nothing else is left to happen."""
+
+
+class TapeError(CoreError, ValueError):
+    """A text is not a tape, or the tape does not fit its case; it names the place and a remedy."""
+
+
+class Entry(Struct, frozen=True):
+    """One deviation: what is done, to what, and right after which event."""
+
+    verb: Verb
+    what: str
+    after: str = ""
+    """The name of an event; empty where the entry itself says when."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.verb} {self.what}{_link(self.verb)}{self.after}" if self.after else self._bare()
+        )
+
+    def _bare(self) -> str:
+        return f"{self.verb} {self.what}"
+
+
+class _Form(NamedTuple):
+    what: re.Pattern[str]
+    has_after: bool | None
+    """None if it may have one, or not."""
+    usage: str
+
+
+def _form(what: str, has_after: bool | None, usage: str) -> _Form:
+    return _Form(re.compile(what), has_after, usage)
+
+
+_MESSAGE: Final = r"\w+\(.*\) from \S.* to \S.*?(?: #\d+)?"
+_STEP: Final = r"step \d+(?:\.\d+)?"
+_NODE: Final = r"node \S+"
+_FORMS: Final[dict[str, _Form]] = {
+    "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
+    "do": _form(_STEP, True, "do step N after EVENT"),
+    "repeat": _form(_STEP, True, "repeat step N after EVENT"),
+    "fire": _form(r"\w+\(.*\) to \S.*", True, "fire TIMER to MAILBOX after EVENT"),
+    "confirm": _form(
+        r"\S+(?: #\d+)?(?: (?:twice|never|as [A-Z_]+))?", None,
+        "confirm KEY twice|never|as TYPE, or confirm KEY [as TYPE] after EVENT",
+    ),
+    "flap": _form(_NODE, True, "flap node ID after EVENT"),
+    "drain": _form(_NODE, True, "drain node ID after EVENT"),
+    "open": _form(_NODE, True, "open node ID after EVENT"),
+    "shrink": _form(_NODE, True, "shrink node ID after EVENT"),
+    "bounce": _form(r"application \S+", True, "bounce application ID after EVENT"),
+    "reload": _form(r"queues of \S+", True, "reload queues of RM after EVENT"),
+    "register": _form(r"\S+ again", True, "register RM again after EVENT"),
+    "freeze": _form(r"\S.* for [1-9]\d{0,5}", True, "freeze MAILBOX for N after EVENT"),
+    "fail": _form(
+        rf"(?:at|after) {_MESSAGE}", False, "fail at MESSAGE, or fail after MESSAGE"
+    ),
+}  # fmt: skip
+assert _FORMS.keys() == set(get_args(Verb))
+
+
+def _link(verb: str) -> str:
+    return " until after " if verb == "hold" else " after "
+
+
+class Tape(Struct, frozen=True, kw_only=True):
+    scenario: str
+    """The file of the case; where it lies is up to who plays it."""
+    digest: str
+    """The first digits of the SHA-256 of that file when the tape was made."""
+    topology: TopologyName = "proposing"
+    steps: tuple[str, ...] | None = None
+    """The numbers of the steps that are left of the case; None for all of them."""
+    entries: tuple[Entry, ...] = ()
+
+    def header(self) -> str:
+        steps = "" if self.steps is None else f", steps {_ranges(self.steps)}"
+        file = quote(self.scenario, safe="-_./+=@~")
+        return f"tape {TAPE_FORMAT} of {file} sha256 {self.digest} on {self.topology}{steps}"
+
+    def __str__(self) -> str:
+        """The header and one line for each entry."""
+        return "\n".join((self.header(), *map(str, self.entries)))
+
+    def line(self) -> str:
+        """The same in one line, for a commit message or a command line."""
+        return "; ".join((self.header(), *map(str, self.entries)))
+
+
+# -- steps as ranges
+
+
+def _ranges(steps: Iterable[str]) -> str:
+    """Write neighbours as a range: `1-4 6 7.2`; no step at all is `none`."""
+    runs: list[list[str]] = []
+    for step in steps:
+        if runs and step.isdecimal() and runs[-1][-1].isdecimal() and (
+            int(step) == int(runs[-1][-1]) + 1
+        ):  # fmt: skip
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    words = (run[0] if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return " ".join(words) or "none"
+
+
+_RANGE: Final = re.compile(r"(\d{1,6})-(\d{1,6})|(\d{1,6}(?:\.\d{1,6})?)|none")
+
+
+def _steps(text: str, place: str) -> Iterator[str]:
+    for part in text.split():
+        found = _RANGE.fullmatch(part)
+        if found is None:
+            raise TapeError(
+                f"{place}: {part!r} is no step: write numbers and ranges like 1-4 6 7.2"
+            )
+        if found[3]:
+            yield found[3]
+        elif found[1]:
+            yield from map(str, range(int(found[1]), int(found[2]) + 1))
+
+
+# -- from text
+
+_HEADER: Final = re.compile(
+    r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
+    r"on (?P<topology>\w+)(?:, steps (?P<steps>[^;]*))?"
+)
+
+
+def parse_tape(text: str, source: str = "tape") -> Tape:
+    """Read a tape in one line or in several; lines that begin with # are remarks."""
+    if len(text) > TAPE_BYTES_MAX:
+        raise TapeError(f"{source}: more than {TAPE_BYTES_MAX} characters: that is no tape")
+    phrases = list(_phrases(text))
+    if not phrases:
+        raise TapeError(f"{source}: the tape is empty: it begins with 'tape {TAPE_FORMAT} of FILE'")
+    line, first = phrases[0]
+    header = _HEADER.fullmatch(first)
+    place = f"{source}:{line}"
+    if header is None:
+        raise TapeError(
+            f"{place}: {first!r:.80} is no header: write 'tape {TAPE_FORMAT} of FILE sha256 DIGITS "
+            f"on {'|'.join(TOPOLOGIES)}', and ', steps 1-4 6' behind it if steps are left out"
+        )
+    if header["format"] != str(TAPE_FORMAT):
+        raise TapeError(
+            f"{place}: the tape is of format {header['format']}, this version plays format "
+            f"{TAPE_FORMAT}: play it with the version that made it"
+        )
+    if header["topology"] not in TOPOLOGIES:
+        raise TapeError(f"{place}: unknown topology {header['topology']!r}: {'|'.join(TOPOLOGIES)}")
+    if len(phrases) > ENTRIES_MAX:
+        raise TapeError(f"{source}: more than {ENTRIES_MAX} entries: shrink it first")
+    steps = header["steps"]
+    return Tape(
+        scenario=unquote(header["file"]),
+        digest=header["digest"],
+        topology="fused" if header["topology"] == "fused" else "proposing",
+        steps=None if steps is None else tuple(_steps(steps, place)),
+        entries=tuple(_entry(phrase, f"{source}:{line}") for line, phrase in phrases[1:]),
+    )
+
+
+def _phrases(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.lstrip().startswith("#"):
+            yield from ((number, part.strip()) for part in line.split(";") if part.strip())
+
+
+def _entry(phrase: str, place: str) -> Entry:
+    verb, _, rest = phrase.partition(" ")
+    form = _FORMS.get(verb)
+    if form is None:
+        raise TapeError(f"{place}: unknown word {verb!r:.40}: write one of {', '.join(_FORMS)}")
+    link = _link(verb)
+    what, found, after = rest.partition(link) if form.has_after is not False else (rest, "", "")
+    what, after = canonical(what), canonical(after)
+    if form.what.fullmatch(what) is None or bool(found) is not bool(after):
+        raise TapeError(f"{place}: {phrase!r:.120} is not understood: write {form.usage}")
+    if form.has_after and not after:
+        raise TapeError(f"{place}: {phrase!r:.120} does not say when: write {form.usage}")
+    if after and not _is_event(after):
+        raise TapeError(
+            f"{place}: {after!r:.100} is no event: write a message as TYPE(ABOUT) from MAILBOX to "
+            f"MAILBOX, a step as 'step N', '{START}', or '{THE_END}'"
+        )
+    return Entry(verb, what, after)  # type: ignore[arg-type]  # its form was found
+
+
+_EVENT: Final = re.compile(rf"{_MESSAGE}|{_STEP}|{START}|{THE_END}")
+_EXPLAINED: Final = re.compile(rf"({_STEP}) \(.*\)")
+
+
+def _is_event(text: str) -> bool:
+    return _EVENT.fullmatch(text) is not None
+
+
+def canonical(event: str) -> str:
+    """Leave out what only helps a reader: what a step does stands in brackets behind its number."""
+    found = _EXPLAINED.fullmatch(event.strip())
+    return found[1] if found else event.strip()
