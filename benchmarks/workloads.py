@@ -367,7 +367,8 @@ WORKLOADS: dict[str, Workload] = {
     "W12": Recovery(cluster=replace(_LARGEST, comes_later=True), running=100_000),
     "W12-alone": Recovery(cluster=_LARGEST, running=100_000),
     "W13": Flood(
-        cluster=Cluster(nodes=5_000, leaves=1_000, applications=5_000, users=1_000), asks_each=20
+        cluster=Cluster(nodes=5_000, parents=20, leaves=50, applications=5_000, users=1_000),
+        asks_each=20,
     ),
     "W14": Interrupted(
         cluster=_LARGEST,
