@@ -35,7 +35,7 @@ def test_a_race_is_found_and_replayed(small: str, capsys: pytest.CaptureFixture[
 
 @pytest.mark.usefixtures("nodes_unchecked")
 def test_a_report_shows_the_tape(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told, _ = lab(capsys, "run", small)
+    status, told, _ = lab(capsys, "run", small, "--faults", "none")
     assert 1 == status
     assert told.startswith("FAIL  a node leaves while work comes (")
     assert "step 4 (remove_node n1)" in told
@@ -43,7 +43,13 @@ def test_a_report_shows_the_tape(small: str, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.usefixtures("small")
 def test_faults_are_named_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert 0 == lab(capsys, "run", "small.yaml", "--runs", "9", "--faults", "flap,fire")[0]
+    counts = {
+        faults: json.loads(
+            lab(capsys, "run", "small.yaml", "--runs", "9", "--faults", faults, "--json")[1]
+        )["messages"]
+        for faults in ("none", "flap", "flap,fire")
+    }
+    assert 3 == len(set(counts.values())), "each choice of faults gives other runs"
     with pytest.raises(SystemExit) as left:
         main(("lab", "run", "small.yaml", "--faults", "flap,flop"))
     assert 2 == left.value.code

@@ -105,6 +105,7 @@ def _explore(options: argparse.Namespace) -> int:
     wanted = Options(
         strategy=options.strategy,
         seed=options.seed,
+        faults=options.faults,
         budget=Budget(runs=options.runs, until_covered=options.until_covered),
     )
     status = 0

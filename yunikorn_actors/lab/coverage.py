@@ -27,6 +27,29 @@ class Pair(Struct, frozen=True, order=True):
         return f"{self.mailbox}: {self.first}, {self.second}"
 
 
+class Tried(Struct, frozen=True):
+    """What one run tried."""
+
+    types: tuple[tuple[str, str], ...]
+    """Each mailbox with each type that it got."""
+    pairs: tuple[Pair, ...]
+
+
+def tried_in(deliveries: Iterable[Delivery]) -> Tried:
+    last: dict[str, str] = {}
+    types: dict[tuple[str, str], None] = {}
+    pairs: dict[Pair, None] = {}
+    for delivery in deliveries:
+        if is_reply(delivery.mailbox):
+            continue
+        mailbox, kind = _mailbox(delivery), type(delivery.message).__name__
+        types[mailbox, kind] = None
+        if mailbox in last:
+            pairs[Pair(mailbox, last[mailbox], kind)] = None
+        last[mailbox] = kind
+    return Tried(tuple(types), tuple(pairs))
+
+
 class Growth(Struct, frozen=True):
     runs: int
     pairs: int
@@ -40,21 +63,13 @@ class Coverage:
         self._growth: list[Growth] = []
         self.runs = 0
 
-    def add(self, deliveries: Iterable[Delivery]) -> None:
+    def add(self, tried: Tried) -> None:
         """Count one run."""
-        last: dict[str, str] = {}
-        tried: dict[Pair, None] = {}
-        for delivery in deliveries:
-            if is_reply(delivery.mailbox):
-                continue
-            mailbox, kind = _mailbox(delivery), type(delivery.message).__name__
+        for mailbox, kind in tried.types:
             self._types.setdefault(mailbox, {})[kind] = None
-            if mailbox in last:
-                tried[Pair(mailbox, last[mailbox], kind)] = None
-            last[mailbox] = kind
         self.runs += 1
         before = len(self._runs_with)
-        self._runs_with.update(tried.keys())
+        self._runs_with.update(tried.pairs)
         if len(self._runs_with) > before:
             self._growth.append(Growth(self.runs, len(self._runs_with)))
 

@@ -1,13 +1,19 @@
-"""Plays many schedules of a case, up to the first violation, and hands it over as a tape."""
+"""Plays many schedules of a case, up to the first violation, and hands it over as a tape.
+
+The number of a run says everything about it, and what comes of the runs is put together in the
+order of their numbers: it does not matter who plays them, and when.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.coverage import Coverage
+from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.oracles import oracles
@@ -50,11 +56,66 @@ class Options(Struct, frozen=True, kw_only=True):
     """Makes what judges one run."""
 
 
+class Run(Struct, frozen=True, kw_only=True):
+    """What came of one run; it can be told from one process to another."""
+
+    number: int
+    """0 is the run in which nothing was disturbed."""
+    messages: int
+    order: bytes
+    """A digest of what was delivered, in which order."""
+    tried: Tried
+    violation: Violation | None
+
+
+class Runs(Struct, frozen=True, kw_only=True):
+    """The runs of a case by their numbers: a number gives the same run wherever it is played."""
+
+    case: Case
+    options: Options
+    length: int = 1
+    """How many messages the undisturbed run has."""
+
+    def play(self, number: int) -> Run:
+        checkers = self.options.checkers()
+        if number:
+            outcome = explore(self.case, self._schedule(number), checkers)
+        else:
+            outcome = play(self.case, self.case.tape(), checkers)
+        return Run(
+            number=number,
+            messages=outcome.messages,
+            order=outcome.order(),
+            tried=tried_in(outcome.deliveries),
+            violation=outcome.violation,
+        )
+
+    def tape(self, number: int) -> Tape:
+        """Write down what is played."""
+        if not number:
+            return self.case.tape()
+        return write(self.case, self._schedule(number), self.options.checkers())
+
+    def _schedule(self, number: int) -> Schedule:
+        options, draw = self.options, Draw(self.options.seed, number)
+        schedule = STRATEGIES[options.strategy](draw, self.length)
+        if options.faults and number % 2:
+            return Faulty(schedule, draw, options.faults, self.length)
+        return schedule
+
+
+Player = Callable[[Runs, range], Iterator[Run]]
+"""Plays the runs with these numbers, and hands over what came of them in that order."""
+
+
+def one_by_one(runs: Runs, numbers: range) -> Iterator[Run]:
+    return map(runs.play, numbers)
+
+
 class Finding(Struct, frozen=True, kw_only=True):
     """A violation, and the tape that repeats it."""
 
     run: int
-    """0 is the run in which nothing was disturbed."""
     violation: Violation
     tape: Tape
     found: Tape
@@ -86,30 +147,47 @@ class Report(Struct, frozen=True, kw_only=True):
 class Search:
     """Counts what was played, so that an interrupted search can still be told of."""
 
-    def __init__(self, case: Case, options: Options) -> None:
+    def __init__(self, case: Case, options: Options, player: Player = one_by_one) -> None:
         self.case = case
-        self._options = options
-        self._orders: set[bytes] = set()
-        self._runs = 0
-        self._messages = 0
-        self._length = 1
-        self._findings = 0
-        self._coverage = Coverage()
         self.finding: Finding | None = None
+        self._options = options
+        self._player = player
+        self._runs = Runs(case=case, options=options)
+        self._count = 0
+        self._messages = 0
+        self._orders: set[bytes] = set()
+        self._coverage = Coverage()
+        self._findings = 0
         self._begun = time.perf_counter()
 
     def run(self) -> Report:
-        """Play until something is wrong or the budget is spent; the first run is undisturbed."""
-        seconds = self._options.budget.seconds
-        for number in range(self._options.budget.runs):
-            if seconds is not None and time.perf_counter() - self._begun > seconds:
-                break
-            outcome = self._play(number)
-            if outcome.violation is not None:
-                self._keep(self._finding(number, outcome.violation))
-            if self._is_enough():
-                break
+        """Play until something is wrong or the budget is spent.
+
+        Whatever was played beyond the run after which it ends is forgotten.
+        """
+        with closing(self._played()) as played:
+            for run in played:
+                self._add(run)
+                if self._is_enough():
+                    break
         return self.report()
+
+    def _played(self) -> Generator[Run]:
+        """Play the undisturbed run first: the others need its length."""
+        numbers = range(self._options.budget.runs)
+        for number in numbers[:1]:
+            undisturbed = self._runs.play(number)
+            self._runs = replace(self._runs, length=max(1, undisturbed.messages))
+            yield undisturbed
+        yield from self._player(self._runs, numbers[1:])
+
+    def _add(self, run: Run) -> None:
+        self._count += 1
+        self._messages += run.messages
+        self._orders.add(run.order)
+        self._coverage.add(run.tried)
+        if run.violation is not None:
+            self._keep(self._finding(run.number, run.violation))
 
     def _keep(self, finding: Finding) -> None:
         """Keep the finding with the smallest tape: one more race is often easier to read."""
@@ -118,36 +196,16 @@ class Search:
             self.finding = finding
 
     def _is_enough(self) -> bool:
-        if self._options.budget.until_covered and self._coverage.is_enough:
+        budget, finding = self._options.budget, self.finding
+        if budget.seconds is not None and time.perf_counter() - self._begun > budget.seconds:
             return True
-        finding = self.finding
+        if budget.until_covered and self._coverage.is_enough:
+            return True
         return finding is not None and (finding.is_small or self._findings >= FINDINGS_MAX)
-
-    def _play(self, number: int) -> Outcome:
-        if number == 0:
-            outcome = play(self.case, self.case.tape(), self._options.checkers())
-            self._length = max(1, outcome.messages)
-        else:
-            outcome = explore(self.case, self._schedule(number), self._options.checkers())
-        self._runs += 1
-        self._messages += outcome.messages
-        self._orders.add(outcome.order())
-        self._coverage.add(outcome.deliveries)
-        return outcome
-
-    def _schedule(self, number: int) -> Schedule:
-        """Make the schedule of a run; the same number gives the same schedule."""
-        options, draw = self._options, Draw(self._options.seed, number)
-        schedule = STRATEGIES[options.strategy](draw, self._length)
-        if options.faults and number % 2:
-            return Faulty(schedule, draw, options.faults, self._length)
-        return schedule
 
     def _finding(self, number: int, violation: Violation) -> Finding:
         """Write down what was played, and make it small; the small tape is played once more."""
-        found = self.case.tape()
-        if number:
-            found = write(self.case, self._schedule(number), self._options.checkers())
+        found = self._runs.tape(number)
         shrinker = Shrinker(self.case, violation.kind, self._options.checkers)
         tape = shrinker.shrink(found) if self._options.shrinks else found
         outcome = shrinker.play(tape)
@@ -159,7 +217,7 @@ class Search:
     def report(self) -> Report:
         return Report(
             case=self.case,
-            runs=self._runs,
+            runs=self._count,
             orders=len(self._orders),
             messages=self._messages,
             seconds=time.perf_counter() - self._begun,

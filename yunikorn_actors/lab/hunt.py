@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import DIGITS, Case, Workload
-from yunikorn_actors.lab.coverage import Coverage
+from yunikorn_actors.lab.coverage import Coverage, tried_in
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search
@@ -126,7 +126,7 @@ class Lab:
         if outcome.violation is not None:
             raise RaceFound(told(case, tape, outcome))
         coverage = Coverage()
-        coverage.add(outcome.deliveries)
+        coverage.add(tried_in(outcome.deliveries))
         return Report(
             case=case, runs=1, orders=1, messages=outcome.messages, seconds=0.0, coverage=coverage
         )
