@@ -1,11 +1,20 @@
 """`yunikorn-actors lab`: exit status, text and JSON."""
 
+import itertools
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from yunikorn_actors.cli import main
+from yunikorn_actors.lab import explore
+from yunikorn_actors.lab.play import Outcome
+from yunikorn_actors.machines.context import commit
+from yunikorn_actors.scenario.stage import Stage
+from yunikorn_actors.scenario.written import AddAsk, WrittenStep
 
 
 def lab(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -90,3 +99,157 @@ def test_what_is_not_understood(
     status, _, complained = lab(capsys, *arguments)
     assert 2 == status
     assert said in complained
+
+
+# -- what may be wished for
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--strategy=luck", "invalid choice: 'luck'"),
+        ("--depth=0", "'0' is not a number: write one from 1 to "),
+        ("--runs=-1", "'-1' is not a number"),
+        ("--runs=4294967297", "'4294967297' is not a number"),
+        ("--runs=9 --time=1s", "not allowed with argument --runs"),
+        ("--time=1fortnight", "'1fortnight' is no time: write one like 30s or 2m"),
+        ("--time=-1s", "'-1s' is no time"),
+        ("--time=0s", "'0s' is no time"),
+        ("--seed=x", "'x' is not a number: write one from 0 on"),
+        ("--faults=flop", "'flop' is no fault"),
+        ("--schedulers=0", "'0' is not a number"),
+    ],
+)
+def test_a_bad_value_is_refused_in_one_line(
+    small: str, capsys: pytest.CaptureFixture[str], arguments: str, said: str
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(("lab", "run", small, *arguments.split()))
+    assert 2 == left.value.code
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--schedulers", "65"), "65 schedulers for a partition are not allowed"),
+        (("--schedulers", "2", "--topology", "fused"), "fused has no room for several"),
+        (
+            ("--strategy", "delay", "--faults", "flap"),
+            "delay goes through schedules without faults",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(
+    small: str, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    status, told, complained = lab(capsys, "run", small, *arguments)
+    assert (2, "", 1) == (status, told, complained.count("\n"))
+    assert said in complained
+
+
+def test_a_time_instead_of_a_number(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, told, _ = lab(capsys, "run", small, "--time", "0.3s", "--json")
+    report = json.loads(told)
+    assert (0, True) == (status, report["runs"] > 1)
+    assert report["seconds"] >= 0.3
+
+
+def test_all_schedules_of_a_kind(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    wishes = ("--strategy", "delay", "--depth", "1", "--runs", "1000")
+    assert 0 == lab(capsys, "run", small, *wishes)[0]
+    _, told, _ = lab(capsys, "run", small, *wishes)
+    assert "exhausted: all schedules of at most 1 delays among the first" in told
+
+
+@pytest.mark.usefixtures("nodes_unchecked")
+def test_several_schedulers_stand_on_a_tape_that_is_kept(
+    small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, told, _ = lab(
+        capsys, "run", small, "--schedulers", "2", "--strategy", "pct", "--save", "kept", "--json"
+    )
+    report = json.loads(told)
+    assert 1 == status
+    assert " on proposing with 2 schedulers" in report["tape"]
+    kept = Path(report["saved"]).read_text("utf-8")
+    assert [f"# {report['violation']}", *report["tape"].split("; ")] == kept.splitlines()
+    status, told, _ = lab(capsys, "replay", "kept", "--json")
+    assert (1, report["violation"]) == (status, json.loads(told)["violation"])
+
+
+def test_tapes_that_are_kept_are_a_test_of_the_fix(
+    small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.MonkeyPatch.context() as planted:
+        planted.setattr(commit, "check_node", lambda *_: None)
+        assert 1 == lab(capsys, "run", small, "--save", "kept")[0]
+        assert 1 == lab(capsys, "replay", "kept")[0]
+    assert 0 == lab(capsys, "replay", "kept")[0]
+
+
+def test_a_file_that_is_not_understood_does_not_stop_the_others(
+    small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.yaml").write_text("steps: 7\n")
+    status, told, _ = lab(capsys, "run", "bad.yaml", small, "nowhere.yaml", "--runs", "2", "--json")
+    bad, good, nowhere = map(json.loads, told.splitlines())
+    assert (2, False, True, False) == (status, bad["ok"], good["ok"], nowhere["ok"])
+    assert bad["error"].startswith("bad.yaml:1:")
+
+
+def test_a_tape_that_is_not_understood_does_not_stop_the_others(
+    small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tape = f"tape 1 of {small} sha256 0123456789ab on fused"
+    status, told, complained = lab(capsys, "replay", tape.replace("1 of", "2 of"), tape)
+    assert 2 == status
+    assert told.startswith("ok    tape:")
+    assert "tape:1: the tape is of format 2" in complained
+
+
+# -- checks, and interruptions
+
+
+def test_schedules_are_played_twice(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert 0 == lab(capsys, "run", small, "--runs", "4", "--check")[0]
+
+
+def test_what_is_not_determined_is_shown(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A counter that is kept from run to run gives asks other names."""
+    count, act = itertools.count(), Stage.act
+
+    def counting(stage: Stage, written: WrittenStep) -> object:
+        step = written.step
+        if isinstance(step, AddAsk):
+            written = replace(written, step=replace(step, key=f"{step.key}-{next(count)}"))
+        return act(stage, written)
+
+    monkeypatch.setattr(Stage, "act", counting)
+    assert 0 == lab(capsys, "run", small, "--runs", "1")[0]
+    Path("other.yaml").write_text(Path(small).read_text())
+    status, told, _ = lab(capsys, "run", small, "other.yaml", "--runs", "3", "--check")
+    assert 1 == status
+    for name, line in zip((small, "other.yaml"), told.splitlines(), strict=True):
+        assert line.startswith(f"FAIL  {name}: two runs of one schedule differ from message ")
+        assert re.search(r"AllocationsRequested\(ask k-\d+\) to rm_proxy, then Alloc", line)
+
+
+def test_an_interruption_tells_what_was_played(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    third = itertools.count()
+    play = explore.explore
+
+    def interrupted(*arguments: Any) -> Outcome:
+        if next(third) == 2:
+            raise KeyboardInterrupt
+        return play(*arguments)
+
+    monkeypatch.setattr(explore, "explore", interrupted)
+    status, told, complained = lab(capsys, "run", small, small, "--json")
+    assert (130, "") == (status, complained)
+    (report,) = map(json.loads, told.splitlines())
+    assert (3, True) == (report["runs"], report["ok"])

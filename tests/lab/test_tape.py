@@ -57,7 +57,10 @@ def test_any_file_name_survives() -> None:
         ("", "the tape is empty"),
         ("hold it", ":1: 'hold it' is no header: write 'tape 1 of FILE"),
         (HEADER.replace("tape 1", "tape 2"), ":1: the tape is of format 2, this version plays"),
-        (HEADER.replace("proposing", "flat"), ":1: unknown topology 'flat': proposing|fused"),
+        (
+            HEADER.replace("proposing", "flat"),
+            ":1: unknown topology 'flat': choose one of proposing, fused",
+        ),
         (f"{HEADER}, steps 1-x", ":1: '1-x' is no step"),
         (f"{HEADER}\n\nhodl {CONFIRM}", ":3: unknown word 'hodl': write one of hold, do,"),
         (f"{HEADER}\nhold {CONFIRM}", ":2: 'hold RMUpdate"),
@@ -72,6 +75,15 @@ def test_a_bad_tape_names_the_place_and_the_remedy(text: str, said: str) -> None
         parse_tape(text, "my.tape")
     assert str(caught.value).startswith("my.tape")
     assert said in str(caught.value)
+
+
+def test_several_schedulers_stand_on_the_tape() -> None:
+    text = f"{HEADER} with 2 schedulers, steps 1-4"
+    tape = parse_tape(text)
+    assert (2, ("1", "2", "3", "4")) == (tape.schedulers, tape.steps)
+    assert text == str(tape)
+    with pytest.raises(TapeError, match=r":1: fused has no room for several schedulers"):
+        parse_tape(text.replace("proposing", "fused"))
 
 
 def test_a_tape_of_another_case_is_refused() -> None:

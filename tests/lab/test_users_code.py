@@ -19,7 +19,8 @@ import pytest
 
 from yunikorn_actors import ResourceManagerCallback, si
 from yunikorn_actors.lab.escapes import Escape
-from yunikorn_actors.lab.hunt import Lab, NeverHeld, NotRepeatable, RaceFound, Wishes
+from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
+from yunikorn_actors.lab.play import NotRepeatable
 from yunikorn_actors.lab.trial import Trial
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/hunt-a-race.md"

@@ -12,112 +12,161 @@ from pathlib import Path
 from typing import Any, Final
 
 from yunikorn_actors.cli import mutants
+from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
+from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, save_trace
-from yunikorn_actors.lab.explore import STRATEGIES, Budget, Options, Report, Search
+from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
+from yunikorn_actors.lab.kept import keep, kept
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import told
-from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
+from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.settings import SECOND, InvalidTopology
+from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
 
 MISUNDERSTOOD: Final = 2
 INTERRUPTED: Final = 130
 
 
+class _UsageError(Exception):
+    """The command cannot be carried out; the text says why."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    run_ = actions.add_parser("run", help="explore the schedules of scenario files")
-    run_.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
-    run_.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
-    run_.add_argument("--strategy", choices=STRATEGIES, default="uniform")
-    run_.add_argument(
-        "--runs", type=_whole, default=Budget().runs, metavar="N",
+    _add_run(actions.add_parser("run", help="explore the schedules of scenario files"))
+    _add_threads(actions.add_parser("threads", help="run scenario files on real threads"))
+    _add_replay(actions.add_parser("replay", help="play tapes again"))
+    _add_explain(actions.add_parser("explain", help="say how a tape comes to fail"))
+    mutants_ = actions.add_parser("mutants", help="show which planted defects are found, and how")
+    mutants.add_arguments(mutants_, _whole)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    _add_cases(parser)
+    _add_strategy(parser)
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
+        "--runs", type=_positive, default=Budget().runs, metavar="N",
         help=f"how many schedules of each file (default: {Budget().runs})",
     )  # fmt: skip
-    run_.add_argument(
-        "--seed", type=_whole, default=Options().seed, metavar="N",
-        help=f"another seed, other schedules (default: {Options().seed})",
-    )  # fmt: skip
-    run_.add_argument(
-        "--faults", type=_faults, default=tuple(FAULTS), metavar="LIST|all|none",
-        help=f"what may go wrong, in every second run: {', '.join(FAULTS)} (default: all)",
-    )  # fmt: skip
-    run_.add_argument(
+    budget.add_argument(
+        "--time", type=_seconds, metavar="T", help="how long each file is explored, like 30s or 2m"
+    )
+    parser.add_argument(
         "--coverage", type=_whole, metavar="N",
         help="tell which orders of messages were tried, and N of those that never were",
     )  # fmt: skip
-    run_.add_argument(
+    parser.add_argument(
         "--until-covered", action="store_true",
         help="stop when another run would hardly try a new order",
     )  # fmt: skip
-    run_.add_argument("--json", action="store_true", help="one JSON object for each file")
-    threads_ = actions.add_parser("threads", help="run scenario files on real threads")
-    threads_.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
-    threads_.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
-    threads_.add_argument(
+    parser.add_argument(
+        "--check", action="store_true",
+        help="play each schedule twice; the first message that differs is shown",
+    )  # fmt: skip
+    parser.add_argument("--save", type=Path, metavar="DIR", help="keep the tapes that fail here")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each file")
+
+
+def _add_cases(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
+    parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
+    parser.add_argument(
+        "--schedulers", type=_positive, default=1, metavar="N",
+        help="so many plan for each partition at once (default: 1); only proposing has several",
+    )  # fmt: skip
+
+
+def _add_strategy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--strategy", choices=STRATEGIES, default=Options().strategy)
+    parser.add_argument(
+        "--depth", type=_positive, default=Options().depth, metavar="D",
+        help="pct: how many events have to come in a certain order; "
+        f"delay: how many messages are delayed at most (default: {Options().depth})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--seed", type=_whole, default=Options().seed, metavar="N",
+        help=f"another seed, other schedules (default: {Options().seed})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--faults", type=_faults, metavar="LIST|all|none",
+        help=f"what may go wrong, in every second run: {', '.join(FAULTS)} (default: all; "
+        f"none with {' and '.join(sorted(SYSTEMATIC))})",
+    )  # fmt: skip
+
+
+def _add_threads(parser: argparse.ArgumentParser) -> None:
+    _add_cases(parser)
+    parser.add_argument(
         "--seconds", type=_whole, default=10, metavar="N",
         help="how long each file is run again and again (default: 10)",
     )  # fmt: skip
-    threads_.add_argument(
+    parser.add_argument(
         "--seed", type=_whole, default=Options().seed, metavar="N",
         help=f"other pauses (default: {Options().seed})",
     )  # fmt: skip
-    threads_.add_argument("--json", action="store_true", help="one JSON object for each file")
-    replay_ = actions.add_parser("replay", help="play tapes again")
-    replay_.add_argument("tapes", nargs="+", metavar="TAPE_OR_FILE_OR_FOLDER")
-    replay_.add_argument(
-        "--scenario", type=Path, metavar="FILE", help="the scenario file, where it is elsewhere now"
+    parser.add_argument("--json", action="store_true", help="one JSON object for each file")
+
+
+def _add_replay(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tapes", nargs="+", metavar="TAPE_OR_FILE_OR_FOLDER")
+    _add_elsewhere(parser)
+    parser.add_argument(
+        "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
     )
-    replay_.add_argument(
-        "--runs", type=_whole, default=1, metavar="N", help="play each so often, and compare"
-    )
-    replay_.add_argument("--json", action="store_true", help="one JSON object for each tape")
-    explain_ = actions.add_parser("explain", help="say how a tape comes to fail")
-    explain_.add_argument("tapes", nargs=1, metavar="TAPE_OR_FILE")
-    explain_.add_argument(
-        "--scenario", type=Path, metavar="FILE", help="the scenario file, where it is elsewhere now"
-    )
-    explain_.add_argument(
+    parser.add_argument("--json", action="store_true", help="one JSON object for each tape")
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tapes", nargs=1, metavar="TAPE_OR_FILE")
+    _add_elsewhere(parser)
+    parser.add_argument(
         "--mermaid", type=Path, metavar="FILE", help="draw it as a sequence diagram of Mermaid"
     )
-    explain_.add_argument("--trace", type=Path, metavar="FILE", help="record it as a trace file")
-    mutants_ = actions.add_parser("mutants", help="show which planted defects are found, and how")
-    mutants.add_arguments(mutants_, _whole)
+    parser.add_argument("--trace", type=Path, metavar="FILE", help="record it as a trace file")
+
+
+def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--scenario", type=Path, metavar="FILE", help="the scenario file, where it is elsewhere now"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     try:
         return _ACTIONS[options.action](options)
-    except (ScenarioError, TapeError, OSError) as error:
-        print(f"yunikorn-actors lab {options.action}: {error}", file=sys.stderr)
+    except (_UsageError, InvalidTopology, ScenarioError, TapeError, OSError) as error:
+        _complain(error, options)
         return MISUNDERSTOOD
 
 
-# --- exploring ------------------------------------------------------------------------------------
+def _complain(error: Exception, options: argparse.Namespace) -> None:
+    print(f"yunikorn-actors lab {options.action}: {error}", file=sys.stderr)
 
 
-def _explore(options: argparse.Namespace) -> int:
-    wanted = Options(
-        strategy=options.strategy,
-        seed=options.seed,
-        faults=options.faults,
-        budget=Budget(runs=options.runs, until_covered=options.until_covered),
-    )
+def _play_files(options: argparse.Namespace, play_file: Callable[[Case], int]) -> int:
+    """Go through the files; one that is not understood does not keep the others from it."""
+    check_topology(options.topology, options.schedulers)
     status = 0
-    for path in _files(options.paths):
-        search = Search(read_case(path, options.topology), wanted)
+    for path in list(_files(options.paths)):
         try:
-            report = search.run()
-        except KeyboardInterrupt:
-            _print_report(search.report(), options)
-            return INTERRUPTED
-        _print_report(report, options)
-        status = max(status, 1 if report.finding else 0)
+            case = read_case(path, options.topology).on(options.topology, options.schedulers)
+            status = max(status, play_file(case))
+        except NotRepeatable as error:
+            _print_failure(path, error, options)
+            status = max(status, 1)
+        except ScenarioError as error:
+            _print_misunderstood(path, error, options)
+            status = MISUNDERSTOOD
+        if status == INTERRUPTED:
+            break
     return status
 
 
@@ -129,15 +178,78 @@ def _files(paths: list[Path]) -> Iterator[Path]:
         yield from found
 
 
+def _print_failure(source: object, error: Exception, options: argparse.Namespace) -> None:
+    if options.json:
+        print(json.dumps({"file": str(source), "ok": False, "error": str(error)}), flush=True)
+    else:
+        print(f"FAIL  {source}: {error}", flush=True)
+
+
+def _print_misunderstood(source: object, error: Exception, options: argparse.Namespace) -> None:
+    if options.json:
+        _print_failure(source, error, options)
+    else:
+        _complain(error, options)
+
+
+# --- exploring ------------------------------------------------------------------------------------
+
+
+def _explore(options: argparse.Namespace) -> int:
+    wanted = _wanted(options)
+    return _play_files(options, lambda case: _explore_case(case, wanted, options))
+
+
+def _wanted(options: argparse.Namespace) -> Options:
+    faults = options.faults
+    if options.strategy not in SYSTEMATIC:
+        faults = tuple(FAULTS) if faults is None else faults
+    elif faults:
+        raise _UsageError(
+            f"{options.strategy} goes through schedules without faults: leave --faults out, or "
+            "take a strategy that draws, like uniform"
+        )
+    return Options(
+        strategy=options.strategy,
+        depth=options.depth,
+        seed=options.seed,
+        faults=faults or (),
+        plays_twice=options.check,
+        budget=Budget(
+            runs=options.runs if options.time is None else RUNS_MAX,
+            seconds=options.time,
+            until_covered=options.until_covered,
+        ),
+    )
+
+
+def _explore_case(case: Case, wanted: Options, options: argparse.Namespace) -> int:
+    search = Search(case, wanted)
+    try:
+        report = search.run()
+    except KeyboardInterrupt:
+        _print_report(search.report(), options)
+        return INTERRUPTED
+    _print_report(report, options)
+    return 1 if report.finding else 0
+
+
 def _print_report(report: Report, options: argparse.Namespace) -> None:
-    text = json.dumps(_report_json(report)) if options.json else _report_text(report)
-    print(text, flush=True)
-    if options.coverage is not None and not options.json:
+    """Print it, and keep the tape that fails."""
+    finding = report.finding
+    saved = ""
+    if finding is not None and options.save is not None:
+        saved = str(keep(options.save, finding.tape, finding.violation.text))
+    if options.json:
+        print(json.dumps(_report_json(report, saved)), flush=True)
+        return
+    print(_report_text(report, saved), flush=True)
+    if options.coverage is not None:
         for line in coverage_lines(report.coverage, options.coverage):
             print(f"      {line}", flush=True)
 
 
-def _report_json(report: Report) -> dict[str, Any]:
+def _report_json(report: Report, saved: str) -> dict[str, Any]:
     finding = report.finding
     shown: dict[str, Any] = {
         "file": report.case.scenario.file,
@@ -149,6 +261,10 @@ def _report_json(report: Report) -> dict[str, Any]:
         "pairs_possible": report.coverage.possible,
         "seconds": round(report.seconds, 3),
     }
+    if report.exhausted:
+        shown["exhausted"] = report.exhausted
+    if saved:
+        shown["saved"] = saved
     if finding is not None:
         shown |= {
             "run": finding.run,
@@ -161,43 +277,49 @@ def _report_json(report: Report) -> dict[str, Any]:
     return shown
 
 
-def _report_text(report: Report) -> str:
+def _report_text(report: Report, saved: str) -> str:
     finding = report.finding
     counts = (
         f"{report.runs} runs, {report.orders} orders, {report.messages} messages, "
         f"{report.seconds:.1f} s"
     )
+    rest = [f"exhausted: {report.exhausted}"] if report.exhausted else []
     if finding is None:
-        return f"ok    {report.case.scenario.name} ({counts})"
+        return _indented(f"ok    {report.case.scenario.name} ({counts})", *rest)
     left, outcome = report.case.explained(finding.tape), finding.outcome
     how = (
         f"found in run {finding.run} by {len(finding.found.entries)} deviations; "
         f"{len(left.entries)} are left, with {outcome.stimuli} stimuli and "
         f"{outcome.messages} messages:"
     )
-    lines = (finding.violation.text, how, *str(left).splitlines())
-    return "\n".join(
-        (f"FAIL  {report.case.scenario.name} ({counts})", *(f"      {line}" for line in lines))
-    )
+    rest += [f"kept in {saved}"] if saved else []
+    return _indented(
+        f"FAIL  {report.case.scenario.name} ({counts})",
+        finding.violation.text, how, *str(left).splitlines(), *rest,
+    )  # fmt: skip
+
+
+def _indented(head: str, *lines: str) -> str:
+    return "\n".join((head, *(f"      {line}" for line in lines)))
 
 
 # --- on threads -----------------------------------------------------------------------------------
 
 
 def _run_on_threads(options: argparse.Namespace) -> int:
-    budget = Budget(seconds=options.seconds)
-    status = 0
-    for path in _files(options.paths):
-        case = read_case(path, options.topology)
-        search = ThreadSearch(case, Options(seed=options.seed, budget=budget))
-        try:
-            report = search.run()
-        except KeyboardInterrupt:
-            _print_thread_report(search.report(None), options)
-            return INTERRUPTED
-        _print_thread_report(report, options)
-        status = max(status, 1 if report.finding else 0)
-    return status
+    wanted = Options(seed=options.seed, budget=Budget(seconds=options.seconds))
+    return _play_files(options, lambda case: _run_case_on_threads(case, wanted, options))
+
+
+def _run_case_on_threads(case: Case, wanted: Options, options: argparse.Namespace) -> int:
+    search = ThreadSearch(case, wanted)
+    try:
+        report = search.run()
+    except KeyboardInterrupt:
+        _print_thread_report(search.report(None), options)
+        return INTERRUPTED
+    _print_thread_report(report, options)
+    return 1 if report.finding else 0
 
 
 def _print_thread_report(report: ThreadReport, options: argparse.Namespace) -> None:
@@ -250,35 +372,24 @@ def _thread_text(report: ThreadReport) -> str:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    tapes = [tape for name in options.tapes for tape in kept(name)]
     status = 0
-    for source, text in _tapes(options.tapes):
-        tape = parse_tape(text, source)
-        case = _case_of(tape, source, options.scenario)
-        outcomes = [play(case, tape, oracles()) for _ in range(max(1, options.runs))]
-        digests = dict.fromkeys(outcome.digest() for outcome in outcomes)
-        _print_replay(source, case, outcomes, len(digests), options)
-        status = max(status, *(0 if outcome.ok else 1 for outcome in outcomes))
+    for source, text in tapes:
+        try:
+            status = max(status, _replay_tape(source, text, options))
+        except (ScenarioError, TapeError) as error:
+            _print_misunderstood(source, error, options)
+            status = MISUNDERSTOOD
     return status
 
 
-def _tapes(names: list[str]) -> Iterator[tuple[str, str]]:
-    for name in names:
-        if name.startswith("tape "):
-            yield "tape", name
-            continue
-        path = Path(name)
-        found = sorted(path.rglob("*.tape")) if path.is_dir() else [path]
-        if not found:
-            raise TapeError(f"{path}: no *.tape in it: name a folder of tapes")
-        yield from ((str(file), _text_of(file)) for file in found)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(TAPE_BYTES_MAX + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise TapeError(f"{path}: cannot be read: {error}") from None
+def _replay_tape(source: str, text: str, options: argparse.Namespace) -> int:
+    tape = parse_tape(text, source)
+    case = _case_of(tape, source, options.scenario)
+    outcomes = [play(case, tape, oracles()) for _ in range(options.runs)]
+    digests = {outcome.digest() for outcome in outcomes}
+    _print_replay(source, case, outcomes, len(digests), options)
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
 
 
 def _case_of(tape: Tape, source: str, elsewhere: Path | None) -> Case:
@@ -317,7 +428,7 @@ def _print_replay(
 
 
 def _explain(options: argparse.Namespace) -> int:
-    for source, text in _tapes(options.tapes):
+    for source, text in kept(options.tapes[0]):
         tape = parse_tape(text, source)
         case = _case_of(tape, source, options.scenario)
         explained = Explainer(case, tape).explain()
@@ -356,5 +467,21 @@ def _faults(text: str) -> tuple[str, ...]:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > len(str(10**12)):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number: write one from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a number: write one from 0 on")
     return int(text)
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() and len(text) <= len(str(RUNS_MAX)) else 0
+    if not 0 < number <= RUNS_MAX:
+        raise argparse.ArgumentTypeError(
+            f"{text!r:.40} is not a number: write one from 1 to {RUNS_MAX}"
+        )
+    return number
+
+
+def _seconds(text: str) -> float:
+    length_ns = parse_duration(text)
+    if length_ns is None or length_ns <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r:.40} is no time: write one like 30s or 2m")
+    return length_ns / SECOND

@@ -61,17 +61,20 @@ class Case(Struct, frozen=True, kw_only=True):
     digest: str
     topology: TopologyName
     steps: tuple[CaseStep, ...]
+    schedulers: int = 1
+    """How many plan for each partition."""
     workload: Workload | None = None
     """What makes the steps, where they do not come from a file; then those of a first run."""
 
-    def on(self, topology: TopologyName) -> "Case":
-        return replace(self, topology=topology)
+    def on(self, topology: TopologyName, schedulers: int = 1) -> "Case":
+        return replace(self, topology=topology, schedulers=schedulers)
 
     def tape(self, *entries: Entry, steps: tuple[str, ...] | None = None) -> Tape:
         return Tape(
             scenario=self.scenario.file,
             digest=self.digest,
             topology=self.topology,
+            schedulers=self.schedulers,
             steps=steps,
             entries=entries,
         )

@@ -6,14 +6,15 @@ from typing import Final, TypeVar
 
 _T = TypeVar("_T")
 
-_RUNS_MAX: Final = 1 << 32
+RUNS_MAX: Final = 1 << 32
+"""Every seed has so many runs."""
 
 
 class Draw:
     """The choices of one run; of Python's generator `random()` alone is the same everywhere."""
 
     def __init__(self, seed: int, run: int = 0) -> None:
-        self._random = Random(seed * _RUNS_MAX + run)  # noqa: S311 - repeatable, no secret
+        self._random = Random(seed * RUNS_MAX + run)  # noqa: S311 - repeatable, no secret
         self.share = self._random.random
         """Return a number from 0 to 1."""
 

@@ -112,7 +112,7 @@ class Explainer:
         return outcome, (*listening.events, *listening.fatal)
 
     def _run(self, tape: Tape, schedule: Schedule) -> Outcome:
-        case = self._case.on(tape.topology)
+        case = self._case.on(tape.topology, tape.schedulers)
         return run(world_of(case, schedule, self._case.left(tape), self._checkers()))
 
     # -- the point of no return

@@ -17,18 +17,12 @@ from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Outcome, Violation, explore, play, write
+from yunikorn_actors.lab.play import Outcome, Violation, compare, explore, play, write
 from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.strategies import Uniform
+from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.sim.simulator import Checker
-
-STRATEGIES: Final[dict[str, Callable[[Draw, int], Schedule]]] = {
-    "uniform": lambda draw, _: Uniform(draw)
-}
-"""Each makes the schedule of one run, which may have about so many events."""
-
 
 DEVIATIONS_MAX: Final = 2
 STIMULI_MAX: Final = 12
@@ -47,11 +41,15 @@ class Budget(Struct, frozen=True, kw_only=True):
 
 class Options(Struct, frozen=True, kw_only=True):
     strategy: str = "uniform"
+    depth: int = 2
+    """Of `pct`: how many events have to come in a certain order; of `delay`: delays at most."""
     seed: int = 1
     budget: Budget = Budget()
     faults: tuple[str, ...] = ()
     """The kinds that may happen, in every second run."""
     shrinks: bool = True
+    plays_twice: bool = False
+    """Whether each run is repeated, and has to be the same."""
     checkers: Callable[[], tuple[Checker, ...]] = oracles
     """Makes what judges one run."""
 
@@ -62,6 +60,7 @@ class Run(Struct, frozen=True, kw_only=True):
     number: int
     """0 is the run in which nothing was disturbed."""
     messages: int
+    length: int
     order: bytes
     """A digest of what was delivered, in which order."""
     tried: Tried
@@ -74,21 +73,31 @@ class Runs(Struct, frozen=True, kw_only=True):
     case: Case
     options: Options
     length: int = 1
-    """How many messages the undisturbed run has."""
+    """How many messages the undisturbed run has while there is a choice."""
+
+    @property
+    def total(self) -> int | None:
+        """How many there are; None where they are drawn, so that there is no end."""
+        return schedules_of(self.options.strategy, self.length, self.options.depth)
 
     def play(self, number: int) -> Run:
-        checkers = self.options.checkers()
-        if number:
-            outcome = explore(self.case, self._schedule(number), checkers)
-        else:
-            outcome = play(self.case, self.case.tape(), checkers)
+        outcome = self._outcome(number)
+        if self.options.plays_twice:
+            compare(outcome.deliveries, self._outcome(number).deliveries)
         return Run(
             number=number,
             messages=outcome.messages,
+            length=outcome.length,
             order=outcome.order(),
             tried=tried_in(outcome.deliveries),
             violation=outcome.violation,
         )
+
+    def _outcome(self, number: int) -> Outcome:
+        checkers = self.options.checkers()
+        if number:
+            return explore(self.case, self._schedule(number), checkers)
+        return play(self.case, self.case.tape(), checkers)
 
     def tape(self, number: int) -> Tape:
         """Write down what is played."""
@@ -98,8 +107,9 @@ class Runs(Struct, frozen=True, kw_only=True):
 
     def _schedule(self, number: int) -> Schedule:
         options, draw = self.options, Draw(self.options.seed, number)
-        schedule = STRATEGIES[options.strategy](draw, self.length)
-        if options.faults and number % 2:
+        lot = Lot(number, draw, self.length, options.depth)
+        schedule = STRATEGIES[options.strategy](lot)
+        if options.faults and number % 2 and options.strategy not in SYSTEMATIC:
             return Faulty(schedule, draw, options.faults, self.length)
         return schedule
 
@@ -141,6 +151,8 @@ class Report(Struct, frozen=True, kw_only=True):
     messages: int
     seconds: float
     coverage: Coverage
+    exhausted: str = ""
+    """What was played completely; empty if more could be played."""
     finding: Finding | None = None
 
 
@@ -177,9 +189,9 @@ class Search:
         numbers = range(self._options.budget.runs)
         for number in numbers[:1]:
             undisturbed = self._runs.play(number)
-            self._runs = replace(self._runs, length=max(1, undisturbed.messages))
+            self._runs = replace(self._runs, length=max(1, undisturbed.length))
             yield undisturbed
-        yield from self._player(self._runs, numbers[1:])
+        yield from self._player(self._runs, numbers[1 : self._runs.total])
 
     def _add(self, run: Run) -> None:
         self._count += 1
@@ -222,5 +234,12 @@ class Search:
             messages=self._messages,
             seconds=time.perf_counter() - self._begun,
             coverage=self._coverage,
+            exhausted=self._exhausted(),
             finding=self.finding,
         )
+
+    def _exhausted(self) -> str:
+        if self._runs.total is None or self._count < self._runs.total:
+            return ""
+        depth, length = self._options.depth, self._runs.length
+        return f"all schedules of at most {depth} delays among the first {length} messages"

@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from shlex import quote
 from typing import Final
@@ -11,22 +10,20 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import DIGITS, Case, Workload
 from yunikorn_actors.lab.coverage import Coverage, tried_in
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search
-from yunikorn_actors.lab.names import mailbox_name, topics
-from yunikorn_actors.lab.play import play, run
+from yunikorn_actors.lab.kept import keep, text_of
+from yunikorn_actors.lab.play import compare, play, run
 from yunikorn_actors.lab.playing import TapePlayer
 from yunikorn_actors.lab.story import told
-from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
+from yunikorn_actors.lab.tape import Tape, parse_tape
 from yunikorn_actors.lab.trial import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
-from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario
 from yunikorn_actors.sim.checkers import default_checkers
 
@@ -40,10 +37,6 @@ class RaceFound(AssertionError):  # noqa: N818 - it names what happened
 
 class NeverHeld(AssertionError):  # noqa: N818 - it names what happened
     """What is to hold sometimes did not hold in any run: nobody tried it."""
-
-
-class NotRepeatable(CoreError, RuntimeError):  # noqa: N818 - it names what happened
-    """Two runs of one schedule differ, so nothing that is found could be found again."""
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
@@ -116,12 +109,12 @@ class Lab:
         if violation is not None and violation.kind == Escape.__name__:
             raise Escape(violation.text)
         case = replace(case, steps=tuple(world.made))
-        _compare(world.deliveries, play(case, case.tape()).deliveries)
+        compare(world.deliveries, play(case, case.tape()).deliveries)
         return case
 
     def _replay(self, case: Case, text: str) -> Report:
         __tracebackhide__ = True
-        tape = parse_tape(_text(text), "tape")
+        tape = parse_tape(text_of(text), "tape")
         outcome = play(case, tape, default_checkers())
         if outcome.violation is not None:
             raise RaceFound(told(case, tape, outcome))
@@ -136,23 +129,18 @@ class Lab:
         tape = finding.tape
         case = _as_played(case, tape)
         why = explanation_lines(Explainer(case, tape).explain())
-        played = quote(tape.line()) if self._wishes.save is None else quote(self._saved(tape))
+        folder = self._wishes.save
+        played = quote(tape.line() if folder is None else str(keep(folder, tape)))
         how = f"found in run {finding.run}; to repeat it:"
         command = f"pytest {quote(self.name)} --lab-tape {played}"
         raise RaceFound("\n".join((told(case, tape, finding.outcome), "", *why, "", how, command)))
 
-    def _saved(self, tape: Tape) -> str:
-        assert self._wishes.save is not None
-        self._wishes.save.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256(tape.line().encode()).hexdigest()[:DIGITS]
-        path = self._wishes.save / f"{digest}.tape"
-        path.write_text(f"{tape}\n", "utf-8")
-        return str(path)
-
 
 def _as_played(case: Case, tape: Tape) -> Case:
     """Return the case with its steps as they are on this tape: code may make other calls then."""
-    world = TrialWorld(case.on(tape.topology), TapePlayer(tape), case.left(tape), ACTS)
+    world = TrialWorld(
+        case.on(tape.topology, tape.schedulers), TapePlayer(tape), case.left(tape), ACTS
+    )
     run(world)
     return replace(case, steps=(*world.made, *case.steps[len(world.made) :]))
 
@@ -164,32 +152,3 @@ def _digest(function: Callable[[Trial], None]) -> str:
     except OSError:
         source = function.__qualname__
     return hashlib.sha256(source.encode()).hexdigest()[:DIGITS]
-
-
-def _text(tape: str) -> str:
-    """Return the text of a tape, which may be in a file."""
-    if tape.startswith("tape "):
-        return tape
-    try:
-        with Path(tape).open("rb") as file:
-            return file.read(TAPE_BYTES_MAX + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise TapeError(f"{tape}: cannot be read: {error}") from None
-
-
-def _compare(first: Sequence[Delivery], second: Sequence[Delivery]) -> None:
-    """Raise NotRepeatable with the first message in which two runs differ."""
-    for number, (one, other) in enumerate(zip_longest(first, second), 1):
-        if one != other:
-            raise NotRepeatable(
-                f"two runs of one schedule differ from message {number} on: {_shown(one)}, then "
-                f"{_shown(other)}: something in the code is not determined by what it is told, as "
-                "id(), or a value that is kept from run to run"
-            )
-
-
-def _shown(delivery: Delivery | None) -> str:
-    if delivery is None:
-        return "the end"
-    about = ", ".join(topics(delivery.message))
-    return f"{type(delivery.message).__name__}({about}) to {mailbox_name(delivery.mailbox)}"

@@ -3,6 +3,8 @@
 import hashlib
 import re
 import traceback
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,7 @@ from msgspec import Struct, field
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.names import mailbox_name, topics
 from yunikorn_actors.lab.playing import TapePlayer, TapeWriter
 from yunikorn_actors.lab.promises import Broken
 from yunikorn_actors.lab.tape import Tape
@@ -24,6 +27,10 @@ from yunikorn_actors.sim.simulator import Checker
 _ID: Final = re.compile(r"\bG\d\d\b")
 
 
+class NotRepeatable(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+    """Two runs of one schedule differ, so nothing that is found could be found again."""
+
+
 class Violation(Struct, frozen=True, kw_only=True):
     """What was wrong with a run."""
 
@@ -35,6 +42,8 @@ class Violation(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     violation: Violation | None
     messages: int
+    length: int
+    """How many messages were delivered while the schedule chose; what follows tidies up."""
     stimuli: int
     """Calls, answers and timers that came from outside."""
     deliveries: list[Delivery] = field(default_factory=list)
@@ -61,7 +70,11 @@ def play(case: Case, tape: Tape, checkers: tuple[Checker, ...] = ()) -> Outcome:
 
     What the checkers get to see is this one run, so they have to be new.
     """
-    return run(world_of(case.on(tape.topology), TapePlayer(tape), case.left(tape), checkers))
+    return run(
+        world_of(
+            case.on(tape.topology, tape.schedulers), TapePlayer(tape), case.left(tape), checkers
+        )
+    )
 
 
 def explore(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) -> Outcome:
@@ -97,6 +110,7 @@ def run(world: World) -> Outcome:
     return Outcome(
         violation=violation,
         messages=world.simulator.delivered,
+        length=world.length or world.simulator.delivered,
         stimuli=world.stimuli,
         deliveries=world.deliveries,
     )
@@ -116,3 +130,21 @@ def violation_of(error: Exception) -> Violation:
     where = f"{type(error).__name__} in {frame.name}"
     place = f"{Path(frame.filename).name}:{frame.lineno}"
     return Violation(text=f"{error!r} in {frame.name} ({place})", kind=where)
+
+
+def compare(first: Sequence[Delivery], second: Sequence[Delivery]) -> None:
+    """Raise NotRepeatable with the first message in which two runs differ."""
+    for number, (one, other) in enumerate(zip_longest(first, second), 1):
+        if one != other:
+            raise NotRepeatable(
+                f"two runs of one schedule differ from message {number} on: {_shown(one)}, then "
+                f"{_shown(other)}: something in the code is not determined by what it is told, as "
+                "id(), or a value that is kept from run to run"
+            )
+
+
+def _shown(delivery: Delivery | None) -> str:
+    if delivery is None:
+        return "the end"
+    about = ", ".join(topics(delivery.message))
+    return f"{type(delivery.message).__name__}({about}) to {mailbox_name(delivery.mailbox)}"

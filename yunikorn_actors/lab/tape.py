@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.names import START
-from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.machines.settings import InvalidTopology
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName, check_topology
 
 TAPE_FORMAT: Final = 1
 TAPE_BYTES_MAX: Final = 1_000_000
@@ -101,6 +102,7 @@ class Tape(Struct, frozen=True, kw_only=True):
     digest: str
     """The first digits of the SHA-256 of that file when the tape was made."""
     topology: TopologyName = "proposing"
+    schedulers: int = 1
     steps: tuple[str, ...] | None = None
     """The numbers of the steps that are left of the case; None for all of them."""
     entries: tuple[Entry, ...] = ()
@@ -108,7 +110,9 @@ class Tape(Struct, frozen=True, kw_only=True):
     def header(self) -> str:
         steps = "" if self.steps is None else f", steps {_ranges(self.steps)}"
         file = quote(self.scenario, safe="-_./+=@~")
-        return f"tape {TAPE_FORMAT} of {file} sha256 {self.digest} on {self.topology}{steps}"
+        several = f" with {self.schedulers} schedulers" if self.schedulers > 1 else ""
+        where = f"{self.topology}{several}{steps}"
+        return f"tape {TAPE_FORMAT} of {file} sha256 {self.digest} on {where}"
 
     def __str__(self) -> str:
         """The header and one line for each entry."""
@@ -156,7 +160,8 @@ def _steps(text: str, place: str) -> Iterator[str]:
 
 _HEADER: Final = re.compile(
     r"tape (?P<format>\d+) of (?P<file>\S+) sha256 (?P<digest>[0-9a-f]{8,64}) "
-    r"on (?P<topology>\w+)(?:, steps (?P<steps>[^;]*))?"
+    r"on (?P<topology>\w+)(?: with (?P<schedulers>\d{1,6}) schedulers)?"
+    r"(?:, steps (?P<steps>[^;]*))?"
 )
 
 
@@ -180,8 +185,11 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
             f"{place}: the tape is of format {header['format']}, this version plays format "
             f"{TAPE_FORMAT}: play it with the version that made it"
         )
-    if header["topology"] not in TOPOLOGIES:
-        raise TapeError(f"{place}: unknown topology {header['topology']!r}: {'|'.join(TOPOLOGIES)}")
+    schedulers = int(header["schedulers"] or 1)
+    try:
+        check_topology(header["topology"], schedulers)
+    except InvalidTopology as error:
+        raise TapeError(f"{place}: {error}") from None
     if len(phrases) > ENTRIES_MAX:
         raise TapeError(f"{source}: more than {ENTRIES_MAX} entries: shrink it first")
     steps = header["steps"]
@@ -189,6 +197,7 @@ def parse_tape(text: str, source: str = "tape") -> Tape:
         scenario=unquote(header["file"]),
         digest=header["digest"],
         topology="fused" if header["topology"] == "fused" else "proposing",
+        schedulers=schedulers,
         steps=None if steps is None else tuple(_steps(steps, place)),
         entries=tuple(_entry(phrase, f"{source}:{line}") for line, phrase in phrases[1:]),
     )

@@ -154,7 +154,10 @@ def record(case: Case, draw: Draw) -> Recording:
 
 
 def _driver(case: Case, path: Path, draw: Draw) -> ServiceDriver:
-    topology = Topology(case.topology, settings=case.scenario.settings, instance=INSTANCE)
+    topology = Topology(
+        case.topology, settings=case.scenario.settings, instance=INSTANCE,
+        schedulers=case.schedulers,
+    )  # fmt: skip
     driver = ServiceDriver(driver="threads", topology=topology, trace=path)
     for station in driver.core._shells._known:
         # A tape has no word for messages that are handled together.

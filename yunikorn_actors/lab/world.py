@@ -102,6 +102,8 @@ class World:
         self.stimuli = 0
         """Calls, answers and timers: what came to the core from outside until the case was over."""
         self.is_closing = False
+        self.length = 0
+        """How many messages were delivered until the case was over."""
         self.simulator = LabSimulator(self, checkers)
         self.stage = Stage(case.scenario, StageDriver(self.simulator), None)
         self.script = deque(steps)
@@ -316,6 +318,7 @@ class World:
         """Faults are over: everything is delivered and confirmed, then everything goes."""
         self._schedule = _Fifo()
         self.is_closing = True
+        self.length = self.simulator.delivered
         self.simulator.failing.clear()
         self.frozen.clear()
         for name in tuple(self.late):
@@ -374,7 +377,10 @@ class LabSimulator(Simulator):
 
     def __init__(self, world: World, checkers: tuple[Checker, ...]) -> None:
         topology = Topology(
-            world.case.topology, settings=world.case.scenario.settings, instance=INSTANCE
+            world.case.topology,
+            settings=world.case.scenario.settings,
+            instance=INSTANCE,
+            schedulers=world.case.schedulers,
         )
         super().__init__(
             topology,

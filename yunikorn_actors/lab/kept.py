@@ -1,0 +1,46 @@
+"""Tapes as text that is given, as files, and as folders of files."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from yunikorn_actors.lab.case import DIGITS
+from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError
+
+SUFFIX = ".tape"
+
+
+def keep(folder: Path, tape: Tape, why: str = "") -> Path:
+    """Write a tape into a folder, under a name that says what is on it; return its file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256(tape.line().encode()).hexdigest()[:DIGITS]
+    path = folder / f"{digest}{SUFFIX}"
+    remarks = (f"# {line}" for line in why.splitlines())
+    path.write_text("\n".join((*remarks, str(tape), "")), "utf-8")
+    return path
+
+
+def kept(name: str) -> Iterator[tuple[str, str]]:
+    """Yield the tapes that are meant, each with where it is from."""
+    if _is_text(name) or not Path(name).is_dir():
+        yield "tape" if _is_text(name) else name, text_of(name)
+        return
+    files = sorted(Path(name).rglob(f"*{SUFFIX}"))
+    if not files:
+        raise TapeError(f"{name}: no *{SUFFIX} in it: name a folder of tapes")
+    yield from ((str(file), text_of(str(file))) for file in files)
+
+
+def text_of(name: str) -> str:
+    """Return the text of a tape, which may be in a file."""
+    if _is_text(name):
+        return name
+    try:
+        with Path(name).open("rb") as file:
+            return file.read(TAPE_BYTES_MAX + 1).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TapeError(f"{name}: cannot be read: {error}") from None
+
+
+def _is_text(name: str) -> bool:
+    return name.startswith("tape ")
