@@ -64,7 +64,7 @@ def test_a_run_with_faults_is_a_tape_that_gives_the_same_run(topology: str) -> N
             tape = write(case, faulty(seed))
             assert outcome.digest() == play(case, parse_tape(str(tape))).digest()
             verbs.update(entry.verb for entry in tape.entries)
-    assert {*FAULTS, "hold", "do", "open"} - {"confirm"} <= verbs.keys()
+    assert {*FAULTS, "hold", "do", "open", "thaw"} - {"confirm"} <= verbs.keys()
 
 
 def test_confirmations_go_wrong_in_every_way() -> None:
@@ -115,7 +115,7 @@ def test_a_machine_fails_and_is_replaced() -> None:
 
 def test_mail_is_held_for_a_while() -> None:
     case = read_case(SWAP)
-    frozen = disturbed(case, "freeze scheduler for 12 after step 2")
+    frozen = disturbed(case, "freeze scheduler after step 2", "thaw scheduler after step 4")
     told = next(
         n
         for n, it in enumerate(frozen)

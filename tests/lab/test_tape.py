@@ -6,9 +6,12 @@ import pytest
 
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.mutants.hunt import Held, cases
 from yunikorn_actors.lab.play import explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
+from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -17,6 +20,8 @@ CONFIRM = "RMUpdateAllocation(confirm ph-a) from rm_proxy to context"
 ENTRIES = (
     f"hold {CONFIRM} until after step 9",
     f"hold {CONFIRM} #2 until after the end",
+    f"hold {CONFIRM} until after step 8 waits",
+    f"hold {CONFIRM} until after due EventPushDue(step 0) to event_publisher #2",
     "do step 5.2 after the start",
     f"repeat step 7 after {CONFIRM}",
     "fire ApplicationTimerDue(gang placeholder) to context after step 3",
@@ -27,7 +32,8 @@ ENTRIES = (
     "bounce application gang after step 4",
     "reload queues of rm-1 after step 4",
     "register rm-1 again after step 4",
-    "freeze scheduler for 12 after step 4",
+    "freeze scheduler after step 4",
+    "thaw scheduler after step 5",
     "fail at RunCycle(step 4) from scheduler to scheduler",
 )
 
@@ -66,7 +72,7 @@ def test_any_file_name_survives() -> None:
         (f"{HEADER}\nhold {CONFIRM}", ":2: 'hold RMUpdate"),
         (f"{HEADER}\nhold {CONFIRM} until after breakfast", ":2: 'breakfast' is no event"),
         (f"{HEADER}\ndo step five after step 4", "write do step N after EVENT"),
-        (f"{HEADER}; freeze scheduler for 0 after step 4", "write freeze MAILBOX for N"),
+        (f"{HEADER}; freeze after step 4", "write freeze MAILBOX after EVENT"),
         ("x" * 1_000_001, "more than 1000000 characters"),
     ],
 )
@@ -109,3 +115,17 @@ def test_what_a_strategy_chose_is_a_tape_that_gives_the_same_run(
             assert outcome.digest() == play(case, tape).digest()
             disturbed += outcome.order() != undisturbed.order()
     assert disturbed > 5, "vacuous: hardly anything was disturbed"
+
+
+@pytest.mark.parametrize("seed", [0, 9])
+def test_what_waits_for_a_step_or_for_time_is_on_the_tape(seed: int) -> None:
+    """Messages that a schedule keeps back while the case and the time go on."""
+
+    def held() -> Schedule:
+        draw = Draw(7, seed)
+        schedule = Held(draw, 60, 3)
+        return Faulty(schedule, draw, tuple(FAULTS), 60) if seed else schedule
+
+    for case in cases():
+        tape = write(case, held())
+        assert explore(case, held()).digest() == play(case, tape).digest(), str(tape)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.tape import Verb
-from yunikorn_actors.lab.world import World
+from yunikorn_actors.lab.world import STEPS_MAX, World
 from yunikorn_actors.scenario import written as w
 
 _S = TypeVar("_S", bound=w.Step)
@@ -110,8 +110,13 @@ def _register(world: World, what: str) -> None:
 
 
 def _freeze(world: World, what: str) -> None:
-    mailbox, _, events = what.rpartition(" for ")
-    world.frozen[mailbox] = int(events)
+    """Hold the mail of a machine: for so many events, or until it thaws."""
+    mailbox, _, events = what.partition(" for ")
+    world.frozen[mailbox] = int(events or STEPS_MAX)
+
+
+def _thaw(world: World, mailbox: str) -> None:
+    world.frozen.pop(mailbox, None)
 
 
 def _fail(world: World, what: str) -> None:
@@ -132,5 +137,6 @@ ACTS: Final[dict[Verb, Act]] = {
     "reload": _reload,
     "register": _register,
     "freeze": _freeze,
+    "thaw": _thaw,
     "fail": _fail,
 }

@@ -75,7 +75,7 @@ def _messages(entries: Iterable[Entry]) -> Iterable[str]:
     """Yield whatever in the entries may be the name of a message."""
     for entry in entries:
         yield entry.what.removeprefix("at ").removeprefix("after ")
-        yield entry.after
+        yield entry.after.removeprefix("due ")
 
 
 def _confirmation(entry: Entry) -> tuple[str, str]:
@@ -94,6 +94,7 @@ class TapeWriter:
 
     A message that others overtake is held until right after the event before its delivery. So the
     tape gives the same run: whatever is chosen is then the oldest message that is not held.
+    A mailbox that is frozen for some events thaws on the tape after the last of them.
     """
 
     watched: frozenset[str] | None = None
@@ -103,26 +104,38 @@ class TapeWriter:
         self._schedule = schedule
         self._overtaken: dict[str, None] = {}
         self._late: dict[str, None] = {}
+        self._frozen: dict[str, None] = {}
         self._before = START
         """The event that happened last."""
 
     def choose(self, world: World) -> Channel | Entry | None:
+        for mailbox in [it for it in self._frozen if it not in world.frozen]:
+            del self._frozen[mailbox]
+            self._entries.append(Entry("thaw", mailbox, self._before))
         choice = self._schedule.choose(world)
         if isinstance(choice, Entry):
-            after = "" if choice.verb == "fail" else self._before
-            self._entries.append(replace(choice, after=after))
-            if choice.verb == "confirm":
-                self._late.pop(choice.what.partition(" as ")[0], None)
-        elif choice is not None:
+            self._note_entry(choice)
+        else:
             self._note(world, choice)
         return choice
 
-    def _note(self, world: World, choice: Channel) -> None:
-        number = world.channels[choice][0][0]
+    def _note_entry(self, entry: Entry) -> None:
+        what = entry.what
+        if entry.verb == "freeze":
+            what, _, _ = what.partition(" for ")
+            self._frozen[what] = None
+        elif entry.verb == "confirm":
+            self._late.pop(what.partition(" as ")[0], None)
+        after = "" if entry.verb == "fail" else self._before
+        self._entries.append(replace(entry, what=what, after=after))
+
+    def _note(self, world: World, choice: Channel | None) -> None:
+        """Note who is overtaken: by a message, or by the next step of the case."""
+        number = None if choice is None else world.channels[choice][0][0]
         for queue in world.deliverable().values():
-            if queue[0][0] < number:
+            if number is None or queue[0][0] < number:
                 self._overtaken[world.name_of(queue[0][0])] = None
-        name = world.name_of(number)
+        name = "" if number is None else world.name_of(number)
         if name in self._overtaken:
             del self._overtaken[name]
             self._entries.append(Entry("hold", name, self._before))

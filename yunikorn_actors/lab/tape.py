@@ -27,7 +27,7 @@ ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce",
-    "reload", "register", "freeze", "fail",
+    "reload", "register", "freeze", "thaw", "fail",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -67,12 +67,14 @@ def _form(what: str, has_after: bool | None, usage: str) -> _Form:
 
 _MESSAGE: Final = r"\w+\(.*\) from \S.* to \S.*?(?: #\d+)?"
 _STEP: Final = r"step \d+(?:\.\d+)?"
+_TIMER: Final = r"\w+\(.*\) to \S.*"
 _NODE: Final = r"node \S+"
+_MAILBOX: Final = r"\S.*"
 _FORMS: Final[dict[str, _Form]] = {
     "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
     "do": _form(_STEP, True, "do step N after EVENT"),
     "repeat": _form(_STEP, True, "repeat step N after EVENT"),
-    "fire": _form(r"\w+\(.*\) to \S.*", True, "fire TIMER to MAILBOX after EVENT"),
+    "fire": _form(_TIMER, True, "fire TIMER to MAILBOX after EVENT"),
     "confirm": _form(
         r"\S+(?: #\d+)?(?: (?:twice|never|as [A-Z_]+))?", None,
         "confirm KEY twice|never|as TYPE, or confirm KEY [as TYPE] after EVENT",
@@ -84,7 +86,8 @@ _FORMS: Final[dict[str, _Form]] = {
     "bounce": _form(r"application \S+", True, "bounce application ID after EVENT"),
     "reload": _form(r"queues of \S+", True, "reload queues of RM after EVENT"),
     "register": _form(r"\S+ again", True, "register RM again after EVENT"),
-    "freeze": _form(r"\S.* for [1-9]\d{0,5}", True, "freeze MAILBOX for N after EVENT"),
+    "freeze": _form(_MAILBOX, True, "freeze MAILBOX after EVENT"),
+    "thaw": _form(_MAILBOX, True, "thaw MAILBOX after EVENT"),
     "fail": _form(
         rf"(?:at|after) {_MESSAGE}", False, "fail at MESSAGE, or fail after MESSAGE"
     ),
@@ -224,12 +227,15 @@ def _entry(phrase: str, place: str) -> Entry:
     if after and not _is_event(after):
         raise TapeError(
             f"{place}: {after!r:.100} is no event: write a message as TYPE(ABOUT) from MAILBOX to "
-            f"MAILBOX, a step as 'step N', '{START}', or '{THE_END}'"
+            f"MAILBOX, a step as 'step N' or 'step N waits', 'due TIMER to MAILBOX', '{START}', or "
+            f"'{THE_END}'"
         )
     return Entry(verb, what, after)  # type: ignore[arg-type]  # its form was found
 
 
-_EVENT: Final = re.compile(rf"{_MESSAGE}|{_STEP}|{START}|{THE_END}")
+_EVENT: Final = re.compile(
+    rf"{_MESSAGE}|{_STEP}|\S.* waits(?: #\d+)?|due {_TIMER}|{START}|{THE_END}"
+)
 _EXPLAINED: Final = re.compile(rf"({_STEP}) \(.*\)")
 
 

@@ -66,7 +66,10 @@ class Schedule(Protocol):
         ...
 
     def happened(self, event: str) -> None:
-        """Hear the name of a message that was delivered, or of a step that was done."""
+        """Hear the name of a message that was delivered, or of a step that was done.
+
+        A step that has to wait for the core, and a timer that is due, are told of as well.
+        """
         ...
 
     def confirmation(self, name: str) -> str:
@@ -123,6 +126,9 @@ class World:
         """How many calls of the case wait for the core."""
         self._acting = ""
         """What is being done to the core from outside."""
+        self._unsaid = ""
+        """What has begun of that, and nobody was told that it has to wait."""
+        self._waits: Counter[str] = Counter()
         self._confirmations: Counter[str] = Counter()
 
     # -- the run
@@ -138,17 +144,24 @@ class World:
 
     def turn(self) -> bool:
         """Let one thing happen; False if nothing is left, or all that is left has to wait."""
+        if self._unsaid:
+            self._say_waiting()
         choice = self._schedule.choose(self)
         self.has_timer_fired = False
-        if self.frozen:
-            self._thaw()
         if choice is None:
             return self._go_on()
+        if self.frozen:
+            self._thaw()
         if isinstance(choice, Entry):
             self.act(choice)
         else:
             self.simulator.deliver_from(choice)
         return True
+
+    def _say_waiting(self) -> None:
+        name, self._unsaid = f"{self._unsaid} waits", ""
+        self._waits[name] += 1
+        self._schedule.happened(numbered(name, self._waits[name]))
 
     @property
     def channels(self) -> Channels:
@@ -175,6 +188,7 @@ class World:
         return self.simulator.names.get(number, "")
 
     def _thaw(self) -> None:
+        """Count an event; none is counted where the case goes on, as a tape may not name that."""
         self.frozen = {mailbox: left - 1 for mailbox, left in self.frozen.items() if left > 1}
 
     # -- the case
@@ -212,9 +226,11 @@ class World:
         """Carry out a step as the resource manager would; what the core refuses is refused."""
         before, self._acting = self._acting, name
         self._blocked += 1
+        self._unsaid = name
         try:
             self.stage.act(step.written)
         finally:
+            self._unsaid = ""
             self._blocked -= 1
             self._acting = before
 
@@ -427,6 +443,8 @@ class LabSimulator(Simulator):
             self._sendings[name] += 1
             number = self._channels[channel][-1][0]
             self.names[number] = numbered(name, self._sendings[name])
+            if envelope.sender == TIMER:
+                self._world._schedule.happened(due_event(self.names[number]))
 
     def _name(self, call: str) -> str:
         """Name a call by the step that makes it, so that it keeps its name when others go."""
@@ -516,6 +534,11 @@ class _Fifo:
 def timer_name(envelope: Envelope, address: str) -> str:
     """Name a timer as its message is named; there is one sender of timers."""
     return message_name(envelope._replace(sender=TIMER), address).replace(" from timer", "", 1)
+
+
+def due_event(name: str) -> str:
+    """Say that a timer is due, whose message has this name."""
+    return f"due {name.replace(' from timer', '', 1)}"
 
 
 def _is_confirmation(request: si.AllocationRequest) -> bool:
