@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import mutants
+from yunikorn_actors.cli import fanning, mutants
 from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.draw import RUNS_MAX
@@ -73,6 +74,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep the tapes that fail here")
     parser.add_argument("--json", action="store_true", help="one JSON object for each file")
+    fanning.add_arguments(parser, _positive)
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +144,7 @@ def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     try:
         return _ACTIONS[options.action](options)
-    except (_UsageError, InvalidTopology, ScenarioError, TapeError, OSError) as error:
+    except (_UsageError, InvalidTopology, ScenarioError, CoreError, OSError) as error:
         _complain(error, options)
         return MISUNDERSTOOD
 
@@ -197,7 +199,13 @@ def _print_misunderstood(source: object, error: Exception, options: argparse.Nam
 
 def _explore(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
-    return _play_files(options, lambda case: _explore_case(case, wanted, options))
+    reports: list[Report] = []
+    with fanning.player_of(options) as player:
+        status = _play_files(
+            options, lambda case: _explore_case(Search(case, wanted, player), reports, options)
+        )
+    _print_total(reports, options)
+    return status
 
 
 def _wanted(options: argparse.Namespace) -> Options:
@@ -223,15 +231,15 @@ def _wanted(options: argparse.Namespace) -> Options:
     )
 
 
-def _explore_case(case: Case, wanted: Options, options: argparse.Namespace) -> int:
-    search = Search(case, wanted)
+def _explore_case(search: Search, reports: list[Report], options: argparse.Namespace) -> int:
     try:
-        report = search.run()
+        reports.append(search.run())
     except KeyboardInterrupt:
-        _print_report(search.report(), options)
+        reports.append(search.report())
+        _print_report(reports[-1], options)
         return INTERRUPTED
-    _print_report(report, options)
-    return 1 if report.finding else 0
+    _print_report(reports[-1], options)
+    return 1 if reports[-1].finding else 0
 
 
 def _print_report(report: Report, options: argparse.Namespace) -> None:
@@ -247,6 +255,19 @@ def _print_report(report: Report, options: argparse.Namespace) -> None:
     if options.coverage is not None:
         for line in coverage_lines(report.coverage, options.coverage):
             print(f"      {line}", flush=True)
+
+
+def _print_total(reports: list[Report], options: argparse.Namespace) -> None:
+    if options.json or len(reports) <= 1:
+        return
+    found = sum(report.finding is not None for report in reports)
+    print(
+        f"{len(reports)} files: {sum(report.runs for report in reports)} runs, "
+        f"{sum(report.orders for report in reports)} orders, "
+        f"{sum(report.messages for report in reports)} messages, {found} violations, "
+        f"{sum(report.seconds for report in reports):.1f} s",
+        flush=True,
+    )
 
 
 def _report_json(report: Report, saved: str) -> dict[str, Any]:

@@ -63,6 +63,8 @@ class Case(Struct, frozen=True, kw_only=True):
     steps: tuple[CaseStep, ...]
     schedulers: int = 1
     """How many plan for each partition."""
+    text: str = ""
+    """What the file says; empty if there is none."""
     workload: Workload | None = None
     """What makes the steps, where they do not come from a file; then those of a first run."""
 
@@ -119,12 +121,16 @@ def read_case(path: Path, topology: TopologyName = "proposing") -> Case:
     """Read a scenario file; raise ScenarioError if it is none."""
     try:
         with path.open("rb") as file:
-            source = file.read(TEXT_BYTES_MAX + 1)
-        text = source.decode()
+            text = file.read(TEXT_BYTES_MAX + 1).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {error}") from None
-    digest = hashlib.sha256(source).hexdigest()[:DIGITS]
-    return case_of(parse_scenario(text, str(path)), digest, topology)
+    return parse_case(text, str(path), topology)
+
+
+def parse_case(text: str, file: str, topology: TopologyName = "proposing") -> Case:
+    """Read the text of a scenario file; raise ScenarioError if it is none."""
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    return replace(case_of(parse_scenario(text, file), digest, topology), text=text)
 
 
 def case_of(scenario: Scenario, digest: str, topology: TopologyName = "proposing") -> Case:

@@ -8,9 +8,8 @@ it, so most runs are given to those; which they are is seen once, on the core as
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
@@ -20,6 +19,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.fan_out import FanOut, Processes
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.mutant import Mutant, function_of
@@ -247,22 +247,27 @@ def _noting(reached: set[CodeType]) -> Iterator[None]:
 
 def hunt_all(ids: Sequence[str], seed: int, runs: int, jobs: int = 1) -> Iterator[Hunted]:
     """Look for these mutants, in so many processes; the results come in the order asked for."""
+    quests = (_Quest(seed, runs, id_) for id_ in ids)
     if jobs <= 1:
-        hunter = Hunter(seed, runs)
-        yield from (hunter.hunt(BY_ID[id_]) for id_ in ids)
+        yield from map(_hunt, quests)
         return
-    spawn = get_context("spawn")
-    with ProcessPoolExecutor(jobs, spawn, _begin, (seed, runs)) as pool:
-        yield from pool.map(_hunt, ids)
+    with FanOut(Processes(jobs)) as fan_out:
+        yield from fan_out.each(_hunt, quests)
 
 
-_hunters: list[Hunter] = []
-"""The one of this process."""
+class _Quest(NamedTuple):
+    seed: int
+    runs: int
+    id: str
+
+    def __str__(self) -> str:
+        return f"mutant {self.id}"
 
 
-def _begin(seed: int, runs: int) -> None:
-    _hunters.append(Hunter(seed, runs))
+def _hunt(quest: _Quest) -> Hunted:
+    return _hunter(quest.seed, quest.runs).hunt(BY_ID[quest.id])
 
 
-def _hunt(id_: str) -> Hunted:
-    return _hunters[0].hunt(BY_ID[id_])
+@lru_cache(maxsize=1)
+def _hunter(seed: int, runs: int) -> Hunter:
+    return Hunter(seed, runs)

@@ -1,0 +1,95 @@
+"""Crews that lose workers, and what workers do in tests; processes import it by this name."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+from multiprocessing import parent_process
+from pathlib import Path
+from typing import Any
+
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.machines.context import commit
+from yunikorn_actors.sim.simulator import Checker
+
+KILLED = "YUNIKORN_ACTORS_TEST_KILLED"
+"""The variable that names the file which the killed worker leaves behind."""
+RUNS_BEFORE = 5
+
+_judged = count()
+
+
+def unchecked() -> tuple[Checker, ...]:
+    """Make the oracles of a run in which proposals are committed on nodes that have left."""
+    commit.check_node = lambda *_: None
+    return oracles()
+
+
+def deadly() -> tuple[Checker, ...]:
+    """Make the oracles of a run, unless this is the first worker that has made a few."""
+    if next(_judged) == RUNS_BEFORE and parent_process() is not None:
+        with suppress(FileExistsError):
+            Path(os.environ[KILLED]).touch(exist_ok=False)
+            os.kill(os.getpid(), signal.SIGKILL)
+    return oracles()
+
+
+class Threads:
+    """A crew of threads: any executor can be given."""
+
+    lost = (BrokenExecutor,)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def gather(self) -> Executor:
+        return ThreadPoolExecutor(self.size)
+
+    def dismiss(self, executor: Executor) -> None:
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+class Frail:
+    """A crew that works at once; some shares end it, each so often, and whatever came after."""
+
+    lost = (BrokenExecutor,)
+    size = 1
+
+    def __init__(self, **deadly: int) -> None:
+        self.deadly = Counter(deadly)
+        self.given: list[Any] = []
+        self.gathered = 0
+
+    def gather(self) -> Executor:
+        self.gathered += 1
+        return _FrailExecutor(self)
+
+    def dismiss(self, executor: Executor) -> None:
+        executor.shutdown()
+
+
+class _FrailExecutor(Executor):
+    def __init__(self, crew: Frail) -> None:
+        self._crew = crew
+        self._is_broken = False
+
+    def submit(self, work: Callable[[Any], Any], share: Any, /) -> Future[Any]:
+        if self._is_broken:
+            raise BrokenExecutor("gone")
+        self._crew.given.append(share)
+        future: Future[Any] = Future()
+        if self._crew.deadly[share]:
+            self._crew.deadly[share] -= 1
+            self._is_broken = True
+            future.set_exception(BrokenExecutor("killed"))
+        else:
+            future.set_result(work(share))
+        return future
+
+
+def is_deaf(_: object) -> bool:
+    """Whether ctrl-C does not reach this process."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())

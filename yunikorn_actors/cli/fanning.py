@@ -1,0 +1,74 @@
+"""Who plays the runs of `lab run`: this process, several of them, or a cluster."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from yunikorn_actors.lab.dask_crew import DaskCrew
+from yunikorn_actors.lab.explore import Player, Run, Runs, one_by_one
+from yunikorn_actors.lab.fan_out import Crew, FannedOut, FanOut, Processes
+
+PROGRESS_S: Final = 0.1
+"""The time between two lines of progress."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int]) -> None:
+    """Add the options; the report is the same with each of them."""
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument(
+        "--jobs",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="play in so many processes (default: 1)",
+    )
+    who.add_argument(
+        "--executor", metavar="dask://HOST:PORT", help="play on a cluster: its scheduler's address"
+    )
+
+
+@contextmanager
+def player_of(options: argparse.Namespace) -> Iterator[Player]:
+    """Give the player that is wanted; on a terminal it shows how far it is."""
+    crew = _crew(options)
+    if crew is None:
+        yield _told(one_by_one)
+        return
+    with FanOut(crew) as fan_out:
+        yield _told(FannedOut(fan_out))
+
+
+def _crew(options: argparse.Namespace) -> Crew | None:
+    if options.executor is not None:
+        return DaskCrew(options.executor)
+    return Processes(options.jobs) if options.jobs > 1 else None
+
+
+def _told(player: Player) -> Player:
+    return _Progress(player) if sys.stderr.isatty() else player
+
+
+class _Progress:
+    """A player that says how many runs there were so far."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+
+    def __call__(self, runs: Runs, numbers: range) -> Iterator[Run]:
+        said = time.monotonic()
+        try:
+            for run in self._player(runs, numbers):
+                if time.monotonic() - said > PROGRESS_S:
+                    said = time.monotonic()
+                    _say(f"{runs.case.scenario.name:.60}: {run.number} runs so far")
+                yield run
+        finally:
+            _say("")
+
+
+def _say(text: str) -> None:
+    """Write it over what was said before."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

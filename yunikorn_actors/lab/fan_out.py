@@ -1,0 +1,251 @@
+"""Spreads work over processes or machines; what comes of it is the same as of one process.
+
+Work comes in shares, and each result depends on its share alone. So a share whose worker was lost
+is done again, and results are handed over in the order of the shares, whoever was first.
+"""
+
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Final, Generic, Protocol, Self, TypeVar
+
+from msgspec import Struct
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.explore import Options, Run, Runs
+from yunikorn_actors.machines.topology import TopologyName
+
+LOSSES_MAX: Final = 3
+"""A share that has lost so many workers is what ends them."""
+AHEAD: Final = 4
+"""So many shares are given out for each worker, so that none has to wait."""
+RUNS_IN_SHARE: Final = 20
+"""Many enough that their way to a worker costs little, few enough that little is done in vain."""
+
+_Share = TypeVar("_Share")
+_Result = TypeVar("_Result")
+
+
+class WorkerLost(CoreError, RuntimeError):  # noqa: N818 - it names what happened
+    """A share of the work ends every worker that does it."""
+
+
+class StaysHere(CoreError, ValueError):  # noqa: N818 - it names what is so
+    """The work can't be given to another process."""
+
+
+class Crew(Protocol):
+    """Those who work."""
+
+    lost: tuple[type[BaseException], ...]
+    """What a future raises when its worker is gone."""
+
+    @property
+    def size(self) -> int: ...
+
+    def gather(self) -> Executor:
+        """Make an executor; again, when workers of the last one were lost."""
+
+    def dismiss(self, executor: Executor) -> None:
+        """End it at once: what it still does is in vain."""
+
+
+class Processes:
+    """Processes on this machine, which start as new ones: nothing is forked, nothing inherited."""
+
+    lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def gather(self) -> Executor:
+        return ProcessPoolExecutor(self.size, get_context("spawn"))
+
+    def dismiss(self, executor: Executor) -> None:
+        assert isinstance(executor, ProcessPoolExecutor)
+        # Python 3.14 has terminate_workers() for this; before, a share is waited for to its end.
+        for process in tuple((executor._processes or {}).values()):
+            process.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+class _Task(Generic[_Share, _Result]):
+    def __init__(self, share: _Share) -> None:
+        self.share = share
+        self.future: Future[_Result] | None = None
+        """None before it is given out, and after its worker was lost."""
+        self.losses = 0
+
+    @property
+    def is_done(self) -> bool:
+        future = self.future
+        if future is None or not future.done() or future.cancelled():
+            return False
+        return future.exception() is None
+
+    def lose(self) -> None:
+        if self.future is not None and not self.is_done:
+            self.future = None
+            self.losses += 1
+
+
+class FanOut:
+    """Has a crew do shares of work, while it is entered."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew = crew
+        self._executor: Executor | None = None
+
+    def __enter__(self) -> Self:
+        self._executor = self._crew.gather()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._dismiss()
+
+    def each(
+        self, work: Callable[[_Share], _Result], shares: Iterable[_Share]
+    ) -> Generator[_Result]:
+        """Yield what comes of each share, in their order; take them as they are needed."""
+        tasks = (_Task[_Share, _Result](share) for share in shares)
+        ahead: deque[_Task[_Share, _Result]] = deque()
+        try:
+            while True:
+                # A share that is done again is alone, so that no other is blamed for the next loss.
+                if all(task.future is not None for task in ahead):
+                    for task in islice(tasks, AHEAD * self._crew.size - len(ahead)):
+                        ahead.append(task)
+                        task.future = self._give(work, task.share)
+                if not ahead:
+                    return
+                yield self._first_of(ahead, work)
+        finally:
+            for task in ahead:
+                if task.future is not None:
+                    task.future.cancel()
+
+    def _first_of(
+        self, ahead: deque[_Task[_Share, _Result]], work: Callable[[_Share], _Result]
+    ) -> _Result:
+        """Wait for the first task; while its worker is lost, have it done again."""
+        first = ahead[0]
+        while True:
+            if first.future is None:
+                first.future = self._give(work, first.share)
+            try:
+                result = first.future.result()
+            except self._crew.lost as error:
+                for task in ahead:
+                    task.lose()
+                if first.losses >= LOSSES_MAX:
+                    raise WorkerLost(
+                        f"{first.share}: {first.losses} workers were lost with it, the last by "
+                        f"{error!r}: see what ended them, memory perhaps; do it in one process"
+                    ) from error
+                self._dismiss()
+                self._executor = self._crew.gather()
+            else:
+                ahead.popleft()
+                return result
+
+    def _give(self, work: Callable[[_Share], _Result], share: _Share) -> Future[_Result]:
+        assert self._executor is not None, "give work to a crew inside of `with`"
+        try:
+            with _interrupts_held():
+                return self._executor.submit(work, share)
+        except self._crew.lost as error:
+            # Found out when its turn comes, like any other loss.
+            future = Future[_Result]()
+            future.set_exception(error)
+            return future
+
+    def _dismiss(self) -> None:
+        if self._executor is not None:
+            self._crew.dismiss(self._executor)
+            self._executor = None
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Keep ctrl-C waiting; processes that start meanwhile inherit that, and never hear of it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+# -- runs of a case as shares
+
+
+class Ground(Struct, frozen=True, kw_only=True):
+    """What a worker makes the runs of a case from; it goes as text, and can go to any machine."""
+
+    text: str
+    file: str
+    topology: TopologyName
+    schedulers: int
+    options: Options
+    length: int
+
+
+class Share(Struct, frozen=True):
+    ground: Ground
+    numbers: range
+
+    def __str__(self) -> str:
+        return f"runs {self.numbers[0]} to {self.numbers[-1]} of {self.ground.file}"
+
+
+class FannedOut:
+    """A player that has a crew play."""
+
+    def __init__(self, fan_out: FanOut) -> None:
+        self._fan_out = fan_out
+
+    def __call__(self, runs: Runs, numbers: range) -> Iterator[Run]:
+        for played in self._fan_out.each(play_share, _shares(runs, numbers)):
+            yield from played
+
+
+def _shares(runs: Runs, numbers: range) -> Iterator[Share]:
+    case = runs.case
+    if not case.text:
+        raise StaysHere(
+            f"{case.scenario.file} is no scenario file, and a function of a test stays in its "
+            "process: explore it in one, or run several tests at once, as with `pytest -n`"
+        )
+    ground = Ground(
+        text=case.text,
+        file=case.scenario.file,
+        topology=case.topology,
+        schedulers=case.schedulers,
+        options=runs.options,
+        length=runs.length,
+    )
+    for first in range(0, len(numbers), RUNS_IN_SHARE):
+        yield Share(ground, numbers[first : first + RUNS_IN_SHARE])
+
+
+def play_share(share: Share) -> list[Run]:
+    """Play in a worker."""
+    runs = _runs(share.ground)
+    return [runs.play(number) for number in share.numbers]
+
+
+@lru_cache(maxsize=1)
+def _runs(ground: Ground) -> Runs:
+    case = parse_case(ground.text, ground.file).on(ground.topology, ground.schedulers)
+    return Runs(case=case, options=ground.options, length=ground.length)
