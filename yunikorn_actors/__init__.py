@@ -9,6 +9,8 @@ the rest.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from yunikorn_actors.version import VERSION
+
 if TYPE_CHECKING:
     from yunikorn_actors import si
     from yunikorn_actors.domain.config import Fault
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     )
     from yunikorn_actors.runtime.hooks import CallbackRaised
     from yunikorn_actors.runtime.logs import enable_logs
+    from yunikorn_actors.runtime.recorder import TraceSettings
     from yunikorn_actors.runtime.responses import (
         AllocationSaid,
         ApplicationSaid,
@@ -96,7 +99,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.runtime.system import SchedulerCore
     from yunikorn_actors.si import ResourceManagerCallback
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "AllocationSaid",
@@ -160,6 +163,7 @@ __all__ = [
     "SchedulerCore",
     "Settings",
     "StandingClock",
+    "TraceSettings",
     "UnknownAsk",
     "UnknownName",
     "UnknownResourceManager",
@@ -220,6 +224,7 @@ _HOMES = {
     "runtime.clock": ("Clock", "RealClock", "StandingClock"),
     "runtime.hooks": ("CallbackRaised",),
     "runtime.logs": ("enable_logs",),
+    "runtime.recorder": ("TraceSettings",),
     "runtime.responses": (
         "AllocationSaid",
         "ApplicationSaid",

@@ -53,6 +53,17 @@ def test_a_trace_is_read_and_shown(path: Path, capsys: pytest.CaptureFixture[str
         assert "complete" in capsys.readouterr().out or command == "draw"
 
 
+@pytest.mark.parametrize("path", of_kind("trace"), ids=lambda path: path.stem)
+def test_a_trace_replays(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["trace", "replay", str(path)]) == 0
+    assert "identical" in capsys.readouterr().out
+
+
+def test_a_trace_tells_how_long_things_took() -> None:
+    with TraceReader(FILES["trace-2"]) as trace:
+        assert sum(it.previous_took_ns is not None for it in trace) > 50
+
+
 def test_a_trace_without_runs_replays(capsys: pytest.CaptureFixture[str]) -> None:
     """It was recorded when each allocation was committed and announced by itself."""
     path = FILES["trace-1"]

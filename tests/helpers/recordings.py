@@ -16,7 +16,7 @@ from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime.clock import RealClock
-from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
@@ -80,7 +80,7 @@ class Tape:
     """Stands among the checkers of a simulated run and records what is delivered."""
 
     def __init__(self, path: Path, topology: TopologyName, seed: int) -> None:
-        self.recorder = Recorder(path, header(topology=topology, seed=seed))
+        self.recorder = FileRecorder(TraceSettings(path=path), header(topology=topology, seed=seed))
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
         self.recorder.add(delivery)
@@ -185,7 +185,7 @@ def header(**fields: Any) -> dict[str, Any]:
 
 def write(path: Path, *messages: Message, whole: bool = True, **fields: Any) -> Path:
     """Write a trace by hand: each message goes from RmProxy to Context, on its own behalf."""
-    recorder = Recorder(path, header(**fields))
+    recorder = FileRecorder(TraceSettings(path=path), header(**fields))
     for number, message in enumerate(messages, start=1):
         recorder.add(_delivery(number, message))
     recorder.close({"states": {}})

@@ -23,12 +23,12 @@ from probes import (
 )
 from support import Recorder
 
-from yunikorn_actors import SchedulerCore
+from yunikorn_actors import SchedulerCore, TraceSettings
 from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.messages.codec import FORMAT_VERSION, state_digest
 from yunikorn_actors.runtime import recorder, system
 
 FIRST_MESSAGES = ["RegistrationRequested", "RMRegistration", "RMRegistered", "Accepted"]
@@ -56,7 +56,7 @@ def test_a_trace_has_all_that_was_handled_in_order(tmp_path: Path, topology: Top
         handled = core.handled
         machines = core._shells.machines()
     header, *deliveries, footer = read(path)
-    assert ("header", 1, topology, "threads") == tuple(
+    assert ("header", FORMAT_VERSION, topology, "threads") == tuple(
         header[key] for key in ("record", "format", "topology", "driver")
     )
     replies = [record for record in deliveries if record["mailbox"].startswith("reply:")]
@@ -69,7 +69,9 @@ def test_a_trace_has_all_that_was_handled_in_order(tmp_path: Path, topology: Top
         assert steps[mailbox] == record["step"]
         assert step <= steps.get(sender, 0), "an effect stands before its cause"
     states = {address: state_digest(item.canonical_state()) for address, item in machines.items()}
+    took_ns = footer.pop("took_ns")
     assert {"record": "footer", "states": states} == footer
+    assert took_ns.keys() == {r["mailbox"] for r in deliveries} - {r["mailbox"] for r in replies}
 
 
 def test_a_trace_can_be_read_while_it_grows(tmp_path: Path) -> None:
@@ -174,12 +176,13 @@ def test_a_core_that_fails_leaves_a_trace_that_ends_with_the_blow(tmp_path: Path
     core.stop(PATIENCE_S)
     _, *deliveries, footer = read(path)
     assert ["Do", "Break"] == [record["type"] for record in deliveries]
+    assert footer.pop("took_ns").keys() == {"a", "b"}
     assert {"record": "footer", "states": {}, "failure": str(core.failure)} == footer
 
 
 def test_a_recorder_by_itself_takes_nothing_once_it_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "run.trace"
-    written = recorder.Recorder(path, {"seed": 7})
+    written = recorder.FileRecorder(TraceSettings(path=path), {"seed": 7})
     delivery = Delivery("a", 1, "test", Cause("test", 0), "", 0, Do(label="x"))
     written.add(delivery)
     written.close({"states": {}})

@@ -10,8 +10,9 @@ from recordings import header, records, rewrite, write
 
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.codec import UnknownMessage
 from yunikorn_actors.messages.scheduling import RunCycle
-from yunikorn_actors.trace.read import RECORD_MAX, TraceError, TraceReader
+from yunikorn_actors.trace.read import ITEMS_MAX, RECORD_MAX, TraceError, TraceReader
 
 FIRST = RunCycle(partition="[rm-1]default", epoch=1)
 SECOND = RunCycle(partition="[rm-1]other", epoch=2)
@@ -70,12 +71,12 @@ NOT_A_TRACE = {
     "text": (b"partitions: []\n", "record 1 is not the header of a trace"),
     "another map": (msgspec.msgpack.encode({"a": 1}), "record 1 is not the header of a trace"),
     "nil": (b"\xc0", "record 1 is not the header of a trace"),
-    "a reserved byte": (b"\xc1", "record 1 cannot be read: "),
-    "no utf-8": (b"\xa1\xff", "record 1 cannot be read: "),
-    "keys that are no text": (b"\x81\x01\x01", "record 1 cannot be read: "),
-    "an extension": (b"\xd4\x05\x00", "record 1 cannot be read: "),
-    "a huge list": (b"\xdd\xff\xff\xff\xff", "record 1 cannot be read: "),
-    "too deep": (b"\x91" * 100_000, "record 1 cannot be read: "),
+    "a reserved byte": (b"\xc1", "record 1 is not the header of a trace"),
+    "no utf-8": (b"\xa1\xff", "record 1 is not the header of a trace"),
+    "keys that are no text": (b"\x81\x01\x01", "record 1 is not the header of a trace"),
+    "an extension": (b"\xd4\x05\x00", "record 1 is not the header of a trace"),
+    "a huge list": (b"\xdd\xff\xff\xff\xff", "record 1 is not the header of a trace"),
+    "too deep": (b"\x91" * 100_000, "record 1 is not the header of a trace"),
     "nothing": (b"", "has no header yet"),
     "half a header": (msgspec.msgpack.encode(header())[:-1], "has no header yet"),
 }
@@ -90,9 +91,9 @@ def test_a_file_that_is_no_trace_is_refused(path: Path, what: str) -> None:
 
 MIB = 2**20
 TOO_LARGE = {
-    "in pieces that are small enough": b"\xdc\x00\x41"
+    "in pieces that are small enough": b"\x81\xa1a\xdc\x00\x41"
     + (b"\xc6\x00\x10\x00\x00" + bytes(MIB)) * 65,
-    "in one piece": b"\xdb\xff\xff\xff\xff" + bytes(65 * MIB),
+    "in one piece": b"\x81\xa1a\xdb\xff\xff\xff\xff" + bytes(65 * MIB),
 }
 
 
@@ -119,9 +120,9 @@ def test_a_file_that_cannot_be_opened_is_named(path: Path) -> None:
 
 def test_another_format_is_refused_with_its_number(path: Path) -> None:
     data = write(path, FIRST).read_bytes()
-    path.write_bytes(data.replace(b"\xa6format\x01", b"\xa6format\x02", 1))
+    path.write_bytes(data.replace(b"\xa6format\x02", b"\xa6format\x03", 1))
     expected = (
-        f"{path}: record 1 says format 2, and this version reads format 1; "
+        f"{path}: record 1 says format 3, and this version reads formats 1 and 2; "
         "read it with the version that wrote it, or record the run again"
     )
     assert expected == refusal(path)
@@ -160,17 +161,17 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
         lambda it: it[1].update(cause=["context"]),
         "record 2 is not as recorded: Expected `array` of length 2, got 1 - at `$.cause`",
     ),
-    "a type that nobody knows": (
-        lambda it: it[1].update(type="Go"),
-        "record 2 is not as recorded: 'Go' is no type of message",
-    ),
     "a payload without its field": (
         lambda it: it[1].update(payload={"partition": "p"}),
         "record 2 is not as recorded: Object missing required field `epoch`",
     ),
-    "a record of no known kind": (
-        lambda it: it[1].update(record="note"),
-        "record 2 is not as recorded: Invalid value 'note' - at `$.record`",
+    "a record without a kind": (
+        lambda it: it[1].pop("record"),
+        "record 2 is not as recorded: Object missing required field `record`",
+    ),
+    "a payload that is nested too deep": (
+        lambda it: it[1].update(payload=msgspec.Raw(b"\x91" * 1100 + b"\x00")),
+        "record 2 cannot be read: it is nested too deep",
     ),
     "a footer without states": (
         lambda it: it[3].pop("states"),
@@ -200,3 +201,46 @@ def test_keys_that_a_later_version_may_add_do_no_harm(path: Path) -> None:
         record["note"] = 1
     rewrite(path, changed)
     assert ([FIRST], True) == read(path)
+
+
+# -- what a later version may have written
+
+
+def test_records_of_unknown_kinds_are_passed_over_and_counted(path: Path) -> None:
+    changed = records(write(path, FIRST, SECOND))
+    changed.insert(2, {"record": "note", "text": "here"})
+    rewrite(path, changed)
+    with TraceReader(path) as trace:
+        assert [FIRST, SECOND] == [delivery.message for delivery in trace]
+    assert trace.unknown == {"note": 1}
+
+
+def test_a_message_of_an_unknown_type_is_read_with_its_payload(path: Path) -> None:
+    changed = records(write(path, FIRST, SECOND))
+    changed[1].update(type="Go", payload={"far": 1})
+    rewrite(path, changed)
+    assert ([UnknownMessage(type="Go", payload={"far": 1}), SECOND], True) == read(path)
+
+
+# -- limits
+
+
+@pytest.mark.parametrize("where", ["in a payload", "beside it"])
+def test_what_is_small_on_the_disk_and_huge_in_memory_is_refused(path: Path, where: str) -> None:
+    changed = records(write(path, FIRST))
+    maps = msgspec.Raw(b"\xdd" + (ITEMS_MAX + 1).to_bytes(4) + b"\x80" * (ITEMS_MAX + 1))
+    if where == "in a payload":
+        changed[1].update(payload={"state": maps})
+    else:
+        changed[1].update(note=maps)
+    rewrite(path, changed)
+    assert f"{path}: record 2 cannot be read: " in refusal(path)
+
+
+def test_what_was_lost_is_counted(path: Path) -> None:
+    changed = records(write(path, FIRST, SECOND))
+    changed.insert(2, {"record": "gap", "messages": 3, "mailboxes": {"context": 3}})
+    rewrite(path, changed)
+    with TraceReader(path) as trace:
+        assert [FIRST, SECOND] == [delivery.message for delivery in trace]
+    assert trace.lost == 3

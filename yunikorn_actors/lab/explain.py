@@ -25,7 +25,7 @@ from yunikorn_actors.lab.tape import Entry, Tape
 from yunikorn_actors.lab.world import Schedule, World
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
-from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.scenario.drivers import INSTANCE, trace_header
 from yunikorn_actors.sim.choosers import Channel
 from yunikorn_actors.sim.simulator import Checker
@@ -345,7 +345,7 @@ def save_trace(it: Explanation, path: Path) -> None:
     """Write the run as a trace file, which the commands for traces show and draw."""
     settings = it.case.scenario.settings
     topology = Topology(it.tape.topology, settings=settings, instance=INSTANCE)
-    recorder = Recorder(path, trace_header(topology, 0))
+    recorder = FileRecorder(TraceSettings(path=path), trace_header(topology, 0))
     for delivery in it.outcome.deliveries:
         recorder.add(delivery)
     failure = "" if it.outcome.violation is None else it.outcome.violation.text

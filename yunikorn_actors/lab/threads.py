@@ -210,6 +210,12 @@ class _Pausing(Recorder):
             time.sleep(self._draw.one_of(PAUSES_S))
         self._recorder.add(delivery)
 
+    def took(self, mailbox: str, took_ns: int) -> None:
+        self._recorder.took(mailbox, took_ns)
+
+    def _gather(self, mailbox: str, data: bytes) -> None:
+        self._recorder._gather(mailbox, data)
+
     def close(self, footer: dict[str, Any], timeout: float = 30.0) -> None:
         self._recorder.close(footer, timeout)
         self.failure = self._recorder.failure

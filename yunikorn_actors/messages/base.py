@@ -38,6 +38,8 @@ class Envelope(NamedTuple):
     message: Message
     cause: Cause
     stimulus: str
+    sent_ns: int | None = None
+    """When it was made, if anybody records that."""
 
 
 def scheduler_address(partition: str, epoch: int, number: int = 0) -> str:
@@ -99,3 +101,7 @@ class Delivery(NamedTuple):
     message: Message
     joined: bool = False
     """Whether it was handled together with the one before it in this mailbox, as one."""
+    sent_ns: int | None = None
+    """When it was sent, on a real clock. Neither this nor the next is a part of what happened."""
+    previous_took_ns: int | None = None
+    """How long the handling before this one took in the same mailbox."""

@@ -6,16 +6,21 @@ keys, so it depends on the deliveries and their order alone.
 """
 
 import hashlib
-from typing import Any
+from functools import cache
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages import events, predicates, queries, rm_calls, rm_events, scheduling
 from yunikorn_actors.messages.base import Cause, Delivery, Message
-from yunikorn_actors.messages.older import RENAMED, renewed
+from yunikorn_actors.messages.older import GATHERED, RENAMED, renewed
 
-FORMAT_VERSION = 1
+FORMAT_VERSION: Final = 2
+FORMATS_READ: Final = (1, 2)
+"""The first one has no times of sending and handling, and does not tell who wrote it."""
+UNKNOWN_BYTES_MAX: Final = 1_000_000
+"""So much of a payload is read whose type is not known: nothing says what may stand in it."""
 
 _encoder = msgspec.msgpack.Encoder()
 _canonical = msgspec.msgpack.Encoder(order="sorted")
@@ -28,10 +33,10 @@ MESSAGE_TYPES: dict[str, type[Message]] = {
 }
 
 
-class DeliveryRecord(
+class _Head(
     Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="record", tag="delivery"
 ):
-    """One delivered message as a trace holds it; read back, the payload is plain values."""
+    """What stands beside the payload of a delivered message."""
 
     mailbox: str
     step: int
@@ -40,15 +45,32 @@ class DeliveryRecord(
     stimulus: str
     at_ns: int
     type: str
-    payload: Any
     joined: bool = False
+    sent_ns: int | None = None
+    previous_took_ns: int | None = None
 
 
-class UnknownMessage(LookupError):  # noqa: N818 - it says what the record holds
-    """A record names a type of message that does not exist."""
+class DeliveryRecord(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
+    """One delivered message as it is written."""
+
+    payload: Message
+
+
+class StoredDelivery(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
+    """One delivered message as it is read: its type says what the payload has to be."""
+
+    payload: msgspec.Raw
+
+
+class UnknownMessage(Message, frozen=True, kw_only=True):
+    """A message of a type that this version does not know, as the recording has it."""
+
+    type: str
+    payload: Any
 
 
 def record_of(delivery: Delivery) -> DeliveryRecord:
+    """Leave out how long it took: this is what runs are compared by."""
     return DeliveryRecord(
         mailbox=delivery.mailbox,
         step=delivery.step,
@@ -62,6 +84,23 @@ def record_of(delivery: Delivery) -> DeliveryRecord:
     )
 
 
+def timed_record_of(delivery: Delivery, previous_took_ns: int | None) -> DeliveryRecord:
+    """Return what a recording holds; a constructor of its own, as this is made for each message."""
+    return DeliveryRecord(
+        mailbox=delivery.mailbox,
+        step=delivery.step,
+        sender=delivery.sender,
+        cause=delivery.cause,
+        stimulus=delivery.stimulus,
+        at_ns=delivery.at_ns,
+        type=type(delivery.message).__name__,
+        payload=delivery.message,
+        joined=delivery.joined,
+        sent_ns=delivery.sent_ns,
+        previous_took_ns=previous_took_ns,
+    )
+
+
 def encode(record: Struct | dict[str, Any]) -> bytes:
     return _encoder.encode(record)
 
@@ -70,11 +109,8 @@ def canonical(value: Any) -> bytes:  # noqa: ANN401 - whatever MessagePack can h
     return _canonical.encode(value)
 
 
-def delivery_of(record: DeliveryRecord) -> Delivery:
-    """Read a record back; raise UnknownMessage or msgspec.ValidationError if it is malformed."""
-    kind = MESSAGE_TYPES.get(RENAMED.get(record.type, record.type))
-    if kind is None:
-        raise UnknownMessage(f"{record.type!r} is no type of message")
+def delivery_of(record: StoredDelivery) -> Delivery:
+    """Read a record back; raise msgspec.ValidationError if its payload is malformed."""
     return Delivery(
         mailbox=record.mailbox,
         step=record.step,
@@ -82,9 +118,63 @@ def delivery_of(record: DeliveryRecord) -> Delivery:
         cause=record.cause,
         stimulus=record.stimulus,
         at_ns=record.at_ns,
-        message=msgspec.convert(renewed(record.type, record.payload), kind),
+        message=_message_of(record),
         joined=record.joined,
+        sent_ns=record.sent_ns,
+        previous_took_ns=record.previous_took_ns,
     )
+
+
+def _message_of(record: StoredDelivery) -> Message:
+    name = RENAMED.get(record.type, record.type)
+    kind = MESSAGE_TYPES.get(name)
+    if kind is None:
+        return UnknownMessage(type=record.type, payload=_unknown(record.payload))
+    if record.type in GATHERED:
+        return msgspec.convert(renewed(record.type, msgspec.msgpack.decode(record.payload)), kind)
+    return _decoder(kind).decode(record.payload)
+
+
+@cache
+def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Message]:
+    return msgspec.msgpack.Decoder(kind)
+
+
+def _unknown(payload: msgspec.Raw) -> Any:  # noqa: ANN401 - whatever a later version has written
+    size = len(memoryview(payload))
+    if size > UNKNOWN_BYTES_MAX:
+        return {"bytes": size}
+    return msgspec.msgpack.decode(payload)
+
+
+def has_unknown_fields(record: StoredDelivery, message: Message) -> bool:
+    """Whether the payload has fields that were left out because nobody knows them here."""
+    if isinstance(message, UnknownMessage) or len(memoryview(record.payload)) <= len(
+        encode(message)
+    ):
+        return False
+    former = {name for names in GATHERED.get(record.type, {}).values() for name in names}
+    stored = msgspec.msgpack.decode(record.payload)
+    return _says_more({name: it for name, it in stored.items() if name not in former}, message)
+
+
+def _says_more(stored: Any, known: Any) -> bool:  # noqa: ANN401 - whatever a payload holds
+    if isinstance(stored, dict) and isinstance(known, Struct):
+        fields = {field.encode_name: field.name for field in msgspec.structs.fields(known)}
+        return any(
+            key != known.__struct_config__.tag_field
+            and (key not in fields or _says_more(value, getattr(known, fields[key])))
+            for key, value in stored.items()
+        )
+    if isinstance(stored, dict) and isinstance(known, dict):
+        return any(_says_more(value, known.get(key)) for key, value in stored.items())
+    if isinstance(stored, list) and isinstance(known, list | tuple):
+        return any(_says_more(one, other) for one, other in zip(stored, known, strict=False))
+    return False
+
+
+def type_name(message: Message) -> str:
+    return message.type if type(message) is UnknownMessage else type(message).__name__
 
 
 def state_digest(state: dict[str, Any]) -> str:

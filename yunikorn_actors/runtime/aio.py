@@ -23,6 +23,7 @@ from yunikorn_actors.runtime.answering import AnyCallback
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
+from yunikorn_actors.runtime.recorder import TraceSettings
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, CoreDriver, SchedulerCore
@@ -46,7 +47,7 @@ class AsyncSchedulerCore:
         schedulers: int = 1,
         settings: Settings | None = None,
         instance: str = "",
-        trace: str | Path | None = None,
+        trace: str | Path | TraceSettings | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
@@ -74,6 +75,10 @@ class AsyncSchedulerCore:
     def trace_failure(self) -> OSError | None:
         """Why the trace ends early, None while it is whole; the core goes on without it."""
         return self._core.trace_failure
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
+        self._core.save_trace(path)
 
     @property
     def clock(self) -> Clock:

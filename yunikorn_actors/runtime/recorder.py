@@ -1,36 +1,119 @@
-"""Writes a trace while the core runs: header, one record for each delivered message, footer.
+"""Records what is delivered while the core runs: header, one record for each message, footer.
 
 Records are gathered where messages are handled and written by a thread of the recorder, so that no
-handler ever waits for a disk. What is gathered is written at once after a pause and every half
+handler ever waits for a disk. What is gathered is written at once after a pause and ten times a
 second otherwise: of a process that is killed no more than that is missing, and the rest can be read
-up to its last whole record. A disk that is full ends the recording, not the core; the failure is
-kept.
+up to its last whole record. A disk that is too slow loses records, which are counted in their
+place; one that is full ends the recording. Neither ends the core.
+
+A flight recorder keeps the last records in memory, and writes them when somebody asks for them or
+the core fails.
 """
 
 import atexit
 import errno
-import os
+import platform
 import threading
-from io import FileIO
+from abc import ABC, abstractmethod
+from collections import Counter, deque
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, record_of
+from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, timed_record_of
 from yunikorn_actors.runtime.logs import alarm, logger
+from yunikorn_actors.runtime.trace_file import TraceFile
+from yunikorn_actors.version import VERSION
 
-GATHER_S: Final = 0.5
+GATHER_S: Final = 0.1
 CLOSE_TIMEOUT_S: Final = 30.0
+BACKLOG_BYTES_MAX: Final = 64 * 2**20
+"""So much waits for the disk at most; records that come above it are dropped and counted."""
 
 
-class Recorder:
-    def __init__(self, path: Path, header: dict[str, Any]) -> None:
-        self.path = path
+class TraceSettings(Struct, frozen=True, kw_only=True):
+    """Where and how a core records its run."""
+
+    path: str | Path
+    """The file, or a pipe that somebody reads."""
+    compress: bool = False
+    """About ten times smaller; every command reads it without being told."""
+    rotate_bytes: int = 0
+    """Begin another file when one has this size; 0 writes a single one."""
+    keep: int = 5
+    """How many files are kept beside the newest one, with `rotate_bytes`."""
+    flight_recorder_bytes: int = 0
+    """Keep the last records, of so many bytes, in memory, and write them to `path` only if the core
+    fails, or elsewhere by `save_trace`; 0 writes all of them as they come."""
+
+    def __post_init__(self) -> None:
+        for name in ("rotate_bytes", "keep", "flight_recorder_bytes"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 0:
+                raise ValueError(
+                    f"TraceSettings.{name}: {value!r:.100} is not allowed: give 0 or more"
+                )
+
+
+class Recorder(ABC):
+    """Takes records from the threads of the core."""
+
+    def __init__(self, settings: TraceSettings, header: dict[str, Any]) -> None:
+        self.path = Path(settings.path)
         self.failure: OSError | None = None
-        self._file = _opened(path)
+        self._header = header
+        self._took_ns: dict[str, int] = {}
+        """How long the last handling took, by mailbox; each entry is its mailbox's own."""
+
+    def add(self, delivery: Delivery) -> None:
+        took_ns = self._took_ns.pop(delivery.mailbox, None)
+        self._gather(delivery.mailbox, encode(timed_record_of(delivery, took_ns)))
+
+    def took(self, mailbox: str, took_ns: int) -> None:
+        """Keep how long a handling took, for the next record of its mailbox."""
+        self._took_ns[mailbox] = took_ns
+
+    @abstractmethod
+    def close(self, footer: dict[str, Any], timeout: float = CLOSE_TIMEOUT_S) -> None:
+        """Write what is left and end; a disk that takes longer than this is left to itself."""
+
+    @abstractmethod
+    def _gather(self, mailbox: str, data: bytes) -> None: ...
+
+    def _head(self, segment: int) -> bytes:
+        written_by = {
+            "package": {"name": "yunikorn-actors", "version": VERSION},
+            "python": platform.python_version(),
+        }
+        head = {"record": "header", "format": FORMAT_VERSION, **self._header, **written_by}
+        return encode(head if segment == 1 else {**head, "segment": segment})
+
+    def _foot(self, footer: dict[str, Any]) -> bytes:
+        took = {"took_ns": self._took_ns} if self._took_ns else {}
+        return encode({"record": "footer", **footer, **took})
+
+
+class FileRecorder(Recorder):
+    """Writes records as they come."""
+
+    def __init__(self, settings: TraceSettings, header: dict[str, Any]) -> None:
+        super().__init__(settings, header)
+        self._file = TraceFile(
+            self.path,
+            compress=settings.compress,
+            rotate_bytes=settings.rotate_bytes,
+            keep=settings.keep,
+        )
         self._changed = threading.Condition()
         """Guards what is gathered and the failure, between the handlers and the writer."""
-        self._gathered = [encode({"record": "header", "format": FORMAT_VERSION, **header})]
+        self._gathered = [self._head(1)]
+        self._waiting_bytes = 0
+        """Of what is gathered and of what the disk is taking at the moment."""
+        self._dropped: Counter[str] = Counter()
+        """How many records of which mailbox are missing at the end of what is gathered."""
+        self._segments = 1
         self._closing = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="yunikorn-actors-recorder", daemon=True
@@ -39,19 +122,30 @@ class Recorder:
         # A program that ends without closing: the interpreter would cut a daemon thread off.
         atexit.register(self._end, CLOSE_TIMEOUT_S)
 
-    def add(self, delivery: Delivery) -> None:
-        self._gather(encode(record_of(delivery)))
-
     def close(self, footer: dict[str, Any], timeout: float = CLOSE_TIMEOUT_S) -> None:
-        """Write what is left and end; a disk that takes longer than this is left to itself."""
-        self._gather(encode({"record": "footer", **footer}))
-        self._end(timeout)
-
-    def _gather(self, data: bytes) -> None:
         with self._changed:
             if self.failure is None and not self._closing.is_set():
-                self._gathered.append(data)
-                self._changed.notify()
+                self._say_what_was_dropped()
+                self._gathered.append(self._foot(footer))
+        self._end(timeout)
+
+    def _gather(self, mailbox: str, data: bytes) -> None:
+        with self._changed:
+            if self.failure is not None or self._closing.is_set():
+                return
+            if self._waiting_bytes + len(data) > BACKLOG_BYTES_MAX:
+                self._dropped[mailbox] += 1
+                return
+            self._say_what_was_dropped()
+            self._gathered.append(data)
+            self._waiting_bytes += len(data)
+            self._changed.notify()
+
+    def _say_what_was_dropped(self) -> None:
+        if self._dropped:
+            gap = {"record": "gap", "messages": self._dropped.total(), "mailboxes": self._dropped}
+            self._gathered.append(encode(gap))
+            self._dropped = Counter()
 
     def _end(self, timeout: float) -> None:
         atexit.unregister(self._end)
@@ -68,12 +162,18 @@ class Recorder:
 
     def _run(self) -> None:
         try:
-            with self._file:
-                while data := self._next():
-                    self._write_all(data)
-                    # A pause that the end cuts short: each write takes all that came in it.
-                    self._closing.wait(GATHER_S)
+            while data := self._next():
+                if self._file.is_full:
+                    self._segments += 1
+                    self._file.rotate()
+                    self._file.write(self._head(self._segments))
+                self._file.write(data)
+                self._written(len(data))
+                # A pause that the end cuts short: each write takes all that came in it.
+                self._closing.wait(GATHER_S)
+            self._file.finish()
         except OSError as error:
+            self._file.close()
             self._fail(error)
 
     def _next(self) -> bytes:
@@ -84,10 +184,9 @@ class Recorder:
             gathered, self._gathered = self._gathered, []
         return b"".join(gathered)
 
-    def _write_all(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[self._file.write(view) :]
+    def _written(self, size: int) -> None:
+        with self._changed:
+            self._waiting_bytes = max(0, self._waiting_bytes - size)
 
     def _fail(self, error: OSError) -> None:
         with self._changed:
@@ -99,13 +198,49 @@ class Recorder:
             alarm(text)
 
 
-def _opened(path: Path) -> FileIO:
-    try:
-        return path.open("wb", buffering=0)
-    except OSError as error:
-        raise OSError(
-            error.errno,
-            f"the trace cannot be written: {os.strerror(error.errno or 0)}; choose a file in a "
-            "directory that exists and may be written to",
-            str(path),
-        ) from error
+class FlightRecorder(Recorder):
+    """Keeps the last records in memory."""
+
+    def __init__(self, settings: TraceSettings, header: dict[str, Any]) -> None:
+        super().__init__(settings, header)
+        self._compress = settings.compress
+        self._bytes_max = settings.flight_recorder_bytes
+        self._lock = threading.Lock()
+        self._kept: deque[bytes] = deque()
+        self._bytes = 0
+        self._has_lost = False
+        """Whether it begins later than the run."""
+
+    def close(self, footer: dict[str, Any], timeout: float = CLOSE_TIMEOUT_S) -> None:  # noqa: ARG002
+        """Write what is kept if the core has failed: nobody is left to ask for it."""
+        if "failure" in footer:
+            try:
+                self.save(self.path, self._foot(footer))
+            except OSError as error:
+                self.failure = error
+                logger.error("the trace {} could not be written: {}", self.path, error)
+
+    def save(self, path: Path, foot: bytes = b"") -> None:
+        """Write what is kept at this moment; without a footer it is a run that goes on."""
+        with self._lock:
+            kept = tuple(self._kept)
+        file = TraceFile(path, compress=self._compress, rotate_bytes=0, keep=0)
+        try:
+            file.write(self._head(2 if self._has_lost else 1))
+            file.write(b"".join(kept) + foot)
+            file.finish()
+        finally:
+            file.close()
+
+    def _gather(self, mailbox: str, data: bytes) -> None:  # noqa: ARG002
+        with self._lock:
+            self._kept.append(data)
+            self._bytes += len(data)
+            while self._bytes > self._bytes_max:
+                self._bytes -= len(self._kept.popleft())
+                self._has_lost = True
+
+
+def recorder_of(settings: TraceSettings, header: dict[str, Any]) -> Recorder:
+    kind = FlightRecorder if settings.flight_recorder_bytes else FileRecorder
+    return kind(settings, header)

@@ -232,10 +232,12 @@ class Station(ABC):
             self._hand_on(error)
         finally:
             self.at = None
+            if system.recorder is not None:
+                system.recorder.took(self.address, system.clock.now_ns() - now_ns)
 
     def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
         self._in_hand = envelope
-        sender, message, cause, stimulus = envelope
+        sender, message, cause, stimulus, sent_ns = envelope
         self.step += 1
         self.story.append((sender, type(message), stimulus))
         self.at = (Cause(self.address, self.step), stimulus)
@@ -243,7 +245,7 @@ class Station(ABC):
         recorder = self._system.recorder
         if recorder is not None:
             at = (self.address, self.step, sender, cause, stimulus, now_ns)
-            recorder.add(Delivery(*at, message, joined))
+            recorder.add(Delivery(*at, message, joined, sent_ns))
 
     def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""

@@ -10,6 +10,7 @@ nothing more and says so. Stopping is idempotent and may come from anywhere, a c
 what has been taken and not handled by then is dropped.
 """
 
+import hashlib
 import os
 import threading
 import time
@@ -66,7 +67,7 @@ from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
-from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell, Station
 from yunikorn_actors.runtime.shells import Shells
@@ -110,7 +111,7 @@ class SchedulerCore(Gateway):
         schedulers: int = 1,
         settings: Settings | None = None,
         instance: str = "",
-        trace: str | Path | None = None,
+        trace: str | Path | TraceSettings | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
@@ -132,7 +133,7 @@ class SchedulerCore(Gateway):
             instance=instance or os.urandom(4).hex(),
             schedulers=schedulers,
         )
-        self._trace = None if trace is None else Path(trace)
+        self._trace = TraceSettings(path=trace) if isinstance(trace, str | Path) else trace
         self._config = None if config is None else read_config(config)
         self._hooks = Hooks(on_failure, on_callback_error)
         self._driver = driver
@@ -198,7 +199,7 @@ class SchedulerCore(Gateway):
 
     def _start_threads(self) -> None:
         if self._trace is not None:
-            self._inside.recorder = Recorder(self._trace, self._header())
+            self._inside.recorder = recorder_of(self._trace, self._header())
         for address, machine in self._topology.first_machines().items():
             self._shells.start(self._inside, address, machine)
         self._timers.start()
@@ -296,9 +297,10 @@ class SchedulerCore(Gateway):
     def _post(self, address: str, message: Message, stimulus: str) -> None:
         shell = self._inside.here.shell
         if shell is not None and shell.at is not None:
-            envelope = Envelope(shell.address, message, *shell.at)
+            envelope = Envelope(shell.address, message, *shell.at, self._inside.stamp())
         else:
-            envelope = Envelope(GATEWAY, message, Cause(GATEWAY, 0), stimulus)
+            cause = Cause(GATEWAY, 0)
+            envelope = Envelope(GATEWAY, message, cause, stimulus, self._inside.stamp())
         with self._lock:
             self._check_running()
             taken = self._shells.tell(address, envelope)
@@ -467,8 +469,24 @@ class SchedulerCore(Gateway):
         self._timers.wake()
 
     def _header(self) -> dict[str, Any]:
-        of_run = {"driver": self._driver, "seed": None, "start_ns": self.clock.now_ns()}
+        config = self._config or ""
+        of_run = {
+            "driver": self._driver,
+            "seed": None,
+            "start_ns": self.clock.now_ns(),
+            "config_digest": hashlib.sha256(config.encode()).hexdigest() if config else "",
+        }
         return self._topology.described() | of_run
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
+        recorder = self._inside.recorder
+        if not isinstance(recorder, FlightRecorder):
+            raise TypeError(
+                "the core has no flight recorder: make it with trace=TraceSettings(path=..., "
+                "flight_recorder_bytes=...)"
+            )
+        recorder.save(Path(path))
 
     def _close_trace(self, left: list[Station], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
@@ -511,7 +529,9 @@ class Inside:
             case CallRm():
                 self.send(station, effect.callback, effect.call)
             case SetTimer():
-                envelope = self._envelope(station, TIMER, effect.message)
+                assert station.at is not None
+                # Sent when it is due: until then it waits for nobody.
+                envelope = Envelope(TIMER, effect.message, *station.at, effect.due_ns)
                 self._core._timers.arm(station.address, effect.name, effect.due_ns, envelope)
             case CancelTimer():
                 self._core._timers.cancel(station.address, effect.name)
@@ -534,8 +554,8 @@ class Inside:
     def send(self, station: Station, to: str, message: Message) -> None:
         """Messages to an address without a machine are dropped."""
         assert station.at is not None
-        cause, stimulus = station.at
-        if self._core._shells.tell(to, Envelope(station.address, message, cause, stimulus)):
+        envelope = Envelope(station.address, message, *station.at, self.stamp())
+        if self._core._shells.tell(to, envelope):
             return
         if to == GATEWAY:
             self._record(station, to, next(self._marks), message)
@@ -548,13 +568,12 @@ class Inside:
         """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
         if self.recorder is not None:
             assert station.at is not None
-            now_ns = self.clock.now_ns()
-            self.recorder.add(Delivery(to, step, station.address, *station.at, now_ns, message))
+            head = (to, step, station.address, *station.at, self.clock.now_ns())
+            self.recorder.add(Delivery(*head, message))
 
-    @staticmethod
-    def _envelope(station: Station, sender: str, message: Message) -> Envelope:
-        assert station.at is not None
-        return Envelope(sender, message, *station.at)
+    def stamp(self) -> int | None:
+        """Return when an envelope is made, for the recording; nobody else asks."""
+        return None if self.recorder is None else self.clock.now_ns()
 
     def go_on(self) -> None:
         """What a callback has answered or said may be left to its thread."""

@@ -15,7 +15,7 @@ from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest, state_digest
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
-from yunikorn_actors.runtime.recorder import Recorder
+from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.system import CoreDriver, SchedulerCore
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
@@ -63,7 +63,11 @@ class SimulatorDriver:
         replaced_for: tuple[type[Exception], ...] = (),
     ) -> None:  # fmt: skip
         self._digest = TraceDigest()
-        self._recorder = None if trace is None else Recorder(trace, trace_header(topology, seed))
+        self._recorder = (
+            None
+            if trace is None
+            else FileRecorder(TraceSettings(path=trace), trace_header(topology, seed))
+        )
         recording = () if self._recorder is None else (self._recorder.add,)
         self.core = Simulator(
             topology,

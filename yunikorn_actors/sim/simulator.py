@@ -187,7 +187,7 @@ class Simulator(Gateway):
 
     def _note(self, address: str, envelope: Envelope) -> None:
         """Record a message before it is handled; what is sent from here on, it has caused."""
-        sender, message, cause, stimulus = envelope
+        sender, message, cause, stimulus, _ = envelope
         step = self._steps[address] = self._steps.get(address, 0) + 1
         self.delivered += 1
         at = (address, step, sender, cause, stimulus, self.now_ns)

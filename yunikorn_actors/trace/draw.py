@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate, islice
 
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery, is_outside
+from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import NewFacts, Wanted, cut, printable
@@ -47,14 +48,15 @@ def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
         )
         if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
             ends = _column(delivery.sender), _column(delivery.mailbox)
-            yield *ends, delivery.joined, _texts(delivery, new_facts)
+            yield *ends, delivery.joined, _texts(delivery, wanted, new_facts)
 
 
-def _texts(delivery: Delivery, new_facts: NewFacts) -> list[tuple[str, str]]:
+def _texts(delivery: Delivery, wanted: Wanted, new_facts: NewFacts) -> list[tuple[str, str]]:
     message = delivery.message
-    kind, words = type(message).__name__, printable(message_summary(message))
+    kind, words = type_name(message), message_summary(message)
     if not isinstance(message, FactsAppended):
-        return [(kind, words)]
+        return [(kind, printable(wanted.named(words, message)))]
+    words = printable(words)
     facts = list(new_facts.of(message))
     return [(kind, words if facts else f"as above: {words}"), *facts]
 

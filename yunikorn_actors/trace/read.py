@@ -6,10 +6,12 @@ it is read as far as it goes. Any other difference from what a recorder writes i
 which names the file, the record (the header is record 1) and the remedy.
 """
 
+import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import msgspec
@@ -19,24 +21,31 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName, check_topology
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import (
-    FORMAT_VERSION,
-    DeliveryRecord,
-    UnknownMessage,
+    FORMATS_READ,
+    StoredDelivery,
     delivery_of,
+    has_unknown_fields,
 )
+from yunikorn_actors.trace.source import CHUNK, Source
+from yunikorn_actors.version import VERSION
 
-RECORD_MAX = 64 * 1024 * 1024
-ITEMS_MAX = 1_000_000
-"""Of one list or map: a larger one is refused before memory is taken for it."""
+RECORD_MAX: Final = 64 * 1024 * 1024
+ITEMS_MAX: Final = 4_000_000
+"""Of all lists and maps of a record together: more are refused before memory is taken for them."""
 
-_CHUNK = 64 * 1024
-_DAMAGED = "the file is damaged, record the run again"
-_NO_TRACE = "give a file that a run with --trace wrote"
-_NOTHING = object()
+_SMALL: Final = 1024 * 1024
+"""A record of this size cannot have too many items."""
+_DAMAGED: Final = "the file is damaged, record the run again"
+_NO_TRACE: Final = "give a file that a run with --trace wrote"
 
 
 class TraceError(ValueError):
     """The file is not a trace, or it is damaged."""
+
+
+class Package(Struct, frozen=True):
+    name: str
+    version: str
 
 
 class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"):
@@ -51,6 +60,13 @@ class Header(Struct, frozen=True, kw_only=True, tag_field="record", tag="header"
     instance: str
     settings: Settings
     start_ns: Annotated[int, Meta(ge=0, le=2**63 - 1)]
+    package: Package | None = None
+    """What wrote it; format 1 does not tell."""
+    python: str = ""
+    config_digest: str = ""
+    """SHA-256 of the administrator's configuration, if there was one."""
+    segment: int = 1
+    """Above 1 it begins in the middle of a run."""
 
     def __post_init__(self) -> None:
         check_topology(self.topology, self.schedulers)
@@ -61,9 +77,51 @@ class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"
 
     states: dict[str, str]
     failure: str = ""
+    took_ns: dict[str, int] = {}
+    """How long the last handling of each mailbox took."""
 
 
-_Record = Header | DeliveryRecord | Footer
+class Gap(Struct, frozen=True, kw_only=True, tag_field="record", tag="gap"):
+    """Here records were dropped, because the disk was too slow."""
+
+    messages: int
+    mailboxes: dict[str, int]
+
+
+_Record = Header | StoredDelivery | Gap | Footer
+_records = msgspec.msgpack.Decoder(_Record)
+
+
+_WORDS: Final = {
+    msgpack.StackError: "it is nested too deep",
+    msgpack.FormatError: "it is no MessagePack",
+}
+"""What the library raises without a word."""
+_MAP_STARTS: Final = frozenset({*range(0x80, 0x90), 0xDE, 0xDF})
+"""What MessagePack begins a map with."""
+_KNOWN_RECORDS: Final = frozenset({"header", "delivery", "gap", "footer"})
+
+
+class _Start(Struct):
+    """As much of a record as tells what it is."""
+
+    record: str = ""
+    format: object = None
+
+
+_starts = msgspec.msgpack.Decoder(_Start)
+
+
+class _Counter:
+    """Counts what is in a record while it is read, and stops where that is too much."""
+
+    def __init__(self) -> None:
+        self._items = 0
+
+    def count(self, value: list[None] | dict[str, None]) -> None:
+        self._items += 1 + len(value)
+        if self._items > ITEMS_MAX:
+            raise ValueError(f"more than {ITEMS_MAX} items")
 
 
 class TraceReader:
@@ -75,13 +133,19 @@ class TraceReader:
         """The number of the record that is being read; the header is 1."""
         self.footer: Footer | None = None
         """Set when all deliveries have been read; None then means an incomplete trace."""
+        self.lost = 0
+        """How many messages were handled and are not in the recording, up to here."""
+        self.unknown: Counter[str] = Counter()
+        """Records of kinds that this version does not know, which were passed over."""
+        self.has_unknown_fields = False
+        """Whether a payload had fields that this version does not know, up to here."""
         try:
-            self._file = path.open("rb")
+            self._source = Source(path)
         except OSError as error:
             raise TraceError(
                 f"{path}: cannot be opened: {error.strerror}; give the path of a recorded trace"
             ) from error
-        self._raw = self._unpack()
+        self._raw = self._cut()
         try:
             self.header = self._read_header()
         except TraceError:
@@ -89,7 +153,7 @@ class TraceReader:
             raise
 
     def close(self) -> None:
-        self._file.close()
+        self._source.close()
 
     def __enter__(self) -> Self:
         return self
@@ -101,93 +165,141 @@ class TraceReader:
         self.close()
 
     def __iter__(self) -> Iterator[Delivery]:
+        segment = self.header.segment
         for raw in self._raw:
             record = self._record(raw)
-            if self.footer is not None:
+            if self.footer is not None and record is not None:
                 raise self._error("follows the footer, which ends a trace", _DAMAGED)
-            if isinstance(record, Header):
-                raise self._error(
-                    "is a second header", "two traces stand in one file: take them apart"
-                )
-            if isinstance(record, Footer):
-                self.footer = record
-            else:
-                yield self._delivery(record)
+            match record:
+                case StoredDelivery():
+                    yield self._delivery(record)
+                case Gap(messages=messages):
+                    self.lost += messages
+                case Footer():
+                    self.footer = record
+                case Header():
+                    segment += 1
+                    self._check_next(record, segment)
 
     # -- one record
 
+    def _check_next(self, header: Header, segment: int) -> None:
+        """The next segment of the same run may follow, and nothing else."""
+        if (header.segment, header.instance) != (segment, self.header.instance):
+            raise self._error("is a second header", "two traces stand in one file: take them apart")
+
     def _read_header(self) -> Header:
-        raw = next(self._raw, _NOTHING)
-        if raw is _NOTHING:
+        raw = next(self._raw, None)
+        if raw is None:
             raise TraceError(
                 f"{self.path}: has no header yet; wait until the run that writes it has begun, or "
                 "record it again"
             )
-        if not isinstance(raw, dict) or raw.get("record") != "header":
+        start = self._start_of(raw)
+        if start.record != "header":
             raise self._error("is not the header of a trace", _NO_TRACE)
-        version = raw.get("format")
-        if version != FORMAT_VERSION:
+        if start.format not in FORMATS_READ:
+            read = " and ".join(map(str, FORMATS_READ))
             raise self._error(
-                f"says format {version!r}, and this version reads format {FORMAT_VERSION}",
+                f"says format {start.format!r}, and this version reads formats {read}",
                 "read it with the version that wrote it, or record the run again",
             )
         header = self._record(raw)
         assert isinstance(header, Header)
+        self._is_ours = header.package is not None and header.package.version == VERSION
         return header
 
-    def _unpack(self) -> Iterator[object]:
-        """Yield every whole record of the file so far, as plain values."""
-        unpacker = msgpack.Unpacker(
-            max_buffer_size=RECORD_MAX + _CHUNK,
-            max_array_len=ITEMS_MAX,
-            max_map_len=ITEMS_MAX,
-            max_ext_len=0,
-            strict_map_key=True,
-        )
-        begin = fed = 0
+    def _cut(self) -> Iterator[bytes]:
+        """Yield the bytes of every whole record of the file so far."""
+        unpacker = msgpack.Unpacker(max_buffer_size=RECORD_MAX + CHUNK)
+        pending, at, begin = bytearray(), 0, 0
+        chunks = self._chunks()
         while True:
             self.number += 1
-            while (raw := self._next(unpacker)) is _NOTHING:
-                if fed - begin > RECORD_MAX:
+            while not self._skip(unpacker):
+                if len(pending) - at > RECORD_MAX:
                     raise self._error(f"is larger than {RECORD_MAX >> 20} MiB", _DAMAGED)
-                chunk = self._chunk()
+                chunk = next(chunks, b"")
                 if not chunk:
                     return
+                if begin == 0 == len(pending) and chunk[0] not in _MAP_STARTS:
+                    raise self._error("is not the header of a trace", _NO_TRACE)
                 unpacker.feed(chunk)
-                fed += len(chunk)
-            begin = unpacker.tell()
-            yield raw
+                del pending[:at]
+                at = 0
+                pending += chunk
+            size = unpacker.tell() - begin
+            begin += size
+            yield bytes(memoryview(pending)[at : at + size])
+            at += size
 
-    def _next(self, unpacker: msgpack.Unpacker) -> object:
-        """Return nothing if the rest of the record is not written yet."""
+    def _skip(self, unpacker: msgpack.Unpacker) -> bool:
+        """Go behind the next record; not if the rest of it is not written yet."""
         try:
-            raw: object = unpacker.unpack()
+            unpacker.skip()
         except msgpack.OutOfData:
-            return _NOTHING
+            return False
         except (msgpack.UnpackException, ValueError) as error:
-            remedy = _DAMAGED if self.number > 1 else _NO_TRACE
-            what = f"cannot be read: {error or type(error).__name__}"
-            raise self._error(what, remedy) from error
-        return raw
+            raise self._unreadable(error) from error
+        return True
 
-    def _chunk(self) -> bytes:
+    def _chunks(self) -> Iterator[bytes]:
         try:
-            return self._file.read(_CHUNK)
+            yield from self._source.chunks()
         except OSError as error:
             raise self._error(f"cannot be read: {error.strerror}", "try again") from error
+        except zlib.error as error:
+            raise self._unreadable(error) from error
 
-    def _record(self, raw: object) -> _Record:
+    def _record(self, raw: bytes) -> _Record | None:
+        """Decode a record; None if it is of a kind that only a later version knows."""
         try:
-            record: _Record = msgspec.convert(raw, _Record)
+            self._check_items(raw)
+            record: _Record = _records.decode(raw)
         except msgspec.ValidationError as error:
-            raise self._error(f"is not as recorded: {error}", _DAMAGED) from error
+            kind = self._start_of(raw).record
+            if not kind or kind in _KNOWN_RECORDS:
+                raise self._error(f"is not as recorded: {error}", _DAMAGED) from error
+            self.unknown[kind] += 1
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._unreadable(error) from error
         return record
 
-    def _delivery(self, record: DeliveryRecord) -> Delivery:
+    @staticmethod
+    def _start_of(raw: bytes) -> _Start:
         try:
-            return delivery_of(record)
-        except (msgspec.ValidationError, UnknownMessage, RecursionError) as error:
+            return _starts.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return _Start()
+
+    def _check_items(self, raw: bytes) -> None:
+        """Refuse what is small on the disk and huge in memory."""
+        if len(raw) <= _SMALL:
+            return
+        counter = _Counter()
+        try:
+            msgpack.unpackb(
+                raw, max_array_len=ITEMS_MAX, max_map_len=ITEMS_MAX,
+                object_hook=counter.count, list_hook=counter.count, strict_map_key=False,
+            )  # fmt: skip
+        except (msgpack.UnpackException, ValueError) as error:
+            raise self._unreadable(error) from error
+
+    def _delivery(self, record: StoredDelivery) -> Delivery:
+        try:
+            delivery = delivery_of(record)
+            if not self._is_ours and not self.has_unknown_fields:
+                self.has_unknown_fields = has_unknown_fields(record, delivery.message)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise self._error(f"is not as recorded: {error}", _DAMAGED) from error
+        return delivery
+
+    def _unreadable(self, error: Exception) -> TraceError:
+        remedy = _DAMAGED if self.number > 1 else _NO_TRACE
+        return self._error(
+            f"cannot be read: {str(error) or _WORDS.get(type(error), type(error).__name__)}", remedy
+        )
 
     def _error(self, what: str, remedy: str) -> TraceError:
         return TraceError(f"{self.path}: record {self.number} {what}; {remedy}")

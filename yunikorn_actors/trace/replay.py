@@ -15,6 +15,7 @@ mailbox is not joined, when something follows that it has caused, or at the end.
 
 import difflib
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -42,11 +43,12 @@ from yunikorn_actors.messages.base import (
     is_callback,
     is_outside,
 )
-from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
-from yunikorn_actors.trace.read import Footer, Header, TraceReader
-from yunikorn_actors.trace.show import payload_lines, place, printable
+from yunikorn_actors.trace.read import Footer, Header, TraceError, TraceReader
+from yunikorn_actors.trace.show import lacking, payload_lines, place, printable
 from yunikorn_actors.trace.singly import say_the_same
+from yunikorn_actors.version import VERSION
 
 
 class Divergence(Struct, frozen=True, kw_only=True):
@@ -72,11 +74,19 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...]
     """The steps that raised; their machines handled nothing after them."""
     difference: Divergence | None
+    recorded_by: str
+    """The version that wrote it, if it tells."""
+    has_unknown_fields: bool
+    """Whether there are fields in it that this version does not know, and so did not compare."""
 
     def report(self) -> str:
         if self.difference is not None:
-            return "\n".join(_report(self.path, self.difference))
+            return "\n".join((*self._versions(), *_report(self.path, self.difference)))
         return "\n".join((self._summary(), *map(printable, self.failures)))
+
+    def _versions(self) -> Iterator[str]:
+        if self.recorded_by not in {"", VERSION}:
+            yield f"recorded by {printable(self.recorded_by)}, replayed by {VERSION}"
 
     def _summary(self) -> str:
         text = f"replayed {self.messages} messages in {self.mailboxes} mailboxes: identical"
@@ -86,6 +96,11 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
             text += "; incomplete: the recording has no end, so no states were compared"
         elif not self.states:
             text += "; no states were recorded at its end"
+        if self.has_unknown_fields:
+            text += (
+                f"; fields of {printable(self.recorded_by) or 'another version'} that "
+                f"{VERSION} does not know were not compared"
+            )
         return text
 
 
@@ -95,6 +110,7 @@ def replay(trace: TraceReader) -> ReplayOutcome:
     difference = None
     try:
         for delivery in trace:
+            _check_can_be_replayed(trace, delivery)
             run.take(delivery)
         run.finish(trace.footer)
     except _DifferentError as error:
@@ -109,7 +125,25 @@ def replay(trace: TraceReader) -> ReplayOutcome:
         undelivered=run.undelivered(),
         failures=(*run.replaced, *run.failed.values()),
         difference=difference,
+        recorded_by="" if trace.header.package is None else trace.header.package.version,
+        has_unknown_fields=trace.has_unknown_fields,
     )
+
+
+def _check_can_be_replayed(trace: TraceReader, delivery: Delivery) -> None:
+    """Raise TraceError where machines would have to do without messages, or to guess at them."""
+    message = delivery.message
+    if isinstance(message, UnknownMessage):
+        raise TraceError(
+            f"{trace.path}: record {trace.number} is a message of type {message.type!r}, which "
+            "this version does not know; replay it with the version that recorded it"
+        )
+    missing = "; ".join(lacking(trace)) if trace.lost or trace.header.segment > 1 else ""
+    if missing:
+        raise TraceError(
+            f"{trace.path}: {missing}; a replay needs every message from the first one on: show it "
+            "or draw it instead"
+        )
 
 
 class _DifferentError(Exception):

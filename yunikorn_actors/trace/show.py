@@ -7,6 +7,7 @@ terminal are printed as escapes. A `+` behind a step says that it was handled to
 before it in its mailbox.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import chain
@@ -17,6 +18,7 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.facts import parts_of, revisions_of
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
+from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, message_summary
@@ -26,6 +28,7 @@ _FACT_INDENT = " " * 27
 _JSON_INDENT = " " * 4
 _CUT = "..."
 
+_WORD_ENDS = re.compile(r"[,;()\[\]]")
 _BOLD = "1"
 _DIM = "2"
 
@@ -45,12 +48,20 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return (
             self.mailbox in {None, mailbox, mailbox.partition(":")[0]}
             and self.stimulus in {None, delivery.stimulus}
-            and self.type in {None, type(delivery.message).__name__}
+            and self.type in {None, type_name(delivery.message)}
             and self.speaks_of(delivery.message)
         )
 
     def speaks_of(self, part: Struct) -> bool:
-        return not self.about or _mentions(part, self.about)
+        return not self.about or any(_mentioned(part, self.about))
+
+    def named(self, text: str, part: Struct) -> str:
+        """Add what was asked for to a summary that has cut it off."""
+        if not self.about:
+            return text
+        words = _WORD_ENDS.sub(" ", text).split()
+        missing = dict.fromkeys(id_ for id_ in _mentioned(part, self.about) if id_ not in words)
+        return f"{text} with {', '.join(missing)}".lstrip() if missing else text
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -79,9 +90,9 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> None:
     print(_closing(trace, shown, total, stopped=shown == look.limit > 0), file=out)
 
 
-def _mentions(message: Struct, ids: tuple[str, ...]) -> bool:
-    """Whether the payload contains one of the ids, as a value or as a key of a map."""
-    rest = [msgspec.to_builtins(message)]
+def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:
+    """Yield which of the ids the payload contains, as a value or as a key of a map."""
+    rest = [msgspec.to_builtins(part)]
     while rest:
         value = rest.pop()
         if isinstance(value, dict):
@@ -90,8 +101,7 @@ def _mentions(message: Struct, ids: tuple[str, ...]) -> bool:
         elif isinstance(value, list | tuple):
             rest.extend(value)
         elif value in ids:
-            return True
-    return False
+            yield value
 
 
 def printable(text: str) -> str:
@@ -142,7 +152,7 @@ class NewFacts:
             parts = tuple(chain.from_iterable(map(parts_of, facts)))
             facts, count = tuple(filter(self._wanted.speaks_of, parts)), len(parts)
         for fact in facts:
-            yield type(fact).__name__, printable(fact_summary(fact))
+            yield type(fact).__name__, printable(self._wanted.named(fact_summary(fact), fact))
         if len(facts) < count:
             yield "and", f"{count - len(facts)} about others"
 
@@ -152,18 +162,20 @@ class _Page:
 
     def __init__(self, start_ns: int, wanted: Wanted, look: Look) -> None:
         self._start_ns = start_ns
+        self._wanted = wanted
         self._look = look
         self._new_facts = NewFacts(wanted)
 
     def lines(self, delivery: Delivery) -> Iterator[str]:
         message = delivery.message
-        text = message_summary(message)
-        below: list[str] = []
+        text, below = message_summary(message), list[str]()
         if self._look.full:
             below = payload_lines(message)
         elif isinstance(message, FactsAppended):
             below = list(self._facts(message))
             text = text if below else f"as above: {text}"
+        else:
+            text = self._wanted.named(text, message)
         yield self._line(delivery, text)
         yield from below
 
@@ -173,7 +185,7 @@ class _Page:
         joined = " +" if delivery.joined else ""
         route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
-        kind = type(delivery.message).__name__
+        kind = type_name(delivery.message)
         text = self._cut(printable(text), when + start + kind)
         return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + text
 
@@ -210,8 +222,24 @@ def _closing(trace: TraceReader, shown: int, total: int, *, stopped: bool) -> st
     if stopped:
         return f"\nstopped at the limit of {shown}: there may be more"
     counted = f"{total} messages" if shown == total else f"{shown} of {total} messages"
+    return f"\n{counted}; {ending(trace)}"
+
+
+def ending(trace: TraceReader) -> str:
+    """Say how a recording ends that has been read, and what is missing in it."""
     if trace.footer is None:
-        return f"\n{counted}; incomplete: the run is still being recorded, or was cut off"
-    if trace.footer.failure:
-        return f"\n{counted}; the run failed: {printable(trace.footer.failure)}"
-    return f"\n{counted}; complete"
+        how = "incomplete: the run is still being recorded, or was cut off"
+    elif trace.footer.failure:
+        how = f"the run failed: {printable(trace.footer.failure)}"
+    else:
+        how = "complete"
+    return "; ".join((how, *lacking(trace)))
+
+
+def lacking(trace: TraceReader) -> Iterator[str]:
+    if trace.header.segment > 1:
+        yield "the beginning of the run is not in it"
+    if trace.lost:
+        yield f"{trace.lost} messages are missing: the disk was too slow for them"
+    for kind, count in trace.unknown.items():
+        yield f"{count} records of the kind {printable(kind)!r} are of a later version"
