@@ -20,6 +20,7 @@ import pytest
 from yunikorn_actors import ResourceManagerCallback, si
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
+from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.play import NotRepeatable
 from yunikorn_actors.lab.trial import Trial
 
@@ -75,6 +76,28 @@ def test_the_tape_repeats_it_and_a_mended_manager_passes(tmp_path: Path) -> None
     (kept,) = tmp_path.glob("*.tape")
     with pytest.raises(RaceFound):
         Lab("t.py::test", Wishes(tape=str(kept))).explore(cancels())
+
+
+def test_a_folder_of_tapes_is_played_by_the_tests_they_are_of(tmp_path: Path) -> None:
+    with pytest.raises(RaceFound):
+        Lab("t.py::test", Wishes(save=tmp_path)).explore(cancels())
+    (kept,) = tmp_path.glob("*.tape")
+    (tmp_path / "as-it-is.tape").write_text(kept.read_text().partition("hold")[0])
+    wishes = Wishes(tape=str(tmp_path))
+    with pytest.raises(RaceFound, match="job-1 runs on node-1 for the resource manager alone"):
+        Lab("t.py::test", wishes).explore(cancels())
+    assert 2 == Lab("t.py::test", wishes).explore(cancels(*FIXED)).runs
+    assert 0 == Lab("t.py::another", wishes).explore(cancels()).runs
+
+
+def test_a_tape_is_judged_as_it_was_found() -> None:
+    """By what looks at whole runs, too: the core ignores that a job was cancelled."""
+    with BY_ID["M14"].applied():
+        told = found(cancels(*FIXED), faults=())
+        assert told.startswith("at rest: G16: job-1 of batch was withdrawn, and is there")
+        tape = told.partition("--lab-tape '")[2].rstrip("'")
+        with pytest.raises(RaceFound, match="at rest: G16: job-1 of batch was withdrawn"):
+            Lab("t.py::test", Wishes(tape=tape)).explore(cancels(*FIXED))
 
 
 def test_a_mended_manager_is_found_sound_with_faults() -> None:

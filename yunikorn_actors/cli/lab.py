@@ -278,6 +278,8 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
         "runs": report.runs,
         "orders": report.orders,
         "messages": report.messages,
+        "proposed": report.proposed,
+        "refused": report.refused,
         "pairs_tried": report.coverage.tried,
         "pairs_possible": report.coverage.possible,
         "seconds": round(report.seconds, 3),
@@ -305,6 +307,8 @@ def _report_text(report: Report, saved: str) -> str:
         f"{report.seconds:.1f} s"
     )
     rest = [f"exhausted: {report.exhausted}"] if report.exhausted else []
+    if report.case.schedulers > 1:
+        rest.append(f"{report.refused} of {report.proposed} proposals were refused")
     if finding is None:
         return _indented(f"ok    {report.case.scenario.name} ({counts})", *rest)
     left, outcome = report.case.explained(finding.tape), finding.outcome

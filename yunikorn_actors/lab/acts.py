@@ -119,6 +119,10 @@ def _thaw(world: World, mailbox: str) -> None:
     world.frozen.pop(mailbox, None)
 
 
+def _join(world: World, message: str) -> None:
+    world.simulator.joining[message] = None
+
+
 def _fail(world: World, what: str) -> None:
     when, _, message = what.partition(" ")
     world.simulator.failing[message] = when == "after"
@@ -138,5 +142,6 @@ ACTS: Final[dict[Verb, Act]] = {
     "register": _register,
     "freeze": _freeze,
     "thaw": _thaw,
+    "join": _join,
     "fail": _fail,
 }

@@ -64,7 +64,22 @@ class Run(Struct, frozen=True, kw_only=True):
     order: bytes
     """A digest of what was delivered, in which order."""
     tried: Tried
+    proposed: int
+    refused: int
     violation: Violation | None
+
+
+def run_of(number: int, outcome: Outcome) -> Run:
+    return Run(
+        number=number,
+        messages=outcome.messages,
+        length=outcome.length,
+        order=outcome.order(),
+        tried=tried_in(outcome.deliveries),
+        proposed=outcome.proposed,
+        refused=outcome.refused,
+        violation=outcome.violation,
+    )
 
 
 class Runs(Struct, frozen=True, kw_only=True):
@@ -84,14 +99,7 @@ class Runs(Struct, frozen=True, kw_only=True):
         outcome = self._outcome(number)
         if self.options.plays_twice:
             compare(outcome.deliveries, self._outcome(number).deliveries)
-        return Run(
-            number=number,
-            messages=outcome.messages,
-            length=outcome.length,
-            order=outcome.order(),
-            tried=tried_in(outcome.deliveries),
-            violation=outcome.violation,
-        )
+        return run_of(number, outcome)
 
     def _outcome(self, number: int) -> Outcome:
         checkers = self.options.checkers()
@@ -149,6 +157,9 @@ class Report(Struct, frozen=True, kw_only=True):
     orders: int
     """How many of the runs delivered in different orders."""
     messages: int
+    proposed: int
+    refused: int
+    """How many of the proposals the core refused: the price of several schedulers."""
     seconds: float
     coverage: Coverage
     exhausted: str = ""
@@ -166,7 +177,7 @@ class Search:
         self._player = player
         self._runs = Runs(case=case, options=options)
         self._count = 0
-        self._messages = 0
+        self._messages = self._proposed = self._refused = 0
         self._orders: set[bytes] = set()
         self._coverage = Coverage()
         self._findings = 0
@@ -179,7 +190,7 @@ class Search:
         """
         with closing(self._played()) as played:
             for run in played:
-                self._add(run)
+                self.add(run)
                 if self._is_enough():
                     break
         return self.report()
@@ -193,9 +204,11 @@ class Search:
             yield undisturbed
         yield from self._player(self._runs, numbers[1 : self._runs.total])
 
-    def _add(self, run: Run) -> None:
+    def add(self, run: Run) -> None:
         self._count += 1
         self._messages += run.messages
+        self._proposed += run.proposed
+        self._refused += run.refused
         self._orders.add(run.order)
         self._coverage.add(run.tried)
         if run.violation is not None:
@@ -232,6 +245,8 @@ class Search:
             runs=self._count,
             orders=len(self._orders),
             messages=self._messages,
+            proposed=self._proposed,
+            refused=self._refused,
             seconds=time.perf_counter() - self._begun,
             coverage=self._coverage,
             exhausted=self._exhausted(),

@@ -4,7 +4,8 @@ Each is one entry of a tape. A fault of a resource manager is made of ordinary r
 must bear it; what a scenario expects does not hold any more then, only what the oracles say.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from yunikorn_actors.lab.acts import ids_of, of_kind
@@ -12,7 +13,7 @@ from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.names import mailbox_name
 from yunikorn_actors.lab.tape import Entry
 from yunikorn_actors.lab.world import Schedule, World
-from yunikorn_actors.machines.machine import Replaceable
+from yunikorn_actors.machines.machine import Joining, Replaceable
 from yunikorn_actors.scenario import written as w
 from yunikorn_actors.scenario.resource_manager import CONFIRMED
 from yunikorn_actors.scenario.stage import DEFAULT_RM
@@ -85,6 +86,16 @@ def _fail(world: World, draw: Draw) -> Entry | None:
     return _one(draw, "fail", (f"{when} {name}" for name in under_way))
 
 
+def _joinable(world: World) -> Iterator[str]:
+    """Name the messages that may be handled together with those before them."""
+    for channel, queue in world.channels.items():
+        machine: object = world.simulator.machines.get(channel[1])
+        if len(queue) > 1 and isinstance(machine, Joining):
+            for (_, before), (number, envelope) in pairwise(queue):
+                if machine.joins(before.message, envelope.message):
+                    yield world.name_of(number)
+
+
 def _confirm(world: World, draw: Draw) -> Entry | None:
     as_ = f" as {draw.one_of(_TYPES)}" if draw.chance(0.2) else ""
     return _one(draw, "confirm", (f"{name}{as_}" for name in world.unconfirmed()))
@@ -105,6 +116,7 @@ FAULTS: Final[dict[str, Offer]] = {
     ),
     "freeze": _freeze,
     "fire": _fire,
+    "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,
 }
 """The faults by name, each with what draws one of its kind."""
@@ -112,6 +124,8 @@ FAULTS: Final[dict[str, Offer]] = {
 _MANNERS: Final = ("", "", "", "later", "later", "twice", "never", "as")
 _COUNTS: Final = (1, 1, 2, 3, 5)
 """How many faults a disturbed run has."""
+_JOINED_SHARE: Final = 0.5
+"""So much of what may be joined is, in a run that joins."""
 _FAILURES_MAX: Final = 2
 """More failures within a minute stop a core, as they should."""
 
@@ -129,16 +143,20 @@ class Faulty:
         chosen = tuple(kind for kind in kinds if draw.chance(0.5)) or (draw.one_of(kinds),)
         self._confirms = "confirm" in chosen
         self._kinds = chosen
+        self._waiting: dict[str, None] | None = {} if "join" in chosen else None
+        """What was asked whether it joins; None in a run in which nothing does."""
         count = draw.one_of(_COUNTS)
         self._moments = sorted((draw.number(length) for _ in range(count)), reverse=True)
         self._failures = 0
         self._events = 0
-        self.watched = None if "fail" in chosen else schedule.watched
+        self.watched = None if {"fail", "join"} & {*chosen} else schedule.watched
 
     def choose(self, world: World) -> Channel | Entry | None:
         self._events += 1
-        if world.has_timer_fired:
-            return self._schedule.choose(world)
+        if self._waiting is not None:
+            joins = self._joining(world, self._waiting)
+            if joins is not None:
+                return joins
         if self._moments and self._moments[-1] <= self._events:
             self._moments.pop()
             fault = self._fault(world)
@@ -147,6 +165,14 @@ class Faulty:
         if world.late and self._draw.chance(0.1):
             return _confirm(world, self._draw)
         return self._schedule.choose(world)
+
+    def _joining(self, world: World, asked: dict[str, None]) -> Entry | None:
+        for name in _joinable(world):
+            if name not in asked:
+                asked[name] = None
+                if self._draw.chance(_JOINED_SHARE):
+                    return Entry("join", name)
+        return None
 
     def _fault(self, world: World) -> Entry | None:
         kind = self._draw.one_of(self._kinds)

@@ -2,10 +2,13 @@
 
 Machines share nothing, so the same order in each mailbox gives the same run, whatever threads it
 was recorded on. Written down by a `TapeWriter` that is a tape.
+
+What was handled together comes when the last of it came: nobody saw before what it led to.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from yunikorn_actors.lab.names import message_name, subject
 from yunikorn_actors.lab.tape import Entry
@@ -25,11 +28,11 @@ from yunikorn_actors.sim.choosers import Channel, oldest
 class Following:
     """First in, first out from where the recording cannot be followed, and after its end."""
 
-    watched: frozenset[str] | None = frozenset()
+    watched: frozenset[str] | None = None
 
     def __init__(self, deliveries: Iterable[Delivery]) -> None:
         # On threads a caller has its answer at once, without a mailbox.
-        self._ahead = deque(it for it in deliveries if not _is_caller(it.mailbox))
+        self._ahead = deque(_turns(it for it in deliveries if not _is_caller(it.mailbox)))
         self.lost = ""
         """The first recorded message that does not come in the simulator; empty if all do."""
 
@@ -38,13 +41,19 @@ class Following:
         answer = next(answers, None)
         if answer is not None or not self._ahead:
             return answer or (oldest(world.channels) if world.channels else None)
-        wanted = self._ahead[0]
+        wanted, *joined = self._ahead[0]
         channel = _channel_of(wanted, world)
         if channel is None:
             return self._bring(wanted, world)
         if wanted.at_ns > world.simulator.now_ns and world.next_step and _is_advance(world):
             # It was still under way when time went on.
             return None
+        behind = tuple(_names_behind(channel, joined, world))
+        if len(behind) < len(joined):
+            return self._lose(joined[len(behind)], world)
+        for name in behind:
+            if name not in world.simulator.joining:
+                return Entry("join", name)
         self._ahead.popleft()
         return channel
 
@@ -64,6 +73,9 @@ class Following:
             # What is said after the case is said by the world itself.
             self._ahead.clear()
             return self.choose(world)
+        return self._lose(wanted, world)
+
+    def _lose(self, wanted: Delivery, world: World) -> Channel | Entry | None:
         self.lost = message_name(_envelope(wanted), wanted.mailbox)
         self._ahead.clear()
         return self.choose(world)
@@ -73,6 +85,30 @@ class Following:
 
     def confirmation(self, _: str) -> str:
         return ""
+
+
+def _turns(deliveries: Iterable[Delivery]) -> Iterator[list[Delivery]]:
+    """Put together what was handled together."""
+    turns: list[list[Delivery]] = []
+    last: dict[str, list[Delivery]] = {}
+    for delivery in deliveries:
+        turn = [delivery]
+        if delivery.joined:
+            # What is left in the place of the first is empty.
+            turn = [*last[delivery.mailbox], delivery]
+            last[delivery.mailbox].clear()
+        last[delivery.mailbox] = turn
+        turns.append(turn)
+    return filter(None, turns)
+
+
+def _names_behind(channel: Channel, joined: list[Delivery], world: World) -> Iterator[str]:
+    """Name the messages that wait behind the first, as far as they are those that joined it."""
+    behind = islice(world.channels[channel], 1, None)
+    for (number, envelope), wanted in zip(behind, joined, strict=False):
+        if not _is_like(envelope, wanted):
+            return
+        yield world.name_of(number)
 
 
 def _is_caller(address: str) -> bool:

@@ -12,11 +12,10 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import DIGITS, Case, Workload
-from yunikorn_actors.lab.coverage import Coverage, tried_in
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
-from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search
-from yunikorn_actors.lab.kept import keep, text_of
+from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
+from yunikorn_actors.lab.kept import keep, kept
 from yunikorn_actors.lab.play import compare, play, run
 from yunikorn_actors.lab.playing import TapePlayer
 from yunikorn_actors.lab.story import told
@@ -25,9 +24,8 @@ from yunikorn_actors.lab.trial import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario
-from yunikorn_actors.sim.checkers import default_checkers
 
-FAIR_FAULTS: Final = ("flap", "drain", "shrink", "reload", "freeze", "fire", "fail")
+FAIR_FAULTS: Final = ("flap", "drain", "shrink", "reload", "freeze", "fire", "join", "fail")
 """Faults that no resource manager makes itself: it has to bear them as the core does."""
 
 
@@ -112,17 +110,19 @@ class Lab:
         compare(world.deliveries, play(case, case.tape()).deliveries)
         return case
 
-    def _replay(self, case: Case, text: str) -> Report:
+    def _replay(self, case: Case, wanted: str) -> Report:
+        """Play a tape; of a folder those that are of this test."""
         __tracebackhide__ = True
-        tape = parse_tape(text_of(text), "tape")
-        outcome = play(case, tape, default_checkers())
-        if outcome.violation is not None:
-            raise RaceFound(told(case, tape, outcome))
-        coverage = Coverage()
-        coverage.add(tried_in(outcome.deliveries))
-        return Report(
-            case=case, runs=1, orders=1, messages=outcome.messages, seconds=0.0, coverage=coverage
-        )
+        search = Search(case, Options())
+        for number, (source, text) in enumerate(kept(wanted)):
+            tape = parse_tape(text, source)
+            if source not in {"tape", wanted} and tape.scenario != self.name:
+                continue
+            outcome = play(case, tape, Options().checkers())
+            if outcome.violation is not None:
+                raise RaceFound(told(case, tape, outcome))
+            search.add(run_of(number, outcome))
+        return search.report()
 
     def _fail(self, case: Case, finding: Finding) -> None:
         __tracebackhide__ = True  # what pytest leaves out: a finding is long, and is told already

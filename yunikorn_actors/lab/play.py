@@ -22,6 +22,7 @@ from yunikorn_actors.lab.world import Schedule, World
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import TraceDigest
+from yunikorn_actors.messages.scheduling import ProposalRejected, ProposeAllocations
 from yunikorn_actors.sim.simulator import Checker
 
 _ID: Final = re.compile(r"\bG\d\d\b")
@@ -51,6 +52,17 @@ class Outcome(Struct, frozen=True, kw_only=True):
     @property
     def ok(self) -> bool:
         return self.violation is None
+
+    @property
+    def proposed(self) -> int:
+        """How many decisions the schedulers proposed."""
+        messages = (it.message for it in self.deliveries)
+        return sum(len(it.proposals) for it in messages if isinstance(it, ProposeAllocations))
+
+    @property
+    def refused(self) -> int:
+        """How many of them came too late, or were wrong otherwise."""
+        return sum(isinstance(it.message, ProposalRejected) for it in self.deliveries)
 
     def order(self) -> bytes:
         """Return a digest of who got which type of message from whom, in which order."""

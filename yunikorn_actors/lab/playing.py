@@ -12,6 +12,8 @@ from yunikorn_actors.lab.world import Schedule, World
 from yunikorn_actors.sim.choosers import Channel, oldest
 
 _KEYED: Final = ("twice", "never")
+_AHEAD: Final = ("fail", "join")
+"""What is to happen to a message, whenever it comes."""
 
 
 class TapePlayer:
@@ -126,7 +128,7 @@ class TapeWriter:
             self._frozen[what] = None
         elif entry.verb == "confirm":
             self._late.pop(what.partition(" as ")[0], None)
-        after = "" if entry.verb == "fail" else self._before
+        after = "" if entry.verb in _AHEAD else self._before
         self._entries.append(replace(entry, what=what, after=after))
 
     def _note(self, world: World, choice: Channel | None) -> None:

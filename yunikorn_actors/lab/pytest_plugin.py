@@ -17,7 +17,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lab", "the race laboratory of yunikorn-actors")
     group.addoption("--lab-runs", type=int, metavar="N", help="how many schedules of each workload")
     group.addoption("--lab-seed", type=int, metavar="N", help="another seed, other schedules")
-    group.addoption("--lab-tape", metavar="TAPE_OR_FILE", help="play this tape, and nothing else")
+    group.addoption(
+        "--lab-tape",
+        metavar="TAPE_OR_FILE_OR_FOLDER",
+        help="play this tape, or of a folder those of each test, and nothing else",
+    )
     group.addoption("--lab-save", type=Path, metavar="DIR", help="keep the tapes that fail here")
 
 

@@ -27,7 +27,7 @@ ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce",
-    "reload", "register", "freeze", "thaw", "fail",
+    "reload", "register", "freeze", "thaw", "join", "fail",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -88,6 +88,7 @@ _FORMS: Final[dict[str, _Form]] = {
     "register": _form(r"\S+ again", True, "register RM again after EVENT"),
     "freeze": _form(_MAILBOX, True, "freeze MAILBOX after EVENT"),
     "thaw": _form(_MAILBOX, True, "thaw MAILBOX after EVENT"),
+    "join": _form(_MESSAGE, False, "join MESSAGE"),
     "fail": _form(
         rf"(?:at|after) {_MESSAGE}", False, "fail at MESSAGE, or fail after MESSAGE"
     ),

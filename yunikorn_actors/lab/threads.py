@@ -159,9 +159,6 @@ def _driver(case: Case, path: Path, draw: Draw) -> ServiceDriver:
         schedulers=case.schedulers,
     )  # fmt: skip
     driver = ServiceDriver(driver="threads", topology=topology, trace=path)
-    for station in driver.core._shells._known:
-        # A tape has no word for messages that are handled together.
-        station._joining = None
     inside = driver.core._inside
     assert inside.recorder is not None
     inside.recorder = _Pausing(inside.recorder, draw)

@@ -112,8 +112,6 @@ class World:
         self.script = deque(steps)
         self.late: dict[str, si.AllocationRequest] = {}
         """Confirmations that the resource manager has not sent yet, by name."""
-        self.has_timer_fired = False
-        """Whether time has just gone on to a timer: a moment that no tape can name."""
         self.frozen: dict[str, int] = {}
         """Mailboxes that get nothing, each with the number of events until it does again."""
         self.unanswered: list[str] = []
@@ -147,7 +145,6 @@ class World:
         if self._unsaid:
             self._say_waiting()
         choice = self._schedule.choose(self)
-        self.has_timer_fired = False
         if choice is None:
             return self._go_on()
         if self.frozen:
@@ -202,7 +199,6 @@ class World:
             if not self._until_ns:
                 self._until_ns = self.simulator.now_ns + step.step.duration_ns
             if self.simulator.move_to_next_timer(self._until_ns):
-                self.has_timer_fired = True
                 return True
         self.do(step.name)
         return True
@@ -410,6 +406,10 @@ class LabSimulator(Simulator):
         """Timers that were cancelled or armed anew, with their addresses."""
         self.failing: dict[str, bool] = {}
         """Messages at which a machine fails, each with whether it has changed already by then."""
+        self.joining: dict[str, None] = {}
+        """Messages that are handled together with those right before them, if they still wait."""
+        self._joined: list[str] = []
+        """Those of them that are being handled."""
         self._is_late: bool | None = None
         """Whether the machine at work fails after its message; None if it does not fail."""
         self._world = world
@@ -429,9 +429,17 @@ class LabSimulator(Simulator):
         super().deliver_from(channel)
         if self.callback_errors:
             raise self.callback_errors[0]
-        name = self.names.pop(number, None)
-        if name is not None:
-            self._world._schedule.happened(name)
+        joined, self._joined = self._joined, []
+        for name in (self.names.pop(number, None), *joined):
+            if name is not None:
+                self._world._schedule.happened(name)
+
+    def _joins(self, channel: Channel) -> bool:
+        number = self._channels[channel][0][0]
+        is_joining = self.names.get(number) in self.joining
+        if is_joining:
+            self._joined.append(self.names.pop(number))
+        return is_joining
 
     def _put(self, channel: Channel, envelope: Envelope) -> None:
         super()._put(channel, envelope)

@@ -250,10 +250,14 @@ class Simulator(Gateway):
         channel = (first.sender, address)
         while queue := self._channels.get(channel):
             _, envelope = queue[0]
-            if not joining.joins(first.message, envelope.message) or not self._chooser.joins():
+            if not joining.joins(first.message, envelope.message) or not self._joins(channel):
                 return
             self._note(address, self._pop(channel))
             yield envelope.message
+
+    def _joins(self, _: Channel) -> bool:
+        """Whether the first message of the channel is handled with those before it."""
+        return self._chooser.joins()
 
     def _call_back(self, address: str, call: Message) -> None:
         answer, error = call_back(self._callbacks[address], call)
