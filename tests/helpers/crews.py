@@ -53,15 +53,22 @@ class Threads:
 
 
 class Frail:
-    """A crew that works at once; some shares end it, each so often, and whatever came after."""
+    """A crew that works at once; some shares end it, each so often."""
 
     lost = (BrokenExecutor,)
-    size = 1
 
-    def __init__(self, **deadly: int) -> None:
+    def __init__(self, *sizes: int, **deadly: int) -> None:
+        """`sizes` are those after each loss; the last one stays."""
         self.deadly = Counter(deadly)
         self.given: list[Any] = []
         self.gathered = 0
+        self.loses_all = True
+        """Whether what comes after a loss is lost as well, as with processes."""
+        self._sizes = sizes or (1,)
+
+    @property
+    def size(self) -> int:
+        return self._sizes[min(self.gathered, len(self._sizes)) - 1]
 
     def gather(self) -> Executor:
         self.gathered += 1
@@ -83,7 +90,7 @@ class _FrailExecutor(Executor):
         future: Future[Any] = Future()
         if self._crew.deadly[share]:
             self._crew.deadly[share] -= 1
-            self._is_broken = True
+            self._is_broken = self._crew.loses_all
             future.set_exception(BrokenExecutor("killed"))
         else:
             future.set_result(work(share))

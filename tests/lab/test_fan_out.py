@@ -127,6 +127,13 @@ def test_what_was_lost_is_done_again_and_nothing_else() -> None:
     assert 3 == crew.gathered
 
 
+def test_a_crew_may_be_smaller_after_a_loss() -> None:
+    crew, letters = Frail(3, 1, a=1), "abcdefghijklmnopqrst"
+    crew.loses_all = False
+    with FanOut(crew) as fan_out:
+        assert list(letters.upper()) == list(fan_out.each(str.upper, letters))
+
+
 def test_a_share_that_ends_each_worker_is_named() -> None:
     done: list[str] = []
     with FanOut(Frail(c=9)) as fan_out, pytest.raises(WorkerLost, match=r"^c: 3 workers were lost"):

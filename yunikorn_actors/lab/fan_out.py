@@ -125,7 +125,7 @@ class FanOut:
             while True:
                 # A share that is done again is alone, so that no other is blamed for the next loss.
                 if all(task.future is not None for task in ahead):
-                    for task in islice(tasks, AHEAD * self._crew.size - len(ahead)):
+                    for task in islice(tasks, max(0, AHEAD * self._crew.size - len(ahead))):
                         ahead.append(task)
                         task.future = self._give(work, task.share)
                 if not ahead:
