@@ -41,6 +41,7 @@ class Threads:
     """A crew of threads: any executor can be given."""
 
     lost = (BrokenExecutor,)
+    losses_max = 3
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -56,6 +57,7 @@ class Frail:
     """A crew that works at once; some shares end it, each so often."""
 
     lost = (BrokenExecutor,)
+    losses_max = 3
 
     def __init__(self, *sizes: int, **deadly: int) -> None:
         """`sizes` are those after each loss; the last one stays."""

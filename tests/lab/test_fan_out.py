@@ -136,7 +136,7 @@ def test_a_crew_may_be_smaller_after_a_loss() -> None:
 
 def test_a_share_that_ends_each_worker_is_named() -> None:
     done: list[str] = []
-    with FanOut(Frail(c=9)) as fan_out, pytest.raises(WorkerLost, match=r"^c: 3 workers were lost"):
+    with FanOut(Frail(c=9)) as fan_out, pytest.raises(WorkerLost, match=r"^c: lost 3 times"):
         done.extend(fan_out.each(str.upper, "abcdefgh"))
     assert ["A", "B"] == done
 

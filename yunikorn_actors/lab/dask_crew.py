@@ -15,7 +15,9 @@ class NoExecutor(CoreError, ValueError):  # noqa: N818 - it names what is missin
 
 
 class DaskCrew:
-    """Dask gives what a lost worker had to another one; only when that fails often it is lost."""
+    """Dask itself gives what a lost worker had to another one, and says when it gives that up."""
+
+    losses_max = 1
 
     def __init__(self, url: str) -> None:
         found = _ADDRESS.fullmatch(url)

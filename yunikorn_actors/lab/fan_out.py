@@ -22,8 +22,6 @@ from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Options, Run, Runs
 from yunikorn_actors.machines.topology import TopologyName
 
-LOSSES_MAX: Final = 3
-"""A share that has lost so many workers is what ends them."""
 AHEAD: Final = 4
 """So many shares are given out for each worker, so that none has to wait."""
 RUNS_IN_SHARE: Final = 20
@@ -46,6 +44,8 @@ class Crew(Protocol):
 
     lost: tuple[type[BaseException], ...]
     """What a future raises when its worker is gone."""
+    losses_max: int
+    """A share that was lost so often is what ends its workers."""
 
     @property
     def size(self) -> int: ...
@@ -61,6 +61,7 @@ class Processes:
     """Processes on this machine, which start as new ones: nothing is forked, nothing inherited."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
+    losses_max = 3
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -149,10 +150,10 @@ class FanOut:
             except self._crew.lost as error:
                 for task in ahead:
                     task.lose()
-                if first.losses >= LOSSES_MAX:
+                if first.losses >= self._crew.losses_max:
                     raise WorkerLost(
-                        f"{first.share}: {first.losses} workers were lost with it, the last by "
-                        f"{error!r}: see what ended them, memory perhaps; do it in one process"
+                        f"{first.share}: lost {first.losses} times together with the worker, the "
+                        f"last time by {error!r}: see what ends it, by doing this in one process"
                     ) from error
                 self._dismiss()
                 self._executor = self._crew.gather()
