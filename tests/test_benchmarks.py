@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, cycle, flood, imports, targets, workloads
+from benchmarks import calibrate, cli, cycle, flood, imports, simulator, targets, workloads
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
@@ -466,3 +466,11 @@ def test_a_flood_says_what_each_machine_spends(
 def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None:
     cycle.main(["--rounds", "20", "--calls"])
     assert "function calls" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("load", simulator.LOADS)
+def test_the_simulator_says_how_fast_it_is(load: str, capsys: pytest.CaptureFixture[str]) -> None:
+    simulator.main([load, "--topology", "fused", "--rounds", "1"])
+    *lines, calibration = capsys.readouterr().out.splitlines()
+    assert [*simulator.COLUMNS] == [line[18:35].strip() for line in lines]
+    assert calibration.startswith("calibration ")

@@ -13,17 +13,21 @@ from yunikorn_actors.domain.termination import TerminationType
 def links(state: PartitionState) -> Iterator[str]:
     """Every parked repeat has one released placeholder, and what it holds on a node is known."""
     for app in state.applications.values():
-        for uuid, swap in app.swaps.items():
-            yield from _link(state, app, uuid, swap)
-        linked = Counter(swap.key for swap in app.swaps.values())
-        for key, ask in app.asks.items():
-            if ask.parked != linked[key]:
-                yield f"ask {key} has {ask.parked} repeats parked, {linked[key]} are linked"
+        yield from links_of(state, app)
     for node in state.nodes.values():
         for uuid, item in node.incoming.items():
             owner = state.applications.get(item.application_id)
             if owner is None or uuid not in owner.swaps:
                 yield f"node {node.id} holds room for {uuid}, which is in no swap"
+
+
+def links_of(state: PartitionState, app: Application) -> Iterator[str]:
+    for uuid, swap in app.swaps.items():
+        yield from _link(state, app, uuid, swap)
+    linked = Counter(swap.key for swap in app.swaps.values())
+    for key, ask in app.asks.items():
+        if ask.parked != linked[key]:
+            yield f"ask {key} has {ask.parked} repeats parked, {linked[key]} are linked"
 
 
 def _link(state: PartitionState, app: Application, uuid: str, swap: Swap) -> Iterator[str]:

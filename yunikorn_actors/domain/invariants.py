@@ -3,7 +3,7 @@
 Each check takes the state, works the truth out of the smallest parts (asks, allocations, nodes) and
 compares it with the books. The ids (G01 and so on) are those of docs/reference/invariants.md. This
 is for simulations and tests, and for a health check on demand: it costs time in the size of the
-state.
+state. `domain.watch` says after each change whether that is worth it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +19,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.config import QueueConfig
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
+from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import is_overpromised
 from yunikorn_actors.domain.queue import Queue, QueueState
@@ -68,7 +69,7 @@ def _node_arithmetic(state: PartitionState) -> Iterator[str]:
         yield from _differ(f"capacity of node {node.id}", node.capacity, _total(whole))
 
 
-def _capacity(state: PartitionState) -> Iterator[str]:
+def capacity(state: PartitionState) -> Iterator[str]:
     truth = _total(node.capacity for node in state.nodes.values())
     yield from _differ("capacity of the partition", state.capacity, truth)
     if not all(state.capacity.values()):
@@ -171,7 +172,7 @@ def _references(state: PartitionState) -> Iterator[str]:
                 yield f"allocation {uuid} on node {node.id} belongs to nobody"
 
 
-def _registered_nodes(state: PartitionState) -> Iterator[str]:
+def foreign_places(state: PartitionState) -> Iterator[str]:
     for key, foreign in state.foreign.items():
         node = state.nodes.get(foreign.node_id)
         if node is None or key not in node.foreign:
@@ -222,26 +223,36 @@ def _reservations(state: PartitionState) -> Iterator[str]:
     if count != state.reservation_count:
         yield f"{state.reservation_count} reservations are counted, there are {count}"
     for node in state.nodes.values():
-        kept = tuple(node.reservations.values())
-        kinds = {(item.required, item.earmark is None) for item in kept}
-        if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
-            yield f"node {node.id} is reserved for several that may not share it"
-        promised = _total(item.promised for item in kept)
-        yield from _differ(f"promised of node {node.id}", node.promised, promised)
-        if is_overpromised(node):
-            yield f"node {node.id} is promised to more asks than will have room"
-        for item in kept:
-            app = state.applications.get(item.application_id)
-            ask = None if app is None else app.asks.get(item.key)
-            if ask is None or ask.reserved.count(node.id) != item.repeats:
-                yield f"node {node.id} is reserved for {item.key}, which does not know it"
-            elif item.earmark is not None and item.earmark != ask.spec.resource:
-                yield f"node {node.id} promises {item.key} what it does not want"
+        yield from reservations_on(state, node)
     for app in state.applications.values():
-        own = sum(len(ask.reserved) for ask in app.asks.values())
-        if app.reservation_count != own:
-            yield f"{app.id} counts {app.reservation_count} reservations, there are {own}"
-        yield from _reserved_asks(state, app)
+        yield from reservations_of(state, app)
+
+
+def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
+    """What is wrong with those that a node knows (G18)."""
+    kept = tuple(node.reservations.values())
+    kinds = {(item.required, item.earmark is None) for item in kept}
+    if len(kinds) > 1 or (len(kept) > 1 and kept[0].is_ordinary):
+        yield f"node {node.id} is reserved for several that may not share it"
+    promised = _total(item.promised for item in kept)
+    yield from _differ(f"promised of node {node.id}", node.promised, promised)
+    if is_overpromised(node):
+        yield f"node {node.id} is promised to more asks than will have room"
+    for item in kept:
+        app = state.applications.get(item.application_id)
+        ask = None if app is None else app.asks.get(item.key)
+        if ask is None or ask.reserved.count(node.id) != item.repeats:
+            yield f"node {node.id} is reserved for {item.key}, which does not know it"
+        elif item.earmark is not None and item.earmark != ask.spec.resource:
+            yield f"node {node.id} promises {item.key} what it does not want"
+
+
+def reservations_of(state: PartitionState, app: Application) -> Iterator[str]:
+    """What is wrong with those that an application knows (G18)."""
+    own = sum(len(ask.reserved) for ask in app.asks.values())
+    if app.reservation_count != own:
+        yield f"{app.id} counts {app.reservation_count} reservations, there are {own}"
+    yield from _reserved_asks(state, app)
 
 
 def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
@@ -264,20 +275,25 @@ _TIMED = frozenset({ApplicationState.COMPLETING, ApplicationState.STARTING})
 
 def _life_cycle(state: PartitionState) -> Iterator[str]:
     for app in state.applications.values():
-        if app.state in FINISHED:
-            yield f"{app.id} is {app.state.value} and still among the active ones"
-        if app.state is ApplicationState.COMPLETING and (
-            any(app.pending.values()) or any(app.allocated.values()) or app.swaps
-        ):
-            yield f"{app.id} is Completing and has work"
-        if app.state is ApplicationState.NEW and (app.asks or app.allocations):
-            yield f"{app.id} is New and has work"
-        if not _timers_are_right(app) or _is_unwatched(state, app):
-            yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
-        if app.state in _UNCONFIRMED and not any(
-            item.releasing is not None for item in app.allocations.values()
-        ):
-            yield f"{app.id} is {app.state.value} and waits for no confirmation"
+        yield from life_of(state, app)
+
+
+def life_of(state: PartitionState, app: Application) -> Iterator[str]:
+    """What is wrong with the state and the timers of one application (G21)."""
+    if app.state in FINISHED:
+        yield f"{app.id} is {app.state.value} and still among the active ones"
+    if app.state is ApplicationState.COMPLETING and (
+        any(app.pending.values()) or any(app.allocated.values()) or app.swaps
+    ):
+        yield f"{app.id} is Completing and has work"
+    if app.state is ApplicationState.NEW and (app.asks or app.allocations):
+        yield f"{app.id} is New and has work"
+    if not _timers_are_right(app) or _is_unwatched(state, app):
+        yield f"{app.id} is {app.state.value}, its timers are {sorted(app.timers)}"
+    if app.state in _UNCONFIRMED and not any(
+        item.releasing is not None for item in app.allocations.values()
+    ):
+        yield f"{app.id} is {app.state.value} and waits for no confirmation"
 
 
 def _timers_are_right(app: Application) -> bool:
@@ -379,13 +395,13 @@ def _identity(state: PartitionState) -> Iterator[str]:
 
 CHECKS: tuple[tuple[str, Callable[[PartitionState], Iterator[str]]], ...] = (
     ("G01", _node_arithmetic),
-    ("G02", _capacity),
+    ("G02", capacity),
     ("G03", _application_arithmetic),
     ("G04", _queue_arithmetic),
     ("G05", _conservation),
     ("G06", _no_negatives),
     ("G07", _references),
-    ("G08", _registered_nodes),
+    ("G08", foreign_places),
     ("G09", _single_place),
     ("G10", links),
     ("G12", _asked_back),

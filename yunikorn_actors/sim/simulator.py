@@ -168,6 +168,11 @@ class Simulator(Gateway):
         """Whether every mailbox is empty."""
         return not self._channels
 
+    @property
+    def last(self) -> Delivery:
+        """The message handled last: of those that were handled as one, the one that ended it."""
+        return self._in_hand[-1]
+
     def in_transit(self) -> list[Envelope]:
         """Messages that were sent and not delivered yet."""
         return [envelope for queue in self._channels.values() for _, envelope in queue]
