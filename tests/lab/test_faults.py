@@ -5,15 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from yunikorn_actors.lab.case import Case, read_case
+from yunikorn_actors.lab.case import Case, case_of, read_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.play import explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Tape, parse_tape
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.scheduling import ProposalRejected
+from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.sim.checkers import default_checkers
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -64,7 +67,9 @@ def test_a_run_with_faults_is_a_tape_that_gives_the_same_run(topology: str) -> N
             tape = write(case, faulty(seed))
             assert outcome.digest() == play(case, parse_tape(str(tape))).digest()
             verbs.update(entry.verb for entry in tape.entries)
-    assert {*FAULTS, "hold", "do", "open", "thaw"} - {"confirm"} <= verbs.keys()
+    # Only a Scheduler proposes, and this topology has none.
+    missing = {"confirm"} if topology == "proposing" else {"confirm", "propose"}
+    assert {*FAULTS, "hold", "do", "open", "thaw"} - missing <= verbs.keys()
 
 
 def test_confirmations_go_wrong_in_every_way() -> None:
@@ -134,6 +139,56 @@ def test_a_timer_fires_early_and_after_its_end() -> None:
     early = next(name for name in timers if name.startswith("ApplicationTimerDue("))
     fired = disturbed(case, f"fire {early} after step 3", f"fire {early} after step 5")
     assert any(type(it.message).__name__ == "ApplicationTimerDue" for it in fired)
+
+
+WRONG = """
+name: a full node, a drained one, a gang that is admitted, and work of which none may be taken back
+steps:
+  - create_node: {ids: [full, drained], capacity: {vcore: 2}}
+  - add_app: {id: app, queue: root.default}
+  - ask: {app: app, key: runs, count: 2, resource: {vcore: 2}}
+  - release: {app: app, key: runs-0}
+  - drain_node: drained
+  - ask: {app: app, key: waits, resource: {vcore: 2}}
+  - add_app: {id: gang, queue: root.default, placeholder_ask: {vcore: 9}, timeout: 60s}
+  - ask: {app: gang, key: ph, resource: {vcore: 9}, task_group: g, placeholder: true}
+  - advance: 1s
+"""
+
+
+@pytest.mark.parametrize(
+    ("wish", "reason"),
+    [
+        ("to place waits of app on full", "NODE_FULL"),
+        ("to place waits of app on drained", "NODE_DRAINING"),
+        ("to admit gang", "GANG_HELD"),
+        ("to reserve full for waits of app", "RESERVATION_LIMIT"),
+        ("to preempt runs-1 of app for waits of app", "PREEMPTION_REFUSED"),
+    ],
+)
+def test_a_scheduler_proposes_wrongly_and_is_refused(wish: str, reason: str) -> None:
+    case = case_of(parse_scenario(WRONG, "wrong.yaml"), "0" * 12)
+    told = disturbed(case, f"propose {wish} after step 9")
+    refused = [it.message.reason for it in told if isinstance(it.message, ProposalRejected)]
+    assert [reason] == refused
+
+
+def test_a_proposal_of_what_nobody_knows_does_nothing() -> None:
+    case = case_of(parse_scenario(WRONG, "wrong.yaml"), "0" * 12)
+    usual = disturbed(case)
+    for wish in ("to place it of app on full", "to admit nobody"):
+        assert usual == disturbed(case, f"propose {wish} after step 9")
+
+
+def test_a_check_that_is_missing_at_the_commit_shows() -> None:
+    case = case_of(parse_scenario(WRONG, "wrong.yaml"), "0" * 12)
+    entry = "propose to place waits of app on drained after step 9"
+    tape = parse_tape("\n".join((case.tape().header(), entry)))
+    with BY_ID["M62"].applied():
+        assert play(case, case.tape(), default_checkers()).ok
+        violation = play(case, tape, default_checkers()).violation
+    assert violation is not None
+    assert "G22: node drained takes no work" in violation.text
 
 
 def test_tapes_of_all_faults_keep_their_header() -> None:

@@ -35,6 +35,11 @@ ENTRIES = (
     "freeze scheduler after step 4",
     "thaw scheduler after step 5",
     "fail at RunCycle(step 4) from scheduler to scheduler",
+    "propose to place a-0 of app on n1 after step 4",
+    "propose to reserve n1 for a-0 of app after step 4",
+    "propose to admit gang after step 4",
+    "propose to swap m-0 of gang with ph-0 on n1 after step 4",
+    "propose to preempt a-0 of app for b-0 of other after step 4",
 )
 
 
@@ -73,6 +78,7 @@ def test_any_file_name_survives() -> None:
         (f"{HEADER}\nhold {CONFIRM} until after breakfast", ":2: 'breakfast' is no event"),
         (f"{HEADER}\ndo step five after step 4", "write do step N after EVENT"),
         (f"{HEADER}; freeze after step 4", "write freeze MAILBOX after EVENT"),
+        (f"{HEADER}; propose to place a-0 after step 4", "write propose to place KEY of APP on"),
         ("x" * 1_000_001, "more than 1000000 characters"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.proposing import propose
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.lab.world import STEPS_MAX, World
 from yunikorn_actors.scenario import written as w
@@ -144,4 +145,5 @@ ACTS: Final[dict[Verb, Act]] = {
     "thaw": _thaw,
     "join": _join,
     "fail": _fail,
+    "propose": propose,
 }

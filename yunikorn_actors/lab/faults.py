@@ -11,6 +11,7 @@ from typing import Final
 from yunikorn_actors.lab.acts import ids_of, of_kind
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.names import mailbox_name
+from yunikorn_actors.lab.proposing import offer
 from yunikorn_actors.lab.tape import Entry
 from yunikorn_actors.lab.world import Schedule, World
 from yunikorn_actors.machines.machine import Joining, Replaceable
@@ -118,6 +119,7 @@ FAULTS: Final[dict[str, Offer]] = {
     "fire": _fire,
     "join": lambda world, draw: _one(draw, "join", _joinable(world)),
     "fail": _fail,
+    "propose": offer,
 }
 """The faults by name, each with what draws one of its kind."""
 

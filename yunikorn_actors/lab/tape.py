@@ -27,7 +27,7 @@ ENTRIES_MAX: Final = 20_000
 
 Verb = Literal[
     "hold", "do", "repeat", "fire", "confirm", "flap", "drain", "open", "shrink", "bounce",
-    "reload", "register", "freeze", "thaw", "join", "fail",
+    "reload", "register", "freeze", "thaw", "join", "fail", "propose",
 ]  # fmt: skip
 THE_END: Final = "the end"
 """What is held until then is delivered when nothing else is left to happen."""
@@ -70,6 +70,10 @@ _STEP: Final = r"step \d+(?:\.\d+)?"
 _TIMER: Final = r"\w+\(.*\) to \S.*"
 _NODE: Final = r"node \S+"
 _MAILBOX: Final = r"\S.*"
+_WISH: Final = (
+    r"to (?:place \S+ of \S+ on|reserve \S+ for \S+ of|admit|swap \S+ of \S+ with \S+ on"
+    r"|preempt \S+ of \S+ for \S+ of) \S+"
+)
 _FORMS: Final[dict[str, _Form]] = {
     "hold": _form(_MESSAGE, True, "hold MESSAGE until after EVENT"),
     "do": _form(_STEP, True, "do step N after EVENT"),
@@ -91,6 +95,12 @@ _FORMS: Final[dict[str, _Form]] = {
     "join": _form(_MESSAGE, False, "join MESSAGE"),
     "fail": _form(
         rf"(?:at|after) {_MESSAGE}", False, "fail at MESSAGE, or fail after MESSAGE"
+    ),
+    "propose": _form(
+        _WISH, True,
+        "propose to place KEY of APP on NODE after EVENT, or to reserve NODE for KEY of APP, to "
+        "admit APP, to swap KEY of APP with PLACEHOLDER on NODE, to preempt KEY of APP for KEY of "
+        "APP",
     ),
 }  # fmt: skip
 assert _FORMS.keys() == set(get_args(Verb))

@@ -6,7 +6,7 @@ cycle runs only after something arrived that can change a decision, or when a bo
 short: at rest there is no message at all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from yunikorn_actors.domain.changes import apply
@@ -107,14 +107,17 @@ class Scheduler:
         """Propose; the answers come as facts, or as refusals."""
         if not proposals:
             return self._next_report()
-        message = s.ProposeAllocations(
+        # Decisions before findings: they are what somebody waits for.
+        return [Send(to=CONTEXT, message=self.proposing(proposals)), *self._next_report()]
+
+    def proposing(self, proposals: Sequence[Proposal]) -> s.ProposeAllocations:
+        """Return the message that asks Context for these, on the view as it is now."""
+        return s.ProposeAllocations(
             partition=self._partition,
             epoch=self._epoch,
             as_of=self.replica.revision,
             proposals=tuple(proposals),
         )
-        # Decisions before findings: they are what somebody waits for.
-        return [Send(to=CONTEXT, message=message), *self._next_report()]
 
     def _next_report(self) -> list[Effect]:
         findings = self.planner.findings
