@@ -9,7 +9,8 @@ from typing import Any
 from msgspec.structs import asdict
 
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, UNDISTURBED, Hunted, hunt_all
+from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, Hunted, hunt_all
+from yunikorn_actors.lab.mutants.tries import UNDISTURBED
 
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) -> None:

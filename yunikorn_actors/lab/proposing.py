@@ -2,17 +2,22 @@
 
 A planner looks before it proposes, so a check that is missing at the commit shows only where a race
 comes in between. Here the Scheduler asks for anything that it can name: work on a node that is
-full, drained or gone, a swap with any placeholder, victims of anybody. Context checks everything
-again, so it has to bear that, and to answer it once.
+full, drained or gone, a swap with any placeholder, victims of anybody. What is wrong with it, the
+oracle for decisions says. Context checks everything again, so it has to refuse that, and once.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
+from yunikorn_actors.domain.decisions import wrongs
+from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
     AdmitGang,
@@ -23,6 +28,7 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     VictimRef,
 )
+from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.tape import Entry
 from yunikorn_actors.lab.world import World
@@ -82,13 +88,38 @@ def _preemptions(state: PartitionState) -> Iterator[str]:
 
 _KINDS: Final = (_placings, _placings, _reservations, _admissions, _swaps, _preemptions)
 """What gives work to nodes is tried most."""
+_LOOKS: Final = 20
+"""So many wishes are looked at for one that is wrong."""
 
 
 def offer(world: World, draw: Draw) -> Entry | None:
-    """Draw something that a Scheduler could ask for, right or wrong."""
+    """Draw something that breaks one rule: then few checks stand against it.
+
+    First what is wrong is drawn, as most of what could be asked for is wrong in the same few ways.
+    """
     kind = draw.one_of(_KINDS)
-    wishes = [wish for _, scheduler in _schedulers(world) for wish in kind(scheduler.replica)]
-    return Entry("propose", draw.one_of(wishes)) if wishes else None
+    wishes = [
+        (scheduler, wish) for _, scheduler in _schedulers(world) for wish in kind(scheduler.replica)
+    ]
+    by_wrong: dict[str, list[str]] = {}
+    for scheduler, wish in [draw.one_of(wishes) for _ in range(_LOOKS)] if wishes else ():
+        wrong = _wrong_with(world, scheduler, wish)
+        if wrong:
+            by_wrong.setdefault(wrong, []).append(wish)
+    if not by_wrong:
+        return None
+    return Entry("propose", draw.one_of(by_wrong[draw.one_of(tuple(by_wrong))]))
+
+
+def _wrong_with(world: World, scheduler: Scheduler, wish: str) -> str:
+    """Say what is wrong with it by now; empty if nothing is, or if it breaks several rules."""
+    state = world.context.partitions[scheduler.replica.name].state
+    try:
+        found = {line for fact in _made(scheduler, wish).facts for line in wrongs(state, fact, ())}
+    except KeyError:
+        return "it is gone"
+    rules = {line.partition(":")[0] for line in found}
+    return "; ".join(sorted(found)) if len(rules) == 1 else ""
 
 
 def _schedulers(world: World) -> list[tuple[str, Scheduler]]:
@@ -99,13 +130,20 @@ def _schedulers(world: World) -> list[tuple[str, Scheduler]]:
 # -- from the words to the proposal
 
 
+class _Made(NamedTuple):
+    """A proposal without its id, and the facts that would tell of it."""
+
+    proposal: Proposal
+    facts: tuple[f.Fact, ...]
+
+
 class _Wish:
     """What the words name, in the replica of one Scheduler; KeyError if it does not know it."""
 
-    def __init__(self, scheduler: Scheduler, words: dict[str, str]) -> None:
-        self._scheduler = scheduler
+    def __init__(self, replica: PartitionState, words: dict[str, str]) -> None:
+        self._replica = replica
         self._words = words
-        self.app = scheduler.replica.applications[words["app"]]
+        self.app = replica.applications[words["app"]]
         self.node_id = words.get("node", "")
 
     @property
@@ -115,71 +153,123 @@ class _Wish:
     @property
     def other(self) -> Allocation:
         """The newest allocation of that key, of the same application if no other one is named."""
-        owner = self._scheduler.replica.applications[self._words.get("owner", self.app.id)]
+        owner = self._replica.applications[self._words.get("owner", self.app.id)]
         named = {item.spec.key: item for item in owner.allocations.values()}
         return named[self._words["other"]]
 
-    def next_id(self) -> int:
-        return self._scheduler.planner.desk.next_id(_Whim())
 
-
-def _place(wish: _Wish) -> Proposal:
-    ask = wish.ask
-    return Allocate(
-        proposal_id=wish.next_id(),
-        application_id=wish.app.id,
+def _place(wish: _Wish) -> _Made:
+    app, ask = wish.app, wish.ask
+    proposal = Allocate(
+        proposal_id=NO_PROPOSAL,
+        application_id=app.id,
         key=ask.spec.key,
         sequence=ask.sequence,
         node_id=wish.node_id,
     )
+    fact = f.AllocationCommitted(
+        application_id=app.id,
+        queue=app.queue.path,
+        user=app.spec.user,
+        key=ask.spec.key,
+        uuid="",
+        node_id=wish.node_id,
+        resource=ask.spec.resource,
+        at_ns=0,
+        proposal_id=1,
+    )
+    return _Made(proposal, (fact,))
 
 
-def _reserve(wish: _Wish) -> Proposal:
-    ask = wish.ask
-    return Reserve(
-        proposal_id=wish.next_id(),
-        application_id=wish.app.id,
+def _reserve(wish: _Wish) -> _Made:
+    app, ask = wish.app, wish.ask
+    proposal = Reserve(
+        proposal_id=NO_PROPOSAL,
+        application_id=app.id,
         key=ask.spec.key,
         sequence=ask.sequence,
         node_id=wish.node_id,
     )
+    fact = f.ReservationMade(
+        application_id=app.id,
+        key=ask.spec.key,
+        node_id=wish.node_id,
+        required=bool(ask.spec.required_node),
+        resource=ask.spec.resource,
+        at_ns=0,
+    )
+    return _Made(proposal, (fact,))
 
 
-def _admit(wish: _Wish) -> Proposal:
+def _admit(wish: _Wish) -> _Made:
     app = wish.app
-    return AdmitGang(proposal_id=wish.next_id(), application_id=app.id, serial=app.serial)
+    proposal = AdmitGang(proposal_id=NO_PROPOSAL, application_id=app.id, serial=app.serial)
+    fact = f.GangAdmitted(
+        application_id=app.id, serial=app.serial, queue=app.queue.path, commitment={}, at_ns=0
+    )
+    return _Made(proposal, (fact,))
 
 
-def _swap(wish: _Wish) -> Proposal:
-    ask, placeholder = wish.ask, wish.other
-    return Replace(
-        proposal_id=wish.next_id(),
-        application_id=wish.app.id,
+def _swap(wish: _Wish) -> _Made:
+    app, ask, placeholder = wish.app, wish.ask, wish.other
+    crosses = placeholder.node_id != wish.node_id
+    proposal = Replace(
+        proposal_id=NO_PROPOSAL,
+        application_id=app.id,
         key=ask.spec.key,
         sequence=ask.sequence,
         placeholder=placeholder.uuid,
         node_id=wish.node_id,
-        crosses=placeholder.node_id != wish.node_id,
+        crosses=crosses,
     )
+    asked_back = f.ReleaseRequested(
+        application_id=app.id,
+        key=placeholder.spec.key,
+        uuid=placeholder.uuid,
+        type=TerminationType.PLACEHOLDER_REPLACED,
+        message="",
+        at_ns=0,
+    )
+    parked = f.AskParked(
+        application_id=app.id,
+        key=ask.spec.key,
+        resource=ask.spec.resource,
+        placeholder=placeholder.uuid,
+        node_id=wish.node_id,
+        crosses=crosses,
+        at_ns=0,
+    )
+    return _Made(proposal, (asked_back, parked))
 
 
-def _preempt(wish: _Wish) -> Proposal:
+def _preempt(wish: _Wish) -> _Made:
     app, ask, victim = wish.app, wish.ask, wish.other
     required = bool(ask.spec.required_node)
-    rule = PreemptionRule.REQUIRED_NODE if required else PreemptionRule.GUARANTEE
-    return Preempt(
-        proposal_id=wish.next_id(),
-        beneficiary=Beneficiary(
-            rule=rule, queue=app.queue.path, application_id=app.id, key=ask.spec.key
-        ),
+    beneficiary = Beneficiary(
+        rule=PreemptionRule.REQUIRED_NODE if required else PreemptionRule.GUARANTEE,
+        queue=app.queue.path,
+        application_id=app.id,
+        key=ask.spec.key,
+    )
+    proposal = Preempt(
+        proposal_id=NO_PROPOSAL,
+        beneficiary=beneficiary,
         victims=(VictimRef.to(victim),),
         sequence=ask.sequence,
         node_id=victim.node_id,
     )
+    fact = f.PreemptionDecided(
+        beneficiary=beneficiary,
+        node_id=victim.node_id,
+        victims=(victim.uuid,),
+        max={},
+        at_ns=0,
+    )
+    return _Made(proposal, (fact,))
 
 
 _ASK: Final = r"(?P<key>\S+) of (?P<app>\S+)"
-_MAKES: Final[dict[str, Callable[[_Wish], Proposal]]] = {
+_MAKES: Final[dict[str, Callable[[_Wish], _Made]]] = {
     rf"to place {_ASK} on (?P<node>\S+)": _place,
     rf"to reserve (?P<node>\S+) for {_ASK}": _reserve,
     r"to admit (?P<app>\S+)": _admit,
@@ -188,16 +278,23 @@ _MAKES: Final[dict[str, Callable[[_Wish], Proposal]]] = {
 }
 
 
-def propose(world: World, what: str) -> None:
-    """Have the first Scheduler that knows what is named ask for it; nothing if none does."""
+def _made(scheduler: Scheduler, what: str) -> _Made:
     words, make = next(
         (found.groupdict(), make)
         for pattern, make in _MAKES.items()
         if (found := re.fullmatch(pattern, what))
     )
+    return make(_Wish(scheduler.replica, words))
+
+
+def propose(world: World, what: str) -> None:
+    """Have the first Scheduler that knows what is named ask for it; nothing if none does."""
     for address, scheduler in _schedulers(world):
         with suppress(KeyError):
-            message = scheduler.proposing((make(_Wish(scheduler, words)),))
-            envelope = Envelope(address, message, Cause(address, 0), f"propose {what}")
+            proposal = _made(scheduler, what).proposal
+            own = replace(proposal, proposal_id=scheduler.planner.desk.next_id(_Whim()))
+            envelope = Envelope(
+                address, scheduler.proposing((own,)), Cause(address, 0), f"propose {what}"
+            )
             world.simulator._put((address, CONTEXT), envelope)
             return

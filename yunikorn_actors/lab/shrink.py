@@ -20,7 +20,10 @@ _T = TypeVar("_T")
 
 
 class Shrinker:
-    def __init__(self, case: Case, kind: str, checkers: Callable[[], tuple[Checker, ...]]) -> None:
+    def __init__(
+        self, case: Case, kind: str | None, checkers: Callable[[], tuple[Checker, ...]]
+    ) -> None:
+        """Without a kind any failure will do: where it is known that all have one cause."""
         self._case = case
         self._kind = kind
         self._checkers = checkers
@@ -45,7 +48,7 @@ class Shrinker:
             return False
         self.plays += 1
         violation = self.play(tape).violation
-        return violation is not None and violation.kind == self._kind
+        return violation is not None and self._kind in {None, violation.kind}
 
     def play(self, tape: Tape) -> Outcome:
         return play(self._case, tape, self._checkers())

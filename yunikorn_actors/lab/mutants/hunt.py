@@ -1,52 +1,45 @@
 """Looks for a mutant: plays small cases with the mistake in force until an oracle speaks up.
 
 The first runs are undisturbed, one of each case. Then deviations are drawn: messages that are held,
-faults, or an order that is drawn throughout. Only cases that come to the edited function can find
-it, so most runs are given to those; which they are is seen once, on the core as it is.
+and faults. A run that would not touch the mutant is left out, as nothing could be seen in it.
 """
 
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
-from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.case import Case, read_case
-from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.fan_out import FanOut, Processes
-from yunikorn_actors.lab.faults import FAULTS, Faulty
-from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.mutants.mutant import Mutant, function_of
+from yunikorn_actors.lab.mutants.corpus import BY_ID, CORPUS
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.tries import Tries, Try
 from yunikorn_actors.lab.oracles import oracles
-from yunikorn_actors.lab.play import Violation, explore, play, write
 from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.strategies import Uniform
-from yunikorn_actors.lab.tape import Entry
-from yunikorn_actors.lab.world import Schedule, World
-from yunikorn_actors.machines.topology import TOPOLOGIES
-from yunikorn_actors.messages.scheduling import ProposeAllocations
-from yunikorn_actors.sim.choosers import Channel, Channels, oldest
 
-CASES: Final = Path(__file__).parent.parent / "cases"
-RUNS_MAX: Final = 400
+RUNS_MAX: Final = 3000
 """So many disturbed runs a mutant gets before it counts as not found."""
-NEAR_SHARE: Final = 0.8
-"""This part of them is given to cases that come to the edited function undisturbed."""
+PLAYS_MAX: Final = 100
+"""So many of those that touch it are played with it."""
+DEVIATIONS_MAX: Final = 3
+STIMULI_MAX: Final = 12
+"""A tape above these is not small, and the search goes on for a smaller one."""
+FINDINGS_MAX: Final = 4
+"""So many failing runs are looked at for a small tape."""
 
 
 class Hunted(Struct, frozen=True, kw_only=True):
     """What came of looking for one mutant."""
 
     id: str = ""
-    found: bool
+    found: bool = False
     strategy: str = ""
     runs: int = 0
+    """How many runs were considered."""
+    plays: int = 0
+    """How many of them touch the mutant, and were played with it."""
     seconds: float = 0.0
     deviations: int = 0
     stimuli: int = 0
@@ -54,153 +47,45 @@ class Hunted(Struct, frozen=True, kw_only=True):
     violation: str = ""
     tape: str = ""
 
+    @property
+    def is_small(self) -> bool:
+        return self.found and self.deviations <= DEVIATIONS_MAX and self.stimuli <= STIMULI_MAX
 
-class Held:
-    """First in, first out, but for a few deviations: a message is held, or a step comes early."""
-
-    watched: frozenset[str] | None = frozenset()
-
-    def __init__(self, draw: Draw, length: int, count: int | None = None) -> None:
-        self._draw = draw
-        count = 1 + draw.number(2) if count is None else count
-        self._moments = sorted((draw.number(length) for _ in range(count)), reverse=True)
-        self._awaits_proposal = False
-        """The next proposal is held: it is what anything else may overtake to good effect."""
-        self._until: dict[int, int] = {}
-        """Messages that wait, by the number of their sending, each for so many events."""
-        self._until_step: dict[int, str] = {}
-        """Those that wait until the case has gone on from this step."""
-        self._events = 0
-
-    def choose(self, world: World) -> Channel | Entry | None:
-        self._events += 1
-        channels, step = world.deliverable(), world.next_step
-        if self._moments and self._moments[-1] <= self._events:
-            self._moments.pop()
-            if self._draw.chance(0.3) and len(world.script) > 1 and step:
-                return Entry("do", self._draw.one_of(tuple(world.script)).name)
-            self._awaits_proposal = self._draw.chance(0.5)
-            if not self._awaits_proposal and channels:
-                self._hold(channels, step)
-        free = self._free(channels, step)
-        if self._awaits_proposal and _proposing(free):
-            self._awaits_proposal = False
-            self._hold(_proposing(free), step)
-            free = self._free(channels, step)
-        if free:
-            return oldest(free)
-        return None if step or not channels else oldest(channels)
-
-    def _hold(self, channels: Channels, step: str) -> None:
-        number = channels[oldest(channels)][0][0]
-        if step and self._draw.chance(0.6):
-            self._until_step[number] = step
-        else:
-            self._until[number] = self._events + 1 + self._draw.number(12)
-
-    def _free(self, channels: Channels, step: str) -> Channels:
-        if not self._until and not self._until_step:
-            return channels
-        return {
-            channel: queue
-            for channel, queue in channels.items()
-            if self._until.get(queue[0][0], 0) <= self._events
-            and self._until_step.get(queue[0][0], "-") != step
-        }
-
-    def happened(self, event: str) -> None:
-        """Nothing waits for a certain event."""
-
-    def confirmation(self, _: str) -> str:
-        return ""
-
-
-def _proposing(channels: Channels) -> Channels:
-    """Leave the channels from which a proposal comes next."""
-    return {
-        channel: queue
-        for channel, queue in channels.items()
-        if isinstance(queue[0][1].message, ProposeAllocations)
-    }
-
-
-UNDISTURBED: Final = "undisturbed"
-STRATEGIES: Final = ("quiet, faults", "quiet, faults", "held, faults", "held, faults", "held")
-_ORDERS: Final[dict[str, Callable[[Draw, int], Schedule]]] = {
-    "quiet": lambda draw, length: Held(draw, length, 0),
-    "held": Held,
-    "uniform": lambda draw, _: Uniform(draw),
-}
-
-
-class _Ground(NamedTuple):
-    """A case, and what is known of its undisturbed run on the core as it is."""
-
-    case: Case
-    reached: set[CodeType]
-    length: int
-    """How many messages it has."""
-
-
-class _Try(NamedTuple):
-    """One run: what is played, and how it is disturbed."""
-
-    ground: _Ground
-    strategy: str = UNDISTURBED
-    number: int = 0
+    def is_better_than(self, other: "Hunted") -> bool:
+        sizes = [(not it.found, it.deviations, it.stimuli, it.messages) for it in (self, other)]
+        return sizes[0] < sizes[1]
 
 
 class Hunter:
-    """Looks for one mutant after the other, with the same cases and the same draws."""
+    """Looks for one mutant after the other, in the same runs."""
 
     def __init__(self, seed: int = 1, runs: int = RUNS_MAX) -> None:
-        self._seed = seed
-        self._runs = runs
-        self._grounds = tuple(_explored(case) for case in cases())
+        self._tries = Tries(CORPUS, seed, runs)
 
     def hunt(self, mutant: Mutant) -> Hunted:
-        begun, number = time.perf_counter(), 0
-        near = self._near(mutant)
-        with mutant.applied():
-            found = Hunted(found=False)
-            for tried in self._tries(near):
-                number += 1
-                violation = self._play(tried)
-                if violation is not None:
-                    found = self._shrunk(tried, violation)
-                    break
-        return replace(found, id=mutant.id, runs=number, seconds=time.perf_counter() - begun)
+        begun, best, findings = time.perf_counter(), Hunted(), 0
+        runs = plays = 0
+        for tried in self._tries:
+            runs += 1
+            if mutant.id not in tried.touched:
+                continue
+            plays += 1
+            with mutant.applied():
+                found = self._play(tried)
+            findings += found.found
+            best = found if found.is_better_than(best) else best
+            if best.is_small or findings == FINDINGS_MAX or plays == PLAYS_MAX:
+                break
+        seconds = time.perf_counter() - begun
+        return replace(best, id=mutant.id, runs=runs, plays=plays, seconds=seconds)
 
-    def _near(self, mutant: Mutant) -> tuple[_Ground, ...]:
-        code = function_of(mutant.where).__code__
-        return tuple(ground for ground in self._grounds if code in ground.reached)
-
-    def _tries(self, near: tuple[_Ground, ...]) -> Iterator[_Try]:
-        yield from (_Try(ground) for ground in self._grounds)
-        for number in range(1, self._runs + 1):
-            draw = Draw(-self._seed, number)
-            among = near if near and draw.chance(NEAR_SHARE) else self._grounds
-            yield _Try(draw.one_of(among), draw.one_of(STRATEGIES), number)
-
-    def _play(self, tried: _Try) -> Violation | None:
-        case = tried.ground.case
-        if tried.strategy == UNDISTURBED:
-            return play(case, case.tape(), oracles()).violation
-        return explore(case, self._schedule(tried), oracles()).violation
-
-    def _schedule(self, tried: _Try) -> Schedule:
-        """Make the schedule of a run; the same number gives the same schedule."""
-        draw, length = Draw(self._seed, tried.number), tried.ground.length
-        schedule = _ORDERS[tried.strategy.partition(",")[0]](draw, length)
-        if tried.strategy.endswith("faults"):
-            return Faulty(schedule, draw, tuple(FAULTS), length)
-        return schedule
-
-    def _shrunk(self, tried: _Try, violation: Violation) -> Hunted:
-        case = tried.ground.case
-        tape = write(case, self._schedule(tried), oracles()) if tried.number else case.tape()
-        shrinker = Shrinker(case, violation.kind, oracles)
-        tape = shrinker.shrink(tape)
+    def _play(self, tried: Try) -> Hunted:
+        """Play it; what goes wrong is written down and made small."""
+        violation = self._tries.play(tried, oracles()).violation
+        if violation is None:
+            return Hunted()
+        shrinker = Shrinker(tried.case, None, oracles)
+        tape = shrinker.shrink(self._tries.tape(tried, oracles()))
         outcome = shrinker.play(tape)
         assert outcome.violation is not None, "the tape gives another run than was explored"
         return Hunted(
@@ -212,34 +97,6 @@ class Hunter:
             violation=outcome.violation.text,
             tape=tape.line(),
         )
-
-
-def cases() -> tuple[Case, ...]:
-    """Return the cases of the package, on each topology."""
-    files = sorted(CASES.glob("*.yaml"))
-    return tuple(read_case(file, topology) for topology in TOPOLOGIES for file in files)
-
-
-def _explored(case: Case) -> _Ground:
-    reached: set[CodeType] = set()
-    with _noting(reached):
-        outcome = play(case, case.tape())
-    return _Ground(case, reached, outcome.messages)
-
-
-@contextmanager
-def _noting(reached: set[CodeType]) -> Iterator[None]:
-    """Note every function that is called meanwhile."""
-
-    def note(frame: FrameType, event: str, _: object) -> None:
-        if event == "call":
-            reached.add(frame.f_code)
-
-    sys.setprofile(note)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
 
 
 # -- several at a time

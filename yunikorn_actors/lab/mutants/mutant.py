@@ -6,6 +6,7 @@ imported to. Nothing in the core knows of this. The code object is exchanged for
 context lasts, and the original is put back whatever happens.
 """
 
+import ast
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator
@@ -36,33 +37,24 @@ class Mutant(NamedTuple):
     @contextmanager
     def applied(self) -> Iterator[None]:
         """Have the core make this mistake in the meantime."""
-        function = function_of(self.where)
-        original = function.__code__
-        function.__code__ = self.code()
-        try:
+        with exchanged(function_of(self.where), self.code()):
             yield
-        finally:
-            function.__code__ = original
 
     def code(self) -> CodeType:
         """Return the code of the function with the mistake in it."""
+        return code_of(function_of(self.where), self.tree())
+
+    def tree(self) -> ast.Module:
+        """Return the function with the mistake in it."""
         function = function_of(self.where)
-        lines, first = inspect.getsourcelines(function)
-        source = textwrap.dedent("".join(lines))
-        if source.count(self.old) != 1:
+        text = source_of(function)
+        if text.count(self.old) != 1:
             name = f"{function.__module__}.{function.__qualname__}"
             raise StaleMutant(
-                f"mutant {self.id}: {name} has {self.old!r} {source.count(self.old)} times, not "
+                f"mutant {self.id}: {name} has {self.old!r} {text.count(self.old)} times, not "
                 "once: edit the mutant, or replace it if its mistake cannot be made any more"
             )
-        # Empty lines in front keep the numbers of the lines, so a traceback shows the place.
-        text = "\n" * (first - 1) + source.replace(self.old, self.new)
-        module = compile(text, inspect.getfile(function), "exec", dont_inherit=True)
-        return next(
-            found
-            for found in module.co_consts
-            if isinstance(found, CodeType) and found.co_name == function.__name__
-        )
+        return ast.parse(text.replace(self.old, self.new))
 
 
 def function_of(target: Target) -> FunctionType:
@@ -70,3 +62,29 @@ def function_of(target: Target) -> FunctionType:
     function = target.fget if isinstance(target, property) else target
     assert isinstance(function, FunctionType)
     return function
+
+
+def source_of(function: FunctionType) -> str:
+    return textwrap.dedent(inspect.getsource(function))
+
+
+def code_of(function: FunctionType, tree: ast.Module) -> CodeType:
+    """Compile another version of a function; a traceback shows the place of the one that is."""
+    ast.increment_lineno(tree, function.__code__.co_firstlineno - 1)
+    module = compile(tree, inspect.getfile(function), "exec", dont_inherit=True)
+    return next(
+        found
+        for found in module.co_consts
+        if isinstance(found, CodeType) and found.co_name == function.__name__
+    )
+
+
+@contextmanager
+def exchanged(function: FunctionType, code: CodeType) -> Iterator[None]:
+    """Have a function do something else in the meantime, wherever its name was imported to."""
+    original = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = original

@@ -1,0 +1,102 @@
+"""The runs in which mutants are looked for, and which mutants each of them would touch."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from yunikorn_actors.lab.case import Case, read_case
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.faults import FAULTS, Faulty
+from yunikorn_actors.lab.mutants.held import Held
+from yunikorn_actors.lab.mutants.mutant import Mutant
+from yunikorn_actors.lab.mutants.touching import Watch
+from yunikorn_actors.lab.play import Outcome, explore, play, write
+from yunikorn_actors.lab.tape import Tape
+from yunikorn_actors.lab.world import Schedule
+from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.sim.simulator import Checker
+
+CASES: Final = Path(__file__).parent.parent / "cases"
+UNDISTURBED: Final = "undisturbed"
+STRATEGIES: Final[dict[str, tuple[int | None, tuple[str, ...]]]] = {
+    "held": (None, ()),
+    "faults": (0, tuple(FAULTS)),
+    "held, faults": (None, tuple(FAULTS)),
+    "proposals": (0, ("propose",)),
+    "faults, proposals": (0, ("propose", "propose", "confirm", "drain", "shrink", "fire")),
+}
+"""How a run is disturbed: by how many deviations, if not by one or two, and by which faults."""
+
+
+ON_FUSED: Final = ("held", "faults", "held, faults")
+"""Nothing is proposed there."""
+
+
+class Try(NamedTuple):
+    """One run: what is played, and how it is disturbed."""
+
+    case: Case
+    length: int = 0
+    """How many messages the undisturbed run of the case has."""
+    number: int = 0
+    strategy: str = UNDISTURBED
+    touched: frozenset[str] = frozenset()
+    """The mutants that make a difference somewhere in it."""
+
+
+class Tries:
+    """The same runs for all mutants: first each case undisturbed, then what is drawn.
+
+    Each is played once on the core as it is, when it is first asked for.
+    """
+
+    def __init__(self, mutants: Sequence[Mutant], seed: int, runs: int) -> None:
+        self._watch = Watch(mutants)
+        self._seed = seed
+        self._cases = cases()
+        self._count = len(self._cases) + runs
+        self._played: list[Try] = []
+
+    def __iter__(self) -> Iterator[Try]:
+        for index in range(self._count):
+            if index == len(self._played):
+                self._played.append(self._watched(self._next()))
+            yield self._played[index]
+
+    def _next(self) -> Try:
+        number = len(self._played) - len(self._cases) + 1
+        if number < 1:
+            return Try(self._cases[len(self._played)])
+        draw = Draw(-self._seed, number)
+        near = self._played[draw.number(len(self._cases))]
+        strategies = ON_FUSED if near.case.topology == "fused" else tuple(STRATEGIES)
+        return near._replace(number=number, strategy=draw.one_of(strategies))
+
+    def _watched(self, tried: Try) -> Try:
+        with self._watch.noting() as touched:
+            outcome = self.play(tried)
+        return tried._replace(length=tried.length or outcome.length, touched=frozenset(touched))
+
+    def play(self, tried: Try, checkers: tuple[Checker, ...] = ()) -> Outcome:
+        if not tried.number:
+            return play(tried.case, tried.case.tape(), checkers)
+        return explore(tried.case, self._schedule(tried), checkers)
+
+    def tape(self, tried: Try, checkers: tuple[Checker, ...] = ()) -> Tape:
+        """Write down what is played."""
+        if not tried.number:
+            return tried.case.tape()
+        return write(tried.case, self._schedule(tried), checkers)
+
+    def _schedule(self, tried: Try) -> Schedule:
+        """Make the schedule of a run; the same number gives the same schedule."""
+        draw, length = Draw(self._seed, tried.number), tried.length
+        deviations, faults = STRATEGIES[tried.strategy]
+        schedule = Held(draw, length, deviations)
+        return Faulty(schedule, draw, faults, length) if faults else schedule
+
+
+def cases() -> tuple[Case, ...]:
+    """Return the cases of the package, on each topology."""
+    files = sorted(CASES.glob("*.yaml"))
+    return tuple(read_case(file, topology) for topology in TOPOLOGIES for file in files)
