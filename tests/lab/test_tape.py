@@ -7,7 +7,8 @@ import pytest
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
-from yunikorn_actors.lab.mutants.hunt import Held, cases
+from yunikorn_actors.lab.mutants.held import Held
+from yunikorn_actors.lab.mutants.tries import cases
 from yunikorn_actors.lab.play import explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape

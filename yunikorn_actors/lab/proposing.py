@@ -86,8 +86,7 @@ def _preemptions(state: PartitionState) -> Iterator[str]:
                 yield f"to preempt {item.spec.key} of {app.id} for {name}"
 
 
-_KINDS: Final = (_placings, _placings, _reservations, _admissions, _swaps, _preemptions)
-"""What gives work to nodes is tried most."""
+_KINDS: Final = (_placings, _reservations, _admissions, _swaps, _preemptions)
 _LOOKS: Final = 20
 """So many wishes are looked at for one that is wrong."""
 
@@ -97,18 +96,14 @@ def offer(world: World, draw: Draw) -> Entry | None:
 
     First what is wrong is drawn, as most of what could be asked for is wrong in the same few ways.
     """
-    kind = draw.one_of(_KINDS)
-    wishes = [
-        (scheduler, wish) for _, scheduler in _schedulers(world) for wish in kind(scheduler.replica)
-    ]
     by_wrong: dict[str, list[str]] = {}
-    for scheduler, wish in [draw.one_of(wishes) for _ in range(_LOOKS)] if wishes else ():
-        wrong = _wrong_with(world, scheduler, wish)
-        if wrong:
-            by_wrong.setdefault(wrong, []).append(wish)
-    if not by_wrong:
-        return None
-    return Entry("propose", draw.one_of(by_wrong[draw.one_of(tuple(by_wrong))]))
+    for _, scheduler in _schedulers(world):
+        kinds = [wishes for kind in _KINDS if (wishes := tuple(kind(scheduler.replica)))]
+        for _ in range(_LOOKS if kinds else 0):
+            wish = draw.one_of(draw.one_of(kinds))
+            by_wrong.setdefault(_wrong_with(world, scheduler, wish), []).append(wish)
+    ways = tuple(wrong for wrong in by_wrong if wrong) or tuple(by_wrong)
+    return Entry("propose", draw.one_of(by_wrong[draw.one_of(ways)])) if ways else None
 
 
 def _wrong_with(world: World, scheduler: Scheduler, wish: str) -> str:
