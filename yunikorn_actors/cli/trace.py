@@ -5,7 +5,9 @@ import difflib
 import os
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.trace.draw import draw
@@ -13,23 +15,19 @@ from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.replay import replay
 from yunikorn_actors.trace.show import Look, Wanted, printable, show
 
-_SHOW = "print a recorded run, one message on a line"
-_DRAW = "draw the messages between the machines of a recorded run, from top to bottom"
-_REPLAY = "run the recorded messages through the core again and compare all effects"
+_Command = tuple[
+    str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
+]
+"""What it is for, what it takes beside the file, and what runs it; it returns the exit status."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
-    shown = commands.add_parser("show", help=_SHOW, description=_SHOW)
-    _add_wanted(shown)
-    shown.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
-    shown.set_defaults(part=_show)
-    drawn = commands.add_parser("draw", help=_DRAW, description=_DRAW)
-    _add_wanted(drawn)
-    drawn.set_defaults(part=_draw)
-    replayed = commands.add_parser("replay", help=_REPLAY, description=_REPLAY)
-    replayed.add_argument("file", type=Path, help="a recorded trace")
-    replayed.set_defaults(part=_replay)
+    for name, (help_, add, run_) in _COMMANDS.items():
+        command = commands.add_parser(name, help=help_, description=help_)
+        command.add_argument("file", type=Path, help="a recorded trace")
+        add(command)
+        command.set_defaults(part=run_)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -49,7 +47,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _add_wanted(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a recorded trace")
     parser.add_argument(
         "--mailbox", metavar="NAME",
         help="only messages to this mailbox, such as context or scheduler",
@@ -100,6 +97,11 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
+def _add_show(parser: argparse.ArgumentParser) -> None:
+    _add_wanted(parser)
+    parser.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
+
+
 def _show(options: argparse.Namespace) -> int:
     look = Look(
         colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
@@ -119,8 +121,27 @@ def _draw(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_nothing(parser: argparse.ArgumentParser) -> None:
+    """The file is all that the command needs to know."""
+
+
 def _replay(options: argparse.Namespace) -> int:
     with TraceReader(options.file) as trace:
         outcome = replay(trace)
     print(outcome.report())
     return 0 if outcome.difference is None else 1
+
+
+_COMMANDS: Final[dict[str, _Command]] = {
+    "show": ("print a recorded run, one message on a line", _add_show, _show),
+    "draw": (
+        "draw the messages between the machines of a recorded run, from top to bottom",
+        _add_wanted,
+        _draw,
+    ),
+    "replay": (
+        "run the recorded messages through the core again and compare all effects",
+        _add_nothing,
+        _replay,
+    ),
+}
