@@ -8,7 +8,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Options, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.mutants.hunt import CASES
+from yunikorn_actors.lab.mutants.tries import CASES
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import play
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
