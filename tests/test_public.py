@@ -119,8 +119,16 @@ def test_a_type_that_cannot_be_imported_is_found() -> None:
 
 CALLS = [
     *("clock", "clock_was_moved", "event_stream", "events", "explain", "failure", "handled"),
-    *("is_settled", "next_due_ns", "register_resource_manager", "resource_manager_lost", "start"),
-    *("state_dump", "stop", "trace_failure", "unregister_resource_manager", "update_allocation"),
+    *("is_settled", "next_due_ns", "register_resource_manager", "resource_manager_lost"),
+    *(
+        "save_trace",
+        "start",
+        "state_dump",
+        "stop",
+        "trace_failure",
+        "unregister_resource_manager",
+        "update_allocation",
+    ),
     *("update_application", "update_configuration", "update_node"),
 ]
 

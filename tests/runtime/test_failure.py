@@ -19,7 +19,7 @@ from support import Recorder
 
 from yunikorn_actors import CoreFailed, SchedulerCore, si
 from yunikorn_actors.machines.machine import CallRm, InvariantViolation, Send, StartMachine
-from yunikorn_actors.messages.base import EVENT_PUBLISHER
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Cause, Envelope
 from yunikorn_actors.messages.rm_calls import CallUpdateNode
 
 
@@ -130,7 +130,8 @@ def test_nothing_is_handled_after_a_failure() -> None:
     failed(core, ValueError())
     threads = threading.active_count()
     shell = core._shells._by_address["a"]
-    core._shells.tell("a", core._inside._envelope(_at(shell), "test", Do(label="", effects=wanted)))
+    blow = Do(label="", effects=wanted)
+    core._shells.tell("a", Envelope("test", blow, *_at(shell).at))
     notebook.let_go.set()
     wait_until(core.is_settled)
     core._inside.carry_out(_at(shell), wanted[-1])
@@ -140,7 +141,7 @@ def test_nothing_is_handled_after_a_failure() -> None:
 
 
 def _at(shell: Any) -> Any:
-    shell.at = (("test", 1), "")
+    shell.at = (Cause("test", 1), "")
     return shell
 
 

@@ -20,7 +20,8 @@ from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
-from yunikorn_actors.trace.show import Look, Wanted, show
+from yunikorn_actors.trace.show import Look, show
+from yunikorn_actors.trace.wanted import Wanted
 
 BUSY = """\
 name: a small race

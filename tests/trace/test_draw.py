@@ -1,5 +1,6 @@
 """How a trace is drawn."""
 
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,15 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import RMNodeUpdate
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.trace.draw import draw
-from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import Wanted
+from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.wanted import Wanted
 
 SCHEDULER = "scheduler:p#1"
 CYCLE = RunCycle(partition="p", epoch=1)
 
 
 def drawn(path: Path, *, width: int = 0, limit: int = 0, **wanted: Any) -> list[str]:
-    with TraceReader(path) as trace:
-        return draw(trace, Wanted(**wanted), width=width, limit=limit)
+    return list(draw(path, Wanted(**wanted), width=width, limit=limit))
 
 
 def between(path: Path, *ways: tuple[str, str, Message]) -> Path:
@@ -64,18 +64,18 @@ def test_a_trace_as_a_drawing(path: Path) -> None:
         ("context", "reply:7", CYCLE),
     )
     expected = """\
-outside   rm_proxy   scheduler   context
-   |          |          |          |
-   |--------->|          |          |      RMNodeUpdate accepted n1
-   |          |--------->|          |      RunCycle p
-   |          |          o          |      RunCycle p
-   |          |          |<---------|      FactsAppended p revisions 5 to 6
-   |          |          |          |        ForeignAllocationPut a -> n1 vcore=1
-   |          |          |          |        ForeignAllocationPut b -> n1 vcore=1
-   |          |<--------------------|      FactsAppended as above: p revisions 5 to 6
-   |          |<---------|          |      RunCycle p
-   |<---------|          |          |      RMNodeUpdate accepted n1
-   |<-------------------------------|      RunCycle p"""
+outside   rm_proxy   context   scheduler
+   |          |         |          |
+   |--------->|         |          |       RMNodeUpdate accepted n1
+   |          |------------------->|       RunCycle p
+   |          |         |          o       RunCycle p
+   |          |         |--------->|       FactsAppended p revisions 5 to 6
+   |          |         |          |         ForeignAllocationPut a -> n1 vcore=1
+   |          |         |          |         ForeignAllocationPut b -> n1 vcore=1
+   |          |<--------|          |       FactsAppended as above: p revisions 5 to 6
+   |          |<-------------------|       RunCycle p
+   |<---------|         |          |       RMNodeUpdate accepted n1
+   |<-------------------|          |       RunCycle p"""
     assert expected.splitlines() == drawn(path)
 
 
@@ -133,4 +133,36 @@ def test_a_real_run_is_drawn_whole(path: Path, topology: TopologyName) -> None:
 def test_copies_for_the_event_publisher_can_be_asked_for(path: Path) -> None:
     between(path, ("context", SCHEDULER, facts("a")), ("context", "event_publisher", facts("a")))
     assert drawn(path)[0] == "context   scheduler"
-    assert drawn(path, mailbox="event_publisher")[0] == "context   event_publisher"
+    assert drawn(path, mailbox=("event_publisher",))[0] == "context   event_publisher"
+
+
+def test_the_order_of_columns_does_not_depend_on_the_run(path: Path) -> None:
+    between(
+        path,
+        (SCHEDULER, "event_publisher", CYCLE),
+        ("context", SCHEDULER, CYCLE),
+        ("rm_proxy", "context", CYCLE),
+        ("gateway", "rm_proxy", CYCLE),
+    )
+    assert ["outside", "rm_proxy", "context", "scheduler", "event_publisher"] == drawn(path)[
+        0
+    ].split()
+
+
+def test_what_is_missing_is_said_below_a_drawing(path: Path) -> None:
+    write(path, CYCLE, whole=False)
+    assert "incomplete: the run is still being recorded, or was cut off" == drawn(path)[-1]
+    changed = records(write(path, CYCLE))
+    changed[-1] |= {"failure": "context failed"}
+    rewrite(path, changed)
+    assert "the run failed: context failed" == drawn(path)[-1]
+
+
+def test_of_a_damaged_recording_the_good_part_is_drawn(path: Path) -> None:
+    changed = records(write(path, CYCLE, CYCLE))
+    del changed[2]["step"]
+    rewrite(path, changed)
+    lines = draw(path, Wanted())
+    assert 3 == len(list(islice(lines, 3)))
+    with pytest.raises(TraceError, match="record 3 is not as recorded"):
+        next(lines)

@@ -19,7 +19,8 @@ from yunikorn_actors.sim.simulator import Simulator
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import ReplayOutcome, replay
-from yunikorn_actors.trace.show import Look, Wanted, show
+from yunikorn_actors.trace.show import Look, show
+from yunikorn_actors.trace.wanted import Wanted
 
 PATIENCE_S = 60.0
 Record = dict[str, Any]
@@ -201,10 +202,9 @@ def test_it_is_marked_where_it_is_shown_and_drawn(path: Path) -> None:
     recorded = records(simulated(path))
     out = io.StringIO()
     with TraceReader(path) as trace:
-        show(trace, out, Wanted(type="RMUpdateAllocation"), Look())
+        show(trace, out, Wanted(type=("RMUpdateAllocation",)), Look())
     assert 22 == sum(" + " in line for line in out.getvalue().splitlines())
-    with TraceReader(path) as trace:
-        lines = draw(trace, Wanted(mailbox=CONTEXT))
+    lines = list(draw(path, Wanted(mailbox=(CONTEXT,))))
     arrows = [line for line in lines if "RMUpdateAllocation" in line]
     assert 24 == len(arrows)
     assert 22 == sum("-+" in line for line in arrows)

@@ -20,7 +20,8 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import Look, Wanted, printable, show
+from yunikorn_actors.trace.show import Look, printable, show
+from yunikorn_actors.trace.wanted import Wanted
 
 
 @pytest.fixture
@@ -107,16 +108,16 @@ def test_a_real_run_is_printed_whole(path: Path) -> None:
 
 MIXED = (proposal("a"), facts("a", "b"), proposal("b", node="n2"), RunCycle(partition="p", epoch=1))
 WANTED: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "a type": ({"type": "ProposeAllocations"}, ["node-1", "node-3"]),
-    "a stimulus": ({"stimulus": "node-4"}, ["node-4"]),
-    "a mailbox": ({"mailbox": "context"}, ["node-1", "node-2", "node-3", "node-4"]),
-    "another mailbox": ({"mailbox": "rm_proxy"}, []),
+    "a type": ({"type": ("ProposeAllocations",)}, ["node-1", "node-3"]),
+    "a stimulus": ({"stimulus": ("node-4",)}, ["node-4"]),
+    "a mailbox": ({"mailbox": ("context",)}, ["node-1", "node-2", "node-3", "node-4"]),
+    "another mailbox": ({"mailbox": ("rm_proxy",)}, []),
     "an allocation key": ({"about": ("b",)}, ["node-2", "node-3"]),
     "a node": ({"about": ("n2",)}, ["node-3"]),
     "a resource type": ({"about": ("memory",)}, ["node-2"]),
     "an application": ({"about": ("app-1",)}, ["node-1", "node-3"]),
     "a part of an id": ({"about": ("app",)}, []),
-    "two of them": ({"about": ("b",), "type": "FactsAppended"}, ["node-2"]),
+    "two of them": ({"about": ("b",), "type": ("FactsAppended",)}, ["node-2"]),
 }
 
 
@@ -134,8 +135,8 @@ def test_only_what_is_wanted_is_shown(path: Path, what: str) -> None:
 def test_a_mailbox_may_be_named_without_what_tells_it_apart(path: Path) -> None:
     simulate(path)
     count = sum(1 for it in records(path) if it.get("mailbox", "").startswith("scheduler:"))
-    assert shown(path, mailbox="scheduler")[-1].startswith(f"{count} of ")
-    assert shown(path, mailbox="scheduler:[rm-1]default#1")[-1].split()[0] != "0"
+    assert shown(path, mailbox=("scheduler",))[-1].startswith(f"{count} of ")
+    assert shown(path, mailbox=("scheduler:[rm-1]default#1",))[-1].split()[0] != "0"
 
 
 def test_facts_about_others_are_counted(path: Path) -> None:

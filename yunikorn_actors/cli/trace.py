@@ -5,15 +5,30 @@ import difflib
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, get_args
 
+import msgspec
+
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.trace.chain import NotThere, downwards, upwards
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import replay
-from yunikorn_actors.trace.show import Look, Wanted, printable, show
+from yunikorn_actors.trace.show import Look, printable, show
+from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
+from yunikorn_actors.trace.stats import stats
+from yunikorn_actors.trace.tables import chain_lines, refusal_lines, stats_lines
+from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
+
+NO: Final = 1
+"""The exit status where the answer is no."""
+MISUNDERSTOOD: Final = 2
+
 
 _Command = tuple[
     str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]
@@ -25,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="part", required=True, metavar="COMMAND")
     for name, (help_, add, run_) in _COMMANDS.items():
         command = commands.add_parser(name, help=help_, description=help_)
-        command.add_argument("file", type=Path, help="a recorded trace")
+        command.add_argument("file", type=Path, help="a recorded trace, or - for standard input")
         add(command)
         command.set_defaults(part=run_)
 
@@ -35,46 +50,87 @@ def run(options: argparse.Namespace) -> int:
         status: int = options.part(options)
     except TraceError as error:
         print(printable(str(error)), file=sys.stderr)
-        return 2
+        return MISUNDERSTOOD
     except RecursionError:
         print(
             f"{options.file}: a payload is nested deeper than a recorder writes; the file is "
             "damaged, record the run again",
             file=sys.stderr,
         )
-        return 2
+        return MISUNDERSTOOD
     return status
 
 
+# -- what a command takes
+
+
 def _add_wanted(parser: argparse.ArgumentParser) -> None:
+    for name, metavar, about in (
+        ("mailbox", "NAME", "messages to this mailbox, such as context or scheduler"),
+        ("stimulus", "NAME", "what this request from outside led to, such as allocation-3"),
+        ("about", "ID", "what mentions this application, allocation key, uuid, node or queue"),
+    ):
+        parser.add_argument(
+            f"--{name}", action="append", default=[], metavar=metavar,
+            help=f"only {about}; given several times, any of these",
+        )  # fmt: skip
     parser.add_argument(
-        "--mailbox", metavar="NAME",
-        help="only messages to this mailbox, such as context or scheduler",
+        "--type", action="append", default=[], type=_type, metavar="NAME",
+        help="only messages of this type, such as FactsAppended, or with facts of it, such as "
+        "AskAdded; given several times, any of these",
+    )  # fmt: skip
+    parser.add_argument("--refused", action="store_true", help="only what refuses something")
+    parser.add_argument(
+        "--from", dest="begin", type=_moment, metavar="PLACE",
+        help="from here on: a time since the start such as 2900ms, a step such as context/751, or "
+        "the number of a record",
     )  # fmt: skip
     parser.add_argument(
-        "--stimulus", metavar="NAME",
-        help="only messages that this request from outside led to, such as allocation-3",
-    )  # fmt: skip
+        "--to", dest="end", type=_moment, metavar="PLACE", help="up to here, as with --from"
+    )
+
+
+def _add_shown(parser: argparse.ArgumentParser) -> None:
+    _add_drawn(parser)
+    parser.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
     parser.add_argument(
-        "--type", type=_message_type, metavar="NAME",
-        help="only messages of this type, such as FactsAppended",
+        "--times", action="store_true",
+        help="print how long messages waited in the mailbox and how long the step before took",
     )  # fmt: skip
-    parser.add_argument(
-        "--about", action="append", default=[], metavar="ID",
-        help="only messages that mention this application, allocation key, uuid, node or queue; "
-        "given several times, any of these",
-    )  # fmt: skip
+
+
+def _add_drawn(parser: argparse.ArgumentParser) -> None:
+    _add_wanted(parser)
     parser.add_argument(
         "--limit", default=0, type=_positive, metavar="N", help="stop after so many messages"
     )
 
 
-def _message_type(name: str) -> str:
-    if name in MESSAGE_TYPES:
+def _add_told(parser: argparse.ArgumentParser) -> None:
+    _add_wanted(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+
+
+def _add_chained(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("step", type=_step, metavar="STEP", help="such as context/751")
+    parser.add_argument("--down", action="store_true", help="what came of it, not what led to it")
+    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+
+
+def _add_nothing(_: argparse.ArgumentParser) -> None:
+    """It takes the file alone."""
+
+
+# -- what is typed
+
+
+def _type(name: str) -> str:
+    known = {*MESSAGE_TYPES, *(kind.__name__ for kind in get_args(Fact))}
+    if name in known:
         return name
-    near = difflib.get_close_matches(name, MESSAGE_TYPES, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(MESSAGE_TYPES))}"
-    raise argparse.ArgumentTypeError(f"no message is of type {name!r}; {hint}")
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(known))}"
+    raise argparse.ArgumentTypeError(f"no message and no fact is of type {name!r}; {hint}")
 
 
 def _positive(text: str) -> int:
@@ -84,12 +140,29 @@ def _positive(text: str) -> int:
     return number
 
 
+def _moment(text: str) -> Moment:
+    try:
+        return moment_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _step(text: str) -> Cause:
+    step = _moment(text).step
+    if step is None:
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is no step: write one as context/751")
+    return step
+
+
 def _wanted(options: argparse.Namespace) -> Wanted:
     return Wanted(
-        mailbox=options.mailbox,
-        stimulus=options.stimulus,
-        type=options.type,
+        mailbox=tuple(options.mailbox),
+        stimulus=tuple(options.stimulus),
+        type=tuple(options.type),
         about=tuple(options.about),
+        refused=options.refused,
+        begin=options.begin,
+        end=options.end,
     )
 
 
@@ -97,51 +170,105 @@ def _width() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def _add_show(parser: argparse.ArgumentParser) -> None:
-    _add_wanted(parser)
-    parser.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
+def _colour() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+# -- commands
 
 
 def _show(options: argparse.Namespace) -> int:
     look = Look(
-        colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
-        width=_width(),
-        full=options.full,
+        colour=_colour(), width=_width(), full=options.full, times=options.times,
         limit=options.limit,
-    )
+    )  # fmt: skip
+    wanted = _wanted(options)
     with TraceReader(options.file) as trace:
-        show(trace, sys.stdout, _wanted(options), look)
-    return 0
+        shown = show(trace, sys.stdout, wanted, look)
+    return 0 if shown else _look_for(options.file, wanted)
 
 
 def _draw(options: argparse.Namespace) -> int:
-    with TraceReader(options.file) as trace:
-        lines = draw(trace, _wanted(options), width=_width(), limit=options.limit)
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-    return 0
+    wanted = _wanted(options)
+    drawn = 0
+    with readable_twice(options.file) as path:
+        for line in draw(path, wanted, width=_width(), limit=options.limit):
+            drawn += 1
+            print(line)
+    return 0 if drawn else _look_for(options.file, wanted)
 
 
-def _add_nothing(parser: argparse.ArgumentParser) -> None:
-    """The file is all that the command needs to know."""
+def _look_for(path: Path, wanted: Wanted) -> int:
+    """Say which of the names that were asked for nobody has in this recording."""
+    if path == STANDARD_INPUT or not (wanted.about or wanted.stimulus or wanted.mailbox):
+        return 0
+    with TraceReader(path) as trace:
+        unknown = list(strangers(trace, wanted))
+    for text in unknown:
+        print(printable(f"{path}: {text}"), file=sys.stderr)
+    return NO if unknown else 0
 
 
 def _replay(options: argparse.Namespace) -> int:
     with TraceReader(options.file) as trace:
         outcome = replay(trace)
     print(outcome.report())
-    return 0 if outcome.difference is None else 1
+    return 0 if outcome.difference is None else NO
+
+
+def _refusals(options: argparse.Namespace) -> int:
+    wanted = _wanted(options)
+    with TraceReader(options.file) as trace:
+        groups = grouped(wanted.over(trace))
+        lines = refusal_lines(trace, groups)
+    _tell(groups if options.json else None, lines)
+    return 0 if groups else _look_for(options.file, wanted)
+
+
+def _stats(options: argparse.Namespace) -> int:
+    wanted = _wanted(options)
+    with TraceReader(options.file) as trace:
+        found = stats(trace, wanted)
+        lines = stats_lines(trace, found)
+    _tell((found,) if options.json else None, lines)
+    return 0 if found.messages else _look_for(options.file, wanted)
+
+
+def _chain(options: argparse.Namespace) -> int:
+    find = downwards if options.down else upwards
+    try:
+        with readable_twice(options.file) as path:
+            lines = chain_lines(path, links := find(options.step, path))
+    except NotThere as error:
+        print(printable(f"{options.file}: there is no step {error}"), file=sys.stderr)
+        return NO
+    _tell(links if options.json else None, lines)
+    return 0
+
+
+def _tell(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
+    """Print values as JSON, one on a line, or else the lines."""
+    if values is None:
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+        return
+    for value in values:
+        print(msgspec.json.encode(value).decode())
 
 
 _COMMANDS: Final[dict[str, _Command]] = {
-    "show": ("print a recorded run, one message on a line", _add_show, _show),
+    "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "draw": (
         "draw the messages between the machines of a recorded run, from top to bottom",
-        _add_wanted,
-        _draw,
+        _add_drawn, _draw,
+    ),
+    "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
+    "refusals": ("print what was refused, grouped by the reason", _add_told, _refusals),
+    "stats": (
+        "print how many messages there were, how long they waited and how long they took",
+        _add_told, _stats,
     ),
     "replay": (
         "run the recorded messages through the core again and compare all effects",
-        _add_nothing,
-        _replay,
+        _add_nothing, _replay,
     ),
-}
+}  # fmt: skip

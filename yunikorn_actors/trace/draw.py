@@ -8,14 +8,24 @@ them.
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import accumulate, islice
+from pathlib import Path
+from typing import Final
 
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, Delivery, is_outside
+from yunikorn_actors.messages.base import (
+    CONTEXT,
+    EVENT_PUBLISHER,
+    RM_PROXY,
+    Delivery,
+    is_outside,
+)
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import NewFacts, Wanted, cut, printable
+from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.show import NewFacts, cut, ending, is_whole, printable
 from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.wanted import Wanted
 
 _OUTSIDE = "outside"
 _GAP = "   "
@@ -25,28 +35,44 @@ _Row = tuple[str, str, bool, list[tuple[str, str]]]
 """Sender, receiver, whether joined, and the texts: of the message, then of its facts."""
 
 
-def draw(trace: TraceReader, wanted: Wanted, *, width: int = 0, limit: int = 0) -> list[str]:
-    """Return the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all."""
-    rows = list(islice(_rows(trace, wanted), limit or None))
-    columns = _Columns([end for sender, receiver, *_ in rows for end in (sender, receiver)])
-    lines = [columns.heading, columns.between.rstrip()] if rows else []
-    for sender, receiver, joined, texts in rows:
-        before = columns.arrow(sender, receiver, joined=joined) + _GAP
-        for kind, words in texts:
-            start = before + kind
-            lines.append(start + cut(words, start, width))
-            before = columns.between + _GAP + _FACT_INDENT
-    return lines
+def draw(path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0) -> Iterator[str]:
+    """Yield the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all.
+
+    The recording is read twice: which columns there are is known at its end.
+    """
+    with TraceReader(path) as trace:
+        columns = _Columns(_ends(islice(_rows(trace, wanted), limit or None)))
+    with TraceReader(path) as trace:
+        if columns.has_any:
+            yield columns.heading
+            yield columns.between.rstrip()
+        for sender, receiver, joined, texts in islice(_rows(trace, wanted), limit or None):
+            before = columns.arrow(sender, receiver, joined=joined) + _GAP
+            for kind, words in texts:
+                start = before + kind
+                yield start + cut(words, start, width)
+                before = columns.between + _GAP + _FACT_INDENT
+        if columns.has_any and not limit and not is_whole(trace):
+            yield ""
+            yield ending(trace)
+
+
+def _ends(rows: Iterator[_Row]) -> Iterator[str]:
+    """Yield who sends and who receives, as far as the recording can be read."""
+    with suppress(TraceError):
+        for sender, receiver, *_ in rows:
+            yield sender
+            yield receiver
 
 
 def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
     new_facts = NewFacts(wanted)
-    leaves_out_copies = trace.header.topology == "proposing" and wanted.mailbox is None
-    for delivery in trace:
+    leaves_out_copies = trace.header.topology == "proposing" and not wanted.mailbox
+    for delivery in wanted.over(trace):
         is_copy = delivery.mailbox == EVENT_PUBLISHER and isinstance(
             delivery.message, FactsAppended
         )
-        if wanted.takes(delivery) and not (is_copy and leaves_out_copies):
+        if not (is_copy and leaves_out_copies):
             ends = _column(delivery.sender), _column(delivery.mailbox)
             yield *ends, delivery.joined, _texts(delivery, wanted, new_facts)
 
@@ -65,11 +91,20 @@ def _column(address: str) -> str:
     return _OUTSIDE if is_outside(address) else printable(address)
 
 
+_PLACES: Final = (_OUTSIDE, RM_PROXY, CONTEXT, "scheduler", EVENT_PUBLISHER)
+
+
+def _place(column: str) -> int:
+    kind = column.partition(":")[0]
+    return _PLACES.index(kind) if kind in _PLACES else len(_PLACES)
+
+
 class _Columns:
-    """Columns in the order in which their mailboxes first appear."""
+    """A column for each mailbox, in an order that does not depend on the run."""
 
     def __init__(self, addresses: Iterable[str]) -> None:
-        columns = tuple(dict.fromkeys(addresses))
+        columns = sorted(dict.fromkeys(addresses), key=_place)
+        self.has_any = bool(columns)
         kinds = [column.partition(":")[0] for column in columns]
         names = [
             kind if kinds.count(kind) == 1 else column

@@ -94,9 +94,10 @@ _records = msgspec.msgpack.Decoder(_Record)
 
 _WORDS: Final = {
     msgpack.StackError: "it is nested too deep",
+    RecursionError: "it is nested too deep",
     msgpack.FormatError: "it is no MessagePack",
 }
-"""What the library raises without a word."""
+"""What libraries raise without a word of use."""
 _MAP_STARTS: Final = frozenset({*range(0x80, 0x90), 0xDE, 0xDF})
 """What MessagePack begins a map with."""
 _KNOWN_RECORDS: Final = frozenset({"header", "delivery", "gap", "footer"})
@@ -133,6 +134,8 @@ class TraceReader:
         """The number of the record that is being read; the header is 1."""
         self.footer: Footer | None = None
         """Set when all deliveries have been read; None then means an incomplete trace."""
+        self.messages = 0
+        """How many messages have been read."""
         self.lost = 0
         """How many messages were handled and are not in the recording, up to here."""
         self.unknown: Counter[str] = Counter()
@@ -172,6 +175,7 @@ class TraceReader:
                 raise self._error("follows the footer, which ends a trace", _DAMAGED)
             match record:
                 case StoredDelivery():
+                    self.messages += 1
                     yield self._delivery(record)
                 case Gap(messages=messages):
                     self.lost += messages
@@ -297,9 +301,8 @@ class TraceReader:
 
     def _unreadable(self, error: Exception) -> TraceError:
         remedy = _DAMAGED if self.number > 1 else _NO_TRACE
-        return self._error(
-            f"cannot be read: {str(error) or _WORDS.get(type(error), type(error).__name__)}", remedy
-        )
+        why = _WORDS.get(type(error)) or str(error) or type(error).__name__
+        return self._error(f"cannot be read: {why}", remedy)
 
     def _error(self, what: str, remedy: str) -> TraceError:
         return TraceError(f"{self.path}: record {self.number} {what}; {remedy}")

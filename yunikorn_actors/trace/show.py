@@ -7,61 +7,28 @@ terminal are printed as escapes. A `+` behind a step says that it was handled to
 before it in its mailbox.
 """
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TextIO
 
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.domain.facts import parts_of, revisions_of
+from yunikorn_actors.domain.facts import revisions_of
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.wanted import Wanted, facts_of
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
 _JSON_INDENT = " " * 4
 _CUT = "..."
 
-_WORD_ENDS = re.compile(r"[,;()\[\]]")
 _BOLD = "1"
 _DIM = "2"
-
-
-class Wanted(Struct, frozen=True, kw_only=True):
-    """Which messages to show: those that pass all given conditions."""
-
-    mailbox: str | None = None
-    """An address, or the part before its colon: `scheduler` means all schedulers."""
-    stimulus: str | None = None
-    type: str | None = None
-    about: tuple[str, ...] = ()
-    """Ids; the payload must contain one of them."""
-
-    def takes(self, delivery: Delivery) -> bool:
-        mailbox = delivery.mailbox
-        return (
-            self.mailbox in {None, mailbox, mailbox.partition(":")[0]}
-            and self.stimulus in {None, delivery.stimulus}
-            and self.type in {None, type_name(delivery.message)}
-            and self.speaks_of(delivery.message)
-        )
-
-    def speaks_of(self, part: Struct) -> bool:
-        return not self.about or any(_mentioned(part, self.about))
-
-    def named(self, text: str, part: Struct) -> str:
-        """Add what was asked for to a summary that has cut it off."""
-        if not self.about:
-            return text
-        words = _WORD_ENDS.sub(" ", text).split()
-        missing = dict.fromkeys(id_ for id_ in _mentioned(part, self.about) if id_ not in words)
-        return f"{text} with {', '.join(missing)}".lstrip() if missing else text
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -70,38 +37,25 @@ class Look(Struct, frozen=True, kw_only=True):
     colour: bool = False
     width: int = 0
     full: bool = False
+    times: bool = False
+    """Whether to tell how long each message waited, and how long the step before it took."""
     limit: int = 0
 
 
-def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> None:
+def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
+    """Print, and return how many messages were wanted."""
     for line in _heading(trace):
         print(printable(line), file=out)
     page = _Page(trace.header.start_ns, wanted, look)
-    shown = total = 0
-    for delivery in trace:
-        total += 1
-        if not wanted.takes(delivery):
-            continue
+    shown = 0
+    for delivery in wanted.over(trace):
         for line in page.lines(delivery):
             print(line, file=out)
         shown += 1
         if shown == look.limit:
             break
-    print(_closing(trace, shown, total, stopped=shown == look.limit > 0), file=out)
-
-
-def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:
-    """Yield which of the ids the payload contains, as a value or as a key of a map."""
-    rest = [msgspec.to_builtins(part)]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, dict):
-            rest.extend(value)
-            rest.extend(value.values())
-        elif isinstance(value, list | tuple):
-            rest.extend(value)
-        elif value in ids:
-            yield value
+    print(_closing(trace, shown, stopped=shown == look.limit > 0), file=out)
+    return shown
 
 
 def printable(text: str) -> str:
@@ -147,10 +101,10 @@ class NewFacts:
             return
         self._shown[life] = last
         facts, count = message.facts, len(message.facts)
-        if self._wanted.about:
-            # Of a run those parts alone that speak of what is wanted.
-            parts = tuple(chain.from_iterable(map(parts_of, facts)))
-            facts, count = tuple(filter(self._wanted.speaks_of, parts)), len(parts)
+        if self._wanted.about or self._wanted.type:
+            # Of a run those parts alone that are wanted.
+            parts = tuple(facts_of(message))
+            facts, count = tuple(filter(self._wanted.takes_fact, parts)), len(parts)
         for fact in facts:
             yield type(fact).__name__, printable(self._wanted.named(fact_summary(fact), fact))
         if len(facts) < count:
@@ -186,6 +140,8 @@ class _Page:
         route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
         kind = type_name(delivery.message)
+        if self._look.times:
+            text = f"{text}{_times(delivery)}"
         text = self._cut(printable(text), when + start + kind)
         return self._paint(when, _DIM) + start + self._paint(kind, _BOLD) + text
 
@@ -198,6 +154,13 @@ class _Page:
 
     def _paint(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._look.colour else text
+
+
+def _times(delivery: Delivery) -> str:
+    waited_ns = None if delivery.sent_ns is None else delivery.at_ns - delivery.sent_ns
+    times = {"waited": waited_ns, "the step before took": delivery.previous_took_ns}
+    told = [f"{what} {ns / 1e6:.3f} ms" for what, ns in times.items() if ns is not None]
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _heading(trace: TraceReader) -> Iterator[str]:
@@ -218,9 +181,10 @@ def _origin(delivery: Delivery) -> str:
     return place(delivery.cause) if delivery.cause.step else delivery.sender
 
 
-def _closing(trace: TraceReader, shown: int, total: int, *, stopped: bool) -> str:
+def _closing(trace: TraceReader, shown: int, *, stopped: bool) -> str:
     if stopped:
         return f"\nstopped at the limit of {shown}: there may be more"
+    total = trace.messages
     counted = f"{total} messages" if shown == total else f"{shown} of {total} messages"
     return f"\n{counted}; {ending(trace)}"
 
@@ -234,6 +198,11 @@ def ending(trace: TraceReader) -> str:
     else:
         how = "complete"
     return "; ".join((how, *lacking(trace)))
+
+
+def is_whole(trace: TraceReader) -> bool:
+    """Whether a recording that has been read has all of a run that went well."""
+    return trace.footer is not None and not trace.footer.failure and not any(lacking(trace))
 
 
 def lacking(trace: TraceReader) -> Iterator[str]:

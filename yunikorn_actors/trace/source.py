@@ -3,11 +3,13 @@
 Where it was compressed is seen by its first byte, so no command has to be told.
 """
 
+import shutil
 import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import BinaryIO, Final
 
 STANDARD_INPUT: Final = Path("-")
@@ -38,6 +40,18 @@ class Source:
             while chunk:
                 yield chunk
                 chunk = file.read(CHUNK)
+
+
+@contextmanager
+def readable_twice(path: Path) -> Iterator[Path]:
+    """Keep what comes from standard input in a file as long as it is needed."""
+    if path != STANDARD_INPUT:
+        yield path
+        return
+    with NamedTemporaryFile(prefix="yunikorn-actors-", suffix=".trace") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield Path(file.name)
 
 
 def _parts(path: Path) -> list[Path]:

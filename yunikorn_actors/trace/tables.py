@@ -1,0 +1,129 @@
+"""The answers about a recording as lines of text."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.trace.chain import Link
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.refusals import RefusalGroup
+from yunikorn_actors.trace.show import place, printable
+from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
+from yunikorn_actors.trace.summary import message_summary
+
+_INDENT = "  "
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int) -> Iterator[str]:
+    """Yield the lines of a table; so many columns are aligned at the left, the others right."""
+    all_rows = [head, *(tuple(map(printable, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*all_rows, strict=True)]
+    for row in all_rows:
+        cells = (
+            cell.ljust(width) if number < left else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
+
+
+def seconds(ns: int) -> str:
+    return f"{ns / 1e9:.3f}"
+
+
+def milliseconds(ns: int | None) -> str:
+    return "-" if ns is None else f"{ns / 1e6:.3f}"
+
+
+# -- chains
+
+
+def chain_lines(path: Path, links: Iterable[Link]) -> Iterator[str]:
+    with TraceReader(path) as trace:
+        start_ns = trace.header.start_ns
+    for link in links:
+        delivery = link.delivery
+        mark = "> " if link.is_wanted else "  "
+        at = place(Cause(delivery.mailbox, delivery.step))
+        what = f"{type_name(delivery.message)} {message_summary(delivery.message)}".rstrip()
+        when = f"{(delivery.at_ns - start_ns) / 1e6:>10.3f}"
+        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_waited(delivery)}"
+        yield printable(text)
+
+
+def _waited(delivery: Delivery) -> str:
+    if delivery.sent_ns is None:
+        return ""
+    return f"  (waited {milliseconds(delivery.at_ns - delivery.sent_ns)} ms)"
+
+
+# -- refusals
+
+
+def refusal_lines(trace: TraceReader, groups: list[RefusalGroup]) -> Iterator[str]:
+    if not groups:
+        yield "nothing was refused"
+        return
+    start_ns = trace.header.start_ns
+    yield from table(
+        ("count", "what", "first", "at s", "by", "stimulus", "reason"),
+        (
+            (
+                str(group.count), group.what, group.first or "-",
+                seconds(group.first_ns - start_ns), place(group.first_at), group.stimulus,
+                group.reason,
+            )
+            for group in groups
+        ),
+        left=7,
+    )  # fmt: skip
+
+
+# -- stats
+
+
+def stats_lines(trace: TraceReader, found: Stats) -> Iterator[str]:
+    yield f"{found.messages} messages in {seconds(found.duration_ns)} s"
+    if not any(row.took for row in found.rows):
+        yield _NO_TIMES[trace.header.driver == "sim"]
+    yield ""
+    yield from table(
+        (
+            "mailbox", "type", "count", "per s", "waited ms p50", "p99", "max", "took ms p50",
+            "p99", "max", "longest queue",
+        ),
+        map(_stats_row, found.rows),
+        left=2,
+    )  # fmt: skip
+    if found.slowest:
+        yield ""
+        yield "The slowest steps:"
+        yield from table(("step", "type", "stimulus", "took ms"), map(_slow, found.slowest), left=3)
+
+
+_NO_TIMES = {
+    True: "a simulated run: nothing takes time in it, so there are counts alone",
+    False: "a recording of format 1: it does not tell how long things took",
+}
+
+
+def _stats_row(row: Row) -> tuple[str, ...]:
+    return (
+        "" if row.type else row.mailbox,
+        row.type or "all",
+        str(row.count),
+        "-" if row.per_second is None else f"{row.per_second:.1f}",
+        *_spread(row.waited),
+        *_spread(row.took),
+        "" if row.type else "-" if row.longest_queue is None else str(row.longest_queue),
+    )
+
+
+def _spread(spread: Spread | None) -> tuple[str, str, str]:
+    if spread is None:
+        return ("-", "-", "-")
+    return (milliseconds(spread.p50), milliseconds(spread.p99), milliseconds(spread.max))
+
+
+def _slow(slow: Slow) -> tuple[str, ...]:
+    return (place(slow.step), slow.type, slow.stimulus, milliseconds(slow.took_ns))

@@ -1,0 +1,159 @@
+"""Which messages of a recording a command is asked about: the filters that all commands share."""
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from itertools import chain
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.config import parse_duration
+from yunikorn_actors.domain.facts import Fact, parts_of
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.refusals import is_refusal
+
+_WORD_ENDS: Final = re.compile(r"[,;()\[\]]")
+
+
+class Moment(Struct, frozen=True, kw_only=True):
+    """A place in a recording: so long after its start, a step of a mailbox, or a record."""
+
+    after_ns: int | None = None
+    step: Cause | None = None
+    record: int | None = None
+
+    def is_reached(self, trace: TraceReader, delivery: Delivery) -> bool:
+        """Whether this message is there, or behind it if it is a time."""
+        if self.after_ns is not None:
+            return delivery.at_ns - trace.header.start_ns >= self.after_ns
+        if self.step is not None:
+            return (delivery.mailbox, delivery.step) == self.step
+        return trace.number == self.record
+
+
+def moment_of(text: str) -> Moment:
+    """Read `3s`, `2900ms`, `context/751` or the number of a record; raise ValueError."""
+    mailbox, slash, step = text.rpartition("/")
+    if slash and mailbox and step.isdecimal():
+        return Moment(step=Cause(mailbox, int(step)))
+    if text.isdecimal():
+        return Moment(record=int(text))
+    after_ns = parse_duration(text)
+    if after_ns is None:
+        raise ValueError(
+            f"{text!r:.80} is no place in a recording: give a time since its start such as 2900ms, "
+            "a step such as context/751, or the number of a record"
+        )
+    return Moment(after_ns=after_ns)
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Messages that pass all given conditions; of several values for one of them, any will do."""
+
+    mailbox: tuple[str, ...] = ()
+    """Addresses, or the parts before their colons: `scheduler` means all schedulers."""
+    stimulus: tuple[str, ...] = ()
+    type: tuple[str, ...] = ()
+    """Types of messages, and of the facts in them."""
+    about: tuple[str, ...] = ()
+    """Ids; the payload must contain one of them."""
+    refused: bool = False
+    """Only messages that refuse something."""
+    begin: Moment | None = None
+    end: Moment | None = None
+
+    def over(self, trace: TraceReader) -> Iterator[Delivery]:
+        """Yield what is wanted of a recording, in its order."""
+        has_begun, has_ended = self.begin is None, False
+        for delivery in trace:
+            has_begun = has_begun or _is_reached(self.begin, trace, delivery)
+            if has_begun and not has_ended and self.takes(delivery):
+                yield delivery
+            # Read on to the end all the same: whether a recording is whole is seen there.
+            has_ended = has_ended or _is_reached(self.end, trace, delivery)
+
+    def takes(self, delivery: Delivery) -> bool:
+        mailbox, message = delivery.mailbox, delivery.message
+        return (
+            (not self.mailbox or not {mailbox, mailbox.partition(":")[0]}.isdisjoint(self.mailbox))
+            and (not self.stimulus or delivery.stimulus in self.stimulus)
+            and (not self.type or self._is_of_type(delivery))
+            and (not self.refused or is_refusal(delivery))
+            and self.speaks_of(message)
+        )
+
+    def _is_of_type(self, delivery: Delivery) -> bool:
+        message = delivery.message
+        return type_name(message) in self.type or any(
+            type(fact).__name__ in self.type for fact in facts_of(message)
+        )
+
+    def takes_fact(self, fact: Fact) -> bool:
+        """Whether this fact of a wanted message is wanted itself."""
+        kinds = [name for name in self.type if name != FactsAppended.__name__]
+        return (not kinds or type(fact).__name__ in kinds) and self.speaks_of(fact)
+
+    def speaks_of(self, part: Struct) -> bool:
+        return not self.about or any(True for _ in _mentioned(part, self.about))
+
+    def named(self, text: str, part: Struct) -> str:
+        """Add what was asked for to a summary that has cut it off."""
+        if not self.about:
+            return text
+        words = _WORD_ENDS.sub(" ", text).split()
+        missing = dict.fromkeys(id_ for id_ in _mentioned(part, self.about) if id_ not in words)
+        return f"{text} with {', '.join(missing)}".lstrip() if missing else text
+
+
+def _is_reached(moment: Moment | None, trace: TraceReader, delivery: Delivery) -> bool:
+    return moment is not None and moment.is_reached(trace, delivery)
+
+
+def strangers(trace: TraceReader, wanted: Wanted) -> Iterator[str]:
+    """Yield a sentence for each name that was asked for and that occurs nowhere in a recording."""
+    known: dict[str, set[str]] = {"id": set(), "stimulus": set(), "mailbox": set()}
+    for delivery in trace:
+        known["id"].update(texts_in(delivery.message))
+        known["stimulus"].add(delivery.stimulus)
+        known["mailbox"].update((delivery.mailbox, delivery.mailbox.partition(":")[0]))
+    asked = {"id": wanted.about, "stimulus": wanted.stimulus, "mailbox": wanted.mailbox}
+    for kind, names in asked.items():
+        for name in names:
+            if name not in known[kind]:
+                yield f"no {kind} {name!r:.80} occurs in it{did_you_mean(name, known[kind])}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def facts_of(message: Struct) -> Iterable[Fact]:
+    """Return the facts in a message, each by itself also where it came in a run."""
+    if not isinstance(message, FactsAppended):
+        return ()
+    return chain.from_iterable(map(parts_of, message.facts))
+
+
+def texts_in(part: Struct) -> Iterator[str]:
+    """Yield every text in a payload: the values, and the keys of maps."""
+    rest: list[object] = [part]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Struct):
+            rest.extend(getattr(value, name) for name in value.__struct_fields__)
+        elif isinstance(value, dict):
+            rest.extend(value)
+            rest.extend(value.values())
+        elif isinstance(value, list | tuple | frozenset):
+            rest.extend(value)
+
+
+def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:
+    return (text for text in texts_in(part) if text in ids)
