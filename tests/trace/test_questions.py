@@ -170,6 +170,17 @@ def test_a_simulated_run_has_counts_alone(path: Path, capsys: Screen) -> None:
     assert "a simulated run: nothing takes time in it" in capsys.readouterr().out
 
 
+# -- facts
+
+
+def test_facts_of_a_type_are_found_in_their_messages(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "show", str(path), "--type", "AskAdded", "--type", "NodeRemoved"]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if line.startswith(" " * 20)]
+    kinds = {line.split()[0] for line in shown}
+    assert kinds == {"AskAdded", "NodeRemoved", "and"}
+
+
 # -- places
 
 

@@ -101,7 +101,7 @@ class NewFacts:
             return
         self._shown[life] = last
         facts, count = message.facts, len(message.facts)
-        if self._wanted.about or self._wanted.type:
+        if self._wanted.chooses_facts:
             # Of a run those parts alone that are wanted.
             parts = tuple(facts_of(message))
             facts, count = tuple(filter(self._wanted.takes_fact, parts)), len(parts)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.domain.facts import Fact, parts_of
 from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.messages.codec import MESSAGE_TYPES, type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import is_refusal
@@ -92,10 +92,17 @@ class Wanted(Struct, frozen=True, kw_only=True):
             type(fact).__name__ in self.type for fact in facts_of(message)
         )
 
+    @property
+    def chooses_facts(self) -> bool:
+        """Whether of a wanted message some facts are wanted, and others not."""
+        return bool(self.about or self._fact_types())
+
     def takes_fact(self, fact: Fact) -> bool:
-        """Whether this fact of a wanted message is wanted itself."""
-        kinds = [name for name in self.type if name != FactsAppended.__name__]
+        kinds = self._fact_types()
         return (not kinds or type(fact).__name__ in kinds) and self.speaks_of(fact)
+
+    def _fact_types(self) -> list[str]:
+        return [name for name in self.type if name not in MESSAGE_TYPES]
 
     def speaks_of(self, part: Struct) -> bool:
         return not self.about or any(True for _ in _mentioned(part, self.about))
