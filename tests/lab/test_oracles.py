@@ -106,6 +106,13 @@ def test_a_withdrawal_that_is_ignored_shows() -> None:
     assert "G16: runs of app was withdrawn, and is there" in violation.text
 
 
+def test_what_is_ended_without_a_uuid_is_in_nobodys_books() -> None:
+    """The core ends it whoever has heard of it, and does not say so to an unasked confirmation."""
+    text = RUNNING + "  - confirm: {app: app, key: runs, type: PLACEHOLDER_REPLACED}\n"
+    case = case_of(parse_scenario(text, "confirmed.yaml"), "0" * 12)
+    assert play(case, case.tape(), oracles()).violation is None
+
+
 def test_an_application_that_was_removed_and_is_there_shows() -> None:
     class Convinced(Agreement):
         def at_rest(self, world: World) -> None:

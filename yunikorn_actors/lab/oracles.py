@@ -113,8 +113,14 @@ class Agreement(Oracle):
     def __init__(self) -> None:
         self._callbacks: dict[str, str] = {}
         """The callback of the last registration of each resource manager."""
-        self._running: dict[str, dict[str, str]] = {}
-        """What was announced to a callback and not ended since: keys by UUID."""
+        self._running: dict[str, dict[str, si.Allocation]] = {}
+        """What was announced to a callback and not ended since, by UUID."""
+        self._ended_by_name: dict[tuple[str, str, str], None] = {}
+        """Partition, application and key of what was ended without a UUID; each may be empty.
+
+        The core ends all of that name then, also what is still on its way to the callback, and says
+        so only to requests of some types: nobody can keep books of it.
+        """
         self._withdrawn: dict[tuple[str, str, str], None] = {}
         """Asks that are wanted no more: partition, application, key."""
         self._removed: dict[tuple[str, str], None] = {}
@@ -139,7 +145,7 @@ class Agreement(Oracle):
             for ended in message.response.released:
                 if ended.termination_type is si.TerminationType.STOPPED_BY_RM:
                     running.pop(ended.uuid, None)
-            running.update((item.uuid, item.allocation_key) for item in message.response.new)
+            running.update((item.uuid, item) for item in message.response.new)
 
     def _note_allocations(self, request: si.AllocationRequest) -> None:
         wanted: tuple[si.AllocationAsk | si.Allocation, ...] = (
@@ -157,6 +163,9 @@ class Agreement(Oracle):
         running = self._running.get(self._callbacks.get(request.rm_id, ""), {})
         for end in releases.allocations_to_release:
             running.pop(end.uuid, None)
+            if not end.uuid:
+                names = (_partition(request.rm_id, end), end.application_id, end.allocation_key)
+                self._ended_by_name[names] = None
 
     def _note_applications(self, request: si.ApplicationRequest) -> None:
         for new in request.new:
@@ -189,8 +198,18 @@ class Agreement(Oracle):
             running, believed = there.get(rm_id, {}), self._running.get(callback, {})
             if rm_id not in there:
                 yield f"G28: {rm_id} is registered, and has no partition"
-            for uuid in believed.keys() - running.keys():
-                yield f"G16: {rm_id} believes that {believed[uuid]} runs, and it does not"
+            for uuid, item in believed.items():
+                if uuid not in running and not self._was_ended_by_name(rm_id, item):
+                    yield f"G16: {rm_id} believes that {item.allocation_key} runs, and it does not"
+
+    def _was_ended_by_name(self, rm_id: str, item: si.Allocation) -> bool:
+        partition = _partition(rm_id, item)
+        return any(
+            ended == partition
+            and application_id in {"", item.application_id}
+            and key in {"", item.allocation_key}
+            for ended, application_id, key in self._ended_by_name
+        )
 
 
 def _partition(rm_id: str, item: object) -> str:
