@@ -37,6 +37,7 @@ MUTANTS = (
     mutant("raises", "return total", "return total if total != 9 else items[99]"),
     mutant("left out", "            continue\n", ""),
     mutant("put in", "            continue\n", "            limit += 1\n            continue\n"),
+    mutant("under", "items.append(seen)", "if seen < 50:\n        items.append(seen)"),
     mutant("another", "items.append(seen)", "items.insert(0, seen)"),
     mutant("without else", "    total += item", "    pass"),
 )
@@ -58,8 +59,8 @@ def touched(items: list[int], limit: int) -> set[str]:
         ([3, 4], 7, set()),
         ([3, 8, 3], 7, {"added", "left out", "put in"}),
         ([1, 1, 1, 3], 9, {"source"}),
-        ([90, 15], 99, {"loop"}),
-        ([70, 5], 99, {"result"}),
+        ([90, 15], 99, {"loop", "under"}),
+        ([70, 5], 99, {"result", "under"}),
     ],
 )
 def test_what_makes_a_difference_is_noticed(items: list[int], limit: int, ids: set[str]) -> None:

@@ -92,7 +92,7 @@ _LOOKS: Final = 20
 
 
 def offer(world: World, draw: Draw) -> Entry | None:
-    """Draw something that breaks one rule: then few checks stand against it.
+    """Draw something that is wrong in one way: then one check alone stands against it.
 
     First what is wrong is drawn, as most of what could be asked for is wrong in the same few ways.
     """
@@ -107,14 +107,15 @@ def offer(world: World, draw: Draw) -> Entry | None:
 
 
 def _wrong_with(world: World, scheduler: Scheduler, wish: str) -> str:
-    """Say what is wrong with it by now; empty if nothing is, or if it breaks several rules."""
+    """Say what is wrong with it by now; empty if nothing is, or more than one thing."""
     state = world.context.partitions[scheduler.replica.name].state
     try:
         found = {line for fact in _made(scheduler, wish).facts for line in wrongs(state, fact, ())}
     except KeyError:
         return "it is gone"
-    rules = {line.partition(":")[0] for line in found}
-    return "; ".join(sorted(found)) if len(rules) == 1 else ""
+    # What begins alike, as "G23: node", is told of one bound.
+    bounds = {line.split()[:2][-1] for line in found}
+    return "; ".join(sorted(found)) if len(bounds) == 1 else ""
 
 
 def _schedulers(world: World) -> list[tuple[str, Scheduler]]:

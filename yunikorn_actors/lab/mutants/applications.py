@@ -85,7 +85,7 @@ APPLICATIONS = (
         wrong="Only the leaf forgets that a removed application held something.",
         where=books.forget_holding,
         old="for level in app.queue.lineage:",
-        new="for level in app.queue.lineage[:1]:",
+        new="for level in app.queue.lineage[: 1 if app.serial in app.queue.allocating else None]:",
     ),
     Mutant(
         id="M45",

@@ -122,7 +122,7 @@ GANGS = (
         wrong="An ask that is withdrawn while it is parked stays in its swap.",
         where=asks.remove_ask,
         old='    unpark_ask(turn, app, ask, "the ask is gone")\n',
-        new="",
+        new='    if not ask.parked:\n        unpark_ask(turn, app, ask, "the ask is gone")\n',
     ),
     Mutant(
         id="M31",
@@ -202,6 +202,9 @@ GANGS = (
         wrong="The time of an admitted gang is not watched again when its last placeholder goes.",
         where=lifecycle.stop_placeholder_timer,
         old="        watch_commitment(turn, app)\n",
-        new="",
+        new=(
+            "        if app.serial not in turn.state.admitted:\n"
+            "            watch_commitment(turn, app)\n"
+        ),
     ),
 )

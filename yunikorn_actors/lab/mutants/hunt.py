@@ -21,12 +21,12 @@ from yunikorn_actors.lab.shrink import Shrinker
 
 RUNS_MAX: Final = 3000
 """So many disturbed runs a mutant gets before it counts as not found."""
-PLAYS_MAX: Final = 100
+PLAYS_MAX: Final = 150
 """So many of those that touch it are played with it."""
 DEVIATIONS_MAX: Final = 3
 STIMULI_MAX: Final = 12
 """A tape above these is not small, and the search goes on for a smaller one."""
-FINDINGS_MAX: Final = 4
+FINDINGS_MAX: Final = 8
 """So many failing runs are looked at for a small tape."""
 
 

@@ -85,7 +85,7 @@ MACHINES = (
         wrong="A queue is cleaned away although an application came into it.",
         where=configuration.clean,
         old="while queue is not None and queue.is_to_be_cleaned:",
-        new="while queue is not None and not queue.spec.managed:",
+        new="while queue is not None and (queue.is_to_be_cleaned or not queue.spec.managed):",
     ),
     Mutant(
         id="M85",

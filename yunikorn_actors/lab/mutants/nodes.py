@@ -31,7 +31,10 @@ NODES = (
         wrong="A reservation outlives its node.",
         where=nodes.remove_node,
         old='    drop_of_node(turn, node, "the node is gone", required_too=True)\n',
-        new="",
+        new=(
+            "    if not node.reservations:\n"
+            '        drop_of_node(turn, node, "the node is gone", required_too=True)\n'
+        ),
     ),
     Mutant(
         id="M53",
@@ -39,7 +42,7 @@ NODES = (
         wrong="A reservation outlives its ask.",
         where=asks.remove_ask,
         old='    drop_of_ask(turn, ask, "the ask is gone")\n',
-        new="",
+        new='    if not ask.reserved:\n        drop_of_ask(turn, ask, "the ask is gone")\n',
     ),
     Mutant(
         id="M54",
@@ -101,9 +104,12 @@ NODES = (
         id="M61",
         source="R-061",
         wrong="Asks are not tried again when a node takes work again.",
-        where=follow._resize_node,
-        old="    model.amounts.refresh_node(view)\n",
-        new="    view.node.drained or not view.is_open and model.amounts.refresh_node(view)\n",
+        where=follow._on_node_changed,
+        old="    _resize_node(",
+        new=(
+            "    if not isinstance(fact, f.NodeScheduleChanged) or fact.drained:\n"
+            "        _resize_node("
+        ),
     ),
     Mutant(
         id="M10",
@@ -119,7 +125,7 @@ NODES = (
         wrong="Promises outlive the room of a node that shrank.",
         where=nodes._update,
         old="        drop_overpromised(turn, node)\n",
-        new="",
+        new="        if not node.reservations:\n            drop_overpromised(turn, node)\n",
     ),
     Mutant(
         id="M74",

@@ -32,6 +32,7 @@ _VALUES: Final[dict[type[ast.stmt], str]] = {
 }
 """The expression of a statement that may be worked out twice, as it changes nothing."""
 
+_NEVER: Final = ast.Constant(value=False)
 _BLOCKS: Final = ("body", "orelse")
 
 
@@ -40,8 +41,9 @@ class _Change(NamedTuple):
 
     mutant: str
     place: ast.stmt
-    instead: ast.expr | None
-    """The other expression of this statement; None where the statement itself is another."""
+    instead: ast.expr
+    """The other expression of it, or whether the mutant does the same here."""
+    is_value: bool = False
 
 
 class Watch:
@@ -103,7 +105,7 @@ def _changes(ours: Sequence[ast.stmt], theirs: Sequence[ast.stmt]) -> Iterator[_
         for one, other in zip(ours[start:], theirs[start:], strict=True):
             yield from _changes_of(one, other)
     else:
-        yield _Change("", ours[min(start, len(ours) - 1)], None)
+        yield _Change("", ours[min(start, len(ours) - 1)], _NEVER)
 
 
 def _changes_of(one: ast.stmt, other: ast.stmt) -> Iterator[_Change]:
@@ -111,13 +113,21 @@ def _changes_of(one: ast.stmt, other: ast.stmt) -> Iterator[_Change]:
     field = _VALUES.get(type(one), "")
     if _is_same(one, other):
         return
+    if isinstance(other, ast.If) and _is_block_of(one, other):
+        yield _Change("", one, other.test)
+        return
     if _frame(one) != _frame(other):
-        yield _Change("", one, None)
+        yield _Change("", one, _NEVER)
         return
     if field and not _is_same(getattr(one, field), getattr(other, field)):
-        yield _Change("", one, getattr(other, field))
+        yield _Change("", one, getattr(other, field), is_value=True)
     for ours, theirs in zip(_blocks(one), _blocks(other), strict=True):
         yield from _changes(ours, theirs)
+
+
+def _is_block_of(one: ast.stmt, other: ast.If) -> bool:
+    """Whether the mutant has the same statement under a condition."""
+    return len(other.body) == 1 and not other.orelse and _is_same(one, other.body[0])
 
 
 def _frame(statement: ast.stmt) -> str:
@@ -148,14 +158,12 @@ class _Watching(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:  # noqa: ANN401 - a statement becomes several
         self.generic_visit(node)
         comings: list[ast.stmt] = []
-        for mutant, place, instead in self._changes:
-            if place is not node:
-                continue
-            if instead is None:
-                come = _compared(mutant, ast.Constant(value=True), ast.Constant(value=False))
-                comings.append(ast.Expr(come))
-            else:
+        for mutant, place, instead, is_value in self._changes:
+            if place is node and is_value:
                 _compare_value(mutant, place, instead)
+            elif place is node:
+                come = _compared(mutant, ast.Constant(value=True), _truth(instead))
+                comings.append(ast.Expr(come))
         return [*comings, node] if comings else node
 
 

@@ -10,6 +10,7 @@ from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.held import Held
 from yunikorn_actors.lab.mutants.mutant import Mutant
 from yunikorn_actors.lab.mutants.touching import Watch
+from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, explore, play, write
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.world import Schedule
@@ -24,13 +25,15 @@ STRATEGIES: Final[dict[str, tuple[int | None, tuple[str, ...]]]] = {
     "held": (None, ()),
     "faults": (0, _FAULTS),
     "held, faults": (None, _FAULTS),
+    "held, timers": (None, ("fire",)),
+    "late": (0, ("confirm",)),
     "proposals": (0, ("propose",)),
     "faults, proposals": (0, ("propose", "propose", "confirm", "drain", "shrink", "fire")),
 }
 """How a run is disturbed: by how many deviations, if not by one or two, and by which faults."""
 
 
-ON_FUSED: Final = ("held", "faults", "held, faults")
+ON_FUSED: Final = ("held", "faults", "held, faults", "held, timers", "late")
 """Nothing is proposed there."""
 
 
@@ -75,8 +78,10 @@ class Tries:
         return near._replace(number=number, strategy=draw.one_of(strategies))
 
     def _watched(self, tried: Try) -> Try:
+        # Undisturbed runs are watched with the oracles, as these ask the core as well.
+        checkers = () if tried.number else oracles()
         with self._watch.noting() as touched:
-            outcome = self.play(tried)
+            outcome = self.play(tried, checkers)
         return tried._replace(length=tried.length or outcome.length, touched=frozenset(touched))
 
     def play(self, tried: Try, checkers: tuple[Checker, ...] = ()) -> Outcome:
