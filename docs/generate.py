@@ -56,11 +56,16 @@ undisturbed at first, then with messages held back and with faults. It looks wit
 no test has a say. M01 to M24 are widely known bugs of schedulers, the others follow. Ids like R-041
 and H-01 are those of [races](races.md).
 
+The runs are the same for all mutants. Each is first played on the core as it is, which shows where
+a mutant would decide or compute something else. Elsewhere it gives the same run with the mutant as
+without, so only the runs that touch a mutant are played with it.
+
 A mutant is an edit of one function, in force inside a `with` block of the process that looks for
 it. Nothing in the core knows of mutants, and no setting or call of the core switches one on.
 """
 ABOUT_THE_HELD = """\
-With its default options the search passes these by.
+With its default options and some seeds the search passes these by. A test of the suite fails with
+each of them.
 """
 ABOUT_THE_REST = """\
 No order of messages can bring these about here.
@@ -416,14 +421,14 @@ def mutants() -> str:
         function = function_of(mutant.where)
         module = function.__module__.removeprefix("yunikorn_actors.")
         rows.append((mutant.id, mutant.source, mutant.wrong, f"`{module}.{function.__name__}`"))
-    held = [(mutant.id, mutant.held_by) for mutant in CORPUS if mutant.held_by]
+    held = [(it.id, it.unseen, f"`{it.held_by}`") for it in CORPUS if it.held_by]
     return "\n".join(
         (
             f"# Mutants\n\n{NOTE}",
             ABOUT_MUTANTS,
             table(("id", "comes from", "what is wrong", "where"), rows),
             f"\n## Not found by the search\n\n{ABOUT_THE_HELD}",
-            table(("id", "why, and what holds it"), held),
+            table(("id", "why", "the test that fails with it"), held),
             f"\n## Not to be expressed\n\n{ABOUT_THE_REST}",
             table(("id", "why"), INEXPRESSIBLE.items()),
         )

@@ -58,7 +58,7 @@ def _as_json(result: Hunted) -> dict[str, Any]:
 
 def _as_text(result: Hunted) -> str:
     mutant = BY_ID[result.id]
-    took = f"{result.runs} runs, {result.seconds:.1f} s"
+    took = f"{result.runs} runs, {result.plays} with it, {result.seconds:.1f} s"
     if not result.found:
         return f"{result.id}  not found ({took}): {mutant.wrong}"
     size = f"{result.deviations} deviations, {result.stimuli} stimuli, {result.messages} messages"

@@ -32,7 +32,9 @@ class Mutant(NamedTuple):
     old: str
     new: str
     held_by: str = ""
-    """The test that holds it, where the search does not find it, and why it does not."""
+    """The test that fails with it, where the search does not find it."""
+    unseen: str = ""
+    """Why the search does not find it."""
 
     @contextmanager
     def applied(self) -> Iterator[None]:

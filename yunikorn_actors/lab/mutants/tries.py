@@ -14,7 +14,7 @@ from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, explore, play, write
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.world import Schedule
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.sim.simulator import Checker
 
 CASES: Final = Path(__file__).parent.parent / "cases"
@@ -31,10 +31,14 @@ STRATEGIES: Final[dict[str, tuple[int | None, tuple[str, ...]]]] = {
     "faults, proposals": (0, ("propose", "propose", "confirm", "drain", "shrink", "fire")),
 }
 """How a run is disturbed: by how many deviations, if not by one or two, and by which faults."""
-
-
-ON_FUSED: Final = ("held", "faults", "held, faults", "held, timers", "late")
-"""Nothing is proposed there."""
+_ALONE: Final = ("held", "faults", "faults", "held, faults", "held, timers", "late")
+_DRAWN: Final[dict[str, tuple[str, ...]]] = {
+    "proposing": (*_ALONE, "faults", "proposals", "faults, proposals", "faults, proposals"),
+    "fused": _ALONE,
+}
+"""Where planning is fused with the rest, nothing is proposed."""
+_FUSED_SHARE: Final = 0.25
+"""Less can come in between there, so fewer runs are given to it."""
 
 
 class Try(NamedTuple):
@@ -73,9 +77,13 @@ class Tries:
         if number < 1:
             return Try(self._cases[len(self._played)])
         draw = Draw(-self._seed, number)
-        near = self._played[draw.number(len(self._cases))]
-        strategies = ON_FUSED if near.case.topology == "fused" else tuple(STRATEGIES)
-        return near._replace(number=number, strategy=draw.one_of(strategies))
+        topology: TopologyName = "fused" if draw.chance(_FUSED_SHARE) else "proposing"
+        near = draw.one_of([it for it in self._undisturbed if it.case.topology == topology])
+        return near._replace(number=number, strategy=draw.one_of(_DRAWN[topology]))
+
+    @property
+    def _undisturbed(self) -> list[Try]:
+        return self._played[: len(self._cases)]
 
     def _watched(self, tried: Try) -> Try:
         # Undisturbed runs are watched with the oracles, as these ask the core as well.

@@ -1,0 +1,37 @@
+"""What the search does not find, a test of the suite does."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from yunikorn_actors.lab.mutants.corpus import CORPUS
+from yunikorn_actors.lab.mutants.mutant import Mutant
+
+ROOT = Path(__file__).parents[2]
+HELD = [mutant for mutant in CORPUS if mutant.held_by]
+IDS = [mutant.id for mutant in HELD]
+WITH_MUTANT = """
+import sys, pytest
+from yunikorn_actors.lab.mutants.corpus import BY_ID
+with BY_ID[sys.argv[1]].applied():
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", sys.argv[2]]))
+"""
+
+
+@pytest.mark.parametrize("mutant", HELD, ids=IDS)
+def test_the_test_that_is_named_exists(mutant: Mutant) -> None:
+    file, name = mutant.held_by.split("::")
+    assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()
+    assert mutant.unseen
+    assert mutant.unseen[0].isupper()
+    assert mutant.unseen.endswith(".")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", HELD, ids=IDS)
+def test_it_fails_with_the_mutant(mutant: Mutant) -> None:
+    command = (sys.executable, "-c", WITH_MUTANT, mutant.id, mutant.held_by)
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert pytest.ExitCode.TESTS_FAILED == told.returncode, told.stdout + told.stderr
