@@ -1,5 +1,6 @@
 """`yunikorn-actors trace`: what it prints, and its exit status."""
 
+import json
 import os
 import pty
 import subprocess
@@ -7,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from recordings import in_service, records, rewrite, simulate, write
+from recordings import ask, in_service, records, register, rewrite, simulate, submit, write
 
+from yunikorn_actors import SchedulerCore
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
 
@@ -209,3 +211,67 @@ def test_a_reader_that_goes_away_does_no_harm(path: Path) -> None:
     assert process.stderr.read() == b""
     process.stderr.close()
     assert process.wait(timeout=30) == 0
+
+
+# -- why
+
+
+def test_why_tells_the_periods_and_what_ended_them(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "why", str(path), "app-1/a"]) == 0
+    head, _, columns, *_, last = capsys.readouterr().out.splitlines()
+    assert head == "a of app-1 {vcore: 3} in [rm-1]default waited 0.000 s"
+    assert columns.split() == ["from", "to", "why", "since", *(["held", "by"])]
+    assert last.split()[:4] == ["0.000", "placed", "on", "n1"]
+
+
+def test_why_counts_records_where_time_stood_still(path: Path, capsys: Screen) -> None:
+    recorded = records(simulate(path))
+    begin = recorded[0]["start_ns"]
+    still = [it for it in recorded[:-1] if it.get("at_ns", begin) == begin]
+    rewrite(path, still)
+    assert main(["trace", "why", str(path), "a", "--json"]) == 0
+    *_, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (last["cause"], last["to_record"]) == ("PLACED", None)
+    assert main(["trace", "why", str(path), "a"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "the clock stood still all the time, so these are numbers of records"
+    assert lines[-1].split()[0] == str(last["from_record"])
+
+
+def test_why_tells_of_an_ask_that_was_never_taken(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "why", str(path), "f"]) == 0
+    assert "it was rejected: failed to find application nobody" in capsys.readouterr().out
+
+
+def test_why_knows_names_that_are_near(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "why", str(path), "aa"]) == 1
+    assert capsys.readouterr() == ("", f"{path}: no ask 'aa' came; did you mean a?\n")
+    assert main(["trace", "why", str(path), "a", "app-2"]) == 1
+
+
+def test_why_asks_whose_key_it_is(path: Path, capsys: Screen) -> None:
+    with SchedulerCore(driver="direct", trace=path) as core:
+        register(core)
+        for app in ("app-1", "app-2"):
+            submit(core, app)
+            ask(core, app, "a")
+    assert main(["trace", "why", str(path), "a"]) == 2
+    problem = "say which, as several have it: app-1/a, app-2/a"
+    assert capsys.readouterr() == ("", f"{path}: {problem}\n")
+    for words in (["a", "app-2"], ["app-2/a"]):
+        assert main(["trace", "why", str(path), *words]) == 0
+        assert capsys.readouterr().out.startswith("a of app-2 ")
+
+
+def test_why_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:
+    recorded = records(simulate(path))
+    place = next(it for it in recorded if it.get("type") == "ProposeAllocations")
+    place["payload"]["proposals"][0]["node_id"] = "n9"
+    rewrite(path, recorded)
+    assert main(["trace", "why", str(path), "a"]) == 1
+    out, err = capsys.readouterr()
+    assert "a node has been chosen" in out
+    assert "the replay is not what was recorded from context/" in err

@@ -23,12 +23,15 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import pruned, sub
 from yunikorn_actors.errors import ConfigError, CoreError, InvalidRequest
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.context.partition_context import PartitionContext
+from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.settings import HOUR, SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT
+from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.choosers import chooser_of
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.sim.simulator import Checker, Simulator
 
 AFTER_PAUSES_NS = 2 * HOUR
 """By then whoever is lost has been forgotten, and reservations are looked at no more."""
@@ -79,6 +82,11 @@ class Attentive(Voice):
         assert request.state is not si.SchedulingState.UNKNOWN_SCHEDULING_STATE
 
 
+def settings_of(seed: int) -> Settings:
+    """Half of the runs have the shortest turns, so that requests wait for each other."""
+    return Settings(turn_max=1 + seed % 2 * 499)
+
+
 class Player:
     def __init__(
         self,
@@ -88,6 +96,7 @@ class Player:
         schedulers: int = 1,
         confirms_at_once: bool = False,
         settles: bool = False,
+        checkers: tuple[Checker, ...] = (),
     ) -> None:
         self._confirms_at_once = confirms_at_once
         self._settles = settles
@@ -95,15 +104,14 @@ class Player:
         self.races = Races()
         self.kept = Kept()
         self.simulator = Simulator(
-            # Half of the runs with the shortest turns, so that requests wait for each other.
             Topology(
                 topology,
-                settings=Settings(turn_max=1 + seed % 2 * 499),
+                settings=settings_of(seed),
                 instance="core",
                 schedulers=schedulers,
             ),
             chooser=chooser_of(seed),
-            checkers=(*default_checkers(), self.races, self.kept),
+            checkers=(*default_checkers(), self.races, self.kept, *checkers),
         )
         self.seen: Counter[str] = Counter()
         self._voices: dict[str, Voice] = {}
@@ -113,6 +121,15 @@ class Player:
         context = self.simulator.machines[CONTEXT]
         assert isinstance(context, Context)
         return context
+
+    def planner(self, partition: PartitionContext) -> Planner:
+        """Return who can say why asks of a partition wait."""
+        if partition.planner is not None:
+            return partition.planner
+        assert partition.speaker is not None
+        scheduler = self.simulator.machines[partition.speaker]
+        assert isinstance(scheduler, Scheduler)
+        return scheduler.planner
 
     def dump(self) -> dict[str, Any]:
         return self.simulator.state_dump()

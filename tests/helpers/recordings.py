@@ -79,11 +79,14 @@ def release(core: Gateway, app: str, *keys: str) -> None:
 class Tape:
     """Stands among the checkers of a simulated run and records what is delivered."""
 
-    def __init__(self, path: Path, topology: TopologyName, seed: int) -> None:
-        self.recorder = FileRecorder(TraceSettings(path=path), header(topology=topology, seed=seed))
+    def __init__(self, path: Path, topology: TopologyName, seed: int, **fields: Any) -> None:
+        head = header(topology=topology, seed=seed, **fields)
+        self.recorder = FileRecorder(TraceSettings(path=path), head)
+        self.messages = 0
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
         self.recorder.add(delivery)
+        self.messages += 1
 
     def end(self, simulator: Simulator) -> None:
         states = simulator.states()

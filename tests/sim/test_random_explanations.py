@@ -10,11 +10,8 @@ from moves import Move, scripts
 from playing import Player
 
 from yunikorn_actors.domain.why import Cause, Obstacle, Why
-from yunikorn_actors.machines.context.partition_context import PartitionContext
-from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.explain import explain_all
-from yunikorn_actors.planning.planner import Planner
 
 USUAL = 25
 ALL = 1_000
@@ -26,20 +23,11 @@ EXPECTED = {
 pytestmark = pytest.mark.timeout(1800)
 
 
-def _planner(player: Player, partition: PartitionContext) -> Planner:
-    if partition.planner is not None:
-        return partition.planner
-    assert partition.speaker is not None
-    scheduler = player.simulator.machines[partition.speaker]
-    assert isinstance(scheduler, Scheduler)
-    return scheduler.planner
-
-
 def _explained(player: Player) -> list[Why]:
     """At rest nothing is next: it would have been placed."""
     told: list[Why] = []
     for partition in player.context.partitions.values():
-        found = explain_all(_planner(player, partition), ALL, player.simulator.now_ns)
+        found = explain_all(player.planner(partition), ALL, player.simulator.now_ns)
         assert found.total == len(found.asks) == sum(found.causes.values())
         told.extend(found.asks)
     return told

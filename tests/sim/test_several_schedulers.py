@@ -204,7 +204,7 @@ def test_the_place_of_one_that_fails_is_taken(place: int) -> None:
     assert [0, 1, 2] == sorted({*lab.partition.schedulers, place}), "numbers are never given again"
     assert (first, second)[1 - place] == heirs[1 - place]
     assert (first, second)[place] not in lab.simulator.machines
-    assert [True, False] == [scheduler._speaks for scheduler in lab.schedulers]
+    assert [True, False] == [scheduler.speaks for scheduler in lab.schedulers]
     lab.node("n1", si.ActionFromRM.UPDATE, 10)
     lab.settle()
     assert ["a", "large"] == lab.running()

@@ -23,7 +23,9 @@ from yunikorn_actors.trace.show import Look, printable, show
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.tables import chain_lines, refusal_lines, stats_lines
+from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
+from yunikorn_actors.trace.why import named, why
 
 NO: Final = 1
 """The exit status where the answer is no."""
@@ -255,6 +257,31 @@ def _tell(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
         print(msgspec.json.encode(value).decode())
 
 
+def _add_why(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("key", help="key of an ask, or APPLICATION/KEY")
+    parser.add_argument("application", nargs="?", default="", help="id of its application")
+    parser.add_argument(
+        "--each", action="store_true", help="tell each answer, also those that are much the same"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on a line")
+
+
+def _why(options: argparse.Namespace) -> int:
+    with TraceReader(options.file) as trace:
+        answer = why(trace, named(options.key, options.application)).told(each=options.each)
+    names = answer.names()
+    if len(names) > 1:
+        print(
+            printable(f"{options.file}: say which, as several have it: {', '.join(names)}"),
+            file=sys.stderr,
+        )
+        return MISUNDERSTOOD
+    _tell(wait_rows(answer) if options.json else None, wait_lines(answer))
+    for problem in wait_problems(answer, options.key):
+        print(printable(f"{options.file}: {problem}"), file=sys.stderr)
+    return 0 if names and answer.difference is None else NO
+
+
 _COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "draw": (
@@ -271,4 +298,5 @@ _COMMANDS: Final[dict[str, _Command]] = {
         "run the recorded messages through the core again and compare all effects",
         _add_nothing, _replay,
     ),
+    "why": ("say why an ask waited, from when to when", _add_why, _why),
 }  # fmt: skip

@@ -53,9 +53,10 @@ class PlanningLoop:
         self._commit = commit
         self._address = address
         self._partition = life.partition
-        self._epoch = life.epoch
+        self.epoch = life.epoch
         self._settings = settings
-        self._cycle_is_coming = False
+        self.cycle_is_coming = False
+        """Something may be decided that has not been tried yet."""
         self._due_ns = NEVER_NS
         """When the timer fires that is armed."""
 
@@ -74,7 +75,7 @@ class PlanningLoop:
             proposals, questions = self.predicate_gate.put(proposals)
         effects = [*self._commit(proposals, now_ns), *questions]
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
-        self._cycle_is_coming = False
+        self.cycle_is_coming = False
         effects.extend(self._come_back())
         return effects
 
@@ -94,21 +95,21 @@ class PlanningLoop:
         return self.next_cycle()
 
     def explain(self, message: ExplainRequested, now_ns: int) -> Explanation:
-        return explanation(self.planner, self._epoch, message, now_ns)
+        return explanation(self.planner, self.epoch, message, now_ns)
 
     # -- what comes next
 
     def next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
-        if self._cycle_is_coming:
+        if self.cycle_is_coming:
             return []
         is_full = self.planner.in_flight_count >= self._settings.inflight_max
         if is_full or not self.planner.has_work:
             return []
         # A message and not a call: whatever is in the mailbox already is handled first, so one
         # cycle serves all of it.
-        self._cycle_is_coming = True
-        cycle = s.RunCycle(partition=self._partition, epoch=self._epoch)
+        self.cycle_is_coming = True
+        cycle = s.RunCycle(partition=self._partition, epoch=self.epoch)
         return [Send(to=self._address, message=cycle)]
 
     def _come_back(self) -> list[Effect]:
@@ -120,6 +121,6 @@ class PlanningLoop:
         if due_ns == NEVER_NS or due_ns == self._due_ns:  # noqa: PLR1714 - no set is made
             return []
         self._due_ns = due_ns
-        due = s.PlanningDue(partition=self._partition, epoch=self._epoch)
-        name = f"planning/{self._partition}#{self._epoch}"
+        due = s.PlanningDue(partition=self._partition, epoch=self.epoch)
+        name = f"planning/{self._partition}#{self.epoch}"
         return [SetTimer(name=name, due_ns=due_ns, message=due)]

@@ -28,7 +28,8 @@ class Scheduler:
     def __init__(self, *, life: Life, settings: Settings) -> None:
         self._partition = life.partition
         self._epoch = life.epoch
-        self._speaks = life.speaks
+        self.speaks = life.speaks
+        """Whether it is the one of its partition that tells why asks wait."""
         self.replica = PartitionState(life.partition)
         self.loop = PlanningLoop(
             self.replica,
@@ -123,7 +124,7 @@ class Scheduler:
         findings = self.planner.findings
         if not findings:
             return []
-        if not self._speaks:
+        if not self.speaks:
             # Whoever speaks finds the same: the planners know the same facts.
             findings.forget()
             return []

@@ -106,24 +106,22 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
 
 def replay(trace: TraceReader) -> ReplayOutcome:
     """Replay up to the first difference."""
-    run = _Replay(trace.header)
+    rerun = Rerun(trace.header)
     difference = None
     try:
-        for delivery in trace:
-            _check_can_be_replayed(trace, delivery)
-            run.take(delivery)
-        run.finish(trace.footer)
-    except _DifferentError as error:
+        for _ in rerun.run(trace):
+            pass
+    except DifferentError as error:
         at_end = trace.footer is not None
         difference = _difference(trace.number - at_end, error)
     return ReplayOutcome(
         path=str(trace.path),
-        messages=run.messages,
-        mailboxes=len(run.steps),
+        messages=rerun.messages,
+        mailboxes=len(rerun.steps),
         complete=trace.footer is not None,
         states=0 if trace.footer is None else len(trace.footer.states),
-        undelivered=run.undelivered(),
-        failures=(*run.replaced, *run.failed.values()),
+        undelivered=rerun.undelivered(),
+        failures=(*rerun.replaced, *rerun.failed.values()),
         difference=difference,
         recorded_by="" if trace.header.package is None else trace.header.package.version,
         has_unknown_fields=trace.has_unknown_fields,
@@ -146,7 +144,9 @@ def _check_can_be_replayed(trace: TraceReader, delivery: Delivery) -> None:
         )
 
 
-class _DifferentError(Exception):
+class DifferentError(Exception):
+    """The replay is not what was recorded, from here on."""
+
     def __init__(
         self, cause: Cause, what: str, recorded: tuple[str, ...], replayed: tuple[str, ...]
     ) -> None:
@@ -169,7 +169,20 @@ class _Armed(NamedTuple):
     message: Message
 
 
-class _Replay:
+class Step(NamedTuple):
+    """What a machine has done again."""
+
+    mailbox: str
+    machine: Machine
+    deliveries: list[Delivery]
+    effects: list[Effect]
+    record: int
+    """The number of the record of its last message."""
+
+
+class Rerun:
+    """Machines that handle the messages of a recording once more."""
+
     def __init__(self, header: Header) -> None:
         self.messages = 0
         self.steps: dict[str, int] = {}
@@ -185,39 +198,58 @@ class _Replay:
             instance=header.instance,
             schedulers=header.schedulers,
         )
-        self._machines = self._topology.first_machines()
+        self.machines = self._topology.first_machines()
         """A stopped machine stays here: on threads it may have been in the middle of a step."""
         self._stopped: set[str] = set()
         self._waiting: dict[str, list[Delivery]] = {}
         """What a machine is to handle as one, as soon as it is known that no more is joined."""
         self._armed: dict[Cause, list[_Armed]] = {}
+        self._records: dict[str, int] = {}
+        """The record of the last message of each mailbox."""
+        self._done: list[Step] = []
 
-    def take(self, delivery: Delivery) -> None:
+    def run(self, trace: TraceReader) -> Iterator[Step]:
+        """Run a recording again, and yield each step; raise DifferentError where it differs."""
+        for delivery in trace:
+            _check_can_be_replayed(trace, delivery)
+            yield from self.take(delivery, trace.number)
+        yield from self.settle()
+        self.compare(trace.footer)
+
+    def take(self, delivery: Delivery, record: int) -> list[Step]:
+        """Take the next message; return the steps that can be done now, perhaps of others."""
+        self._done = []
         self._check_step(delivery)
         self._let_be_caused(delivery.cause)
         self._check_origin(delivery)
-        if delivery.mailbox in self._machines:
-            self._put(delivery)
+        if delivery.mailbox in self.machines:
+            self._put(delivery, record)
         elif not is_outside(delivery.mailbox):
             raise _different(delivery, "goes to nobody", "no machine was started at this address")
         self.messages += 1
+        return self._done
 
     def undelivered(self) -> int:
         return sum(len(queue) for (_, to), queue in self._sent.items() if to not in self._stopped)
 
-    def finish(self, footer: Footer | None) -> None:
-        """Compare the final states; a machine that was still at work has none recorded."""
+    def settle(self) -> list[Step]:
+        """Handle whatever is left: nothing more is joined to it."""
+        self._done = []
         for mailbox in tuple(self._waiting):
             self._handle(mailbox)
+        return self._done
+
+    def compare(self, footer: Footer | None) -> None:
+        """Compare the final states; a machine that was still at work has none recorded."""
         recorded = {} if footer is None else footer.states
         for address, state in sorted(recorded.items()):
             replayed = self._state(address)
             if replayed != state:
                 at = Cause(address, self.steps.get(address, 0))
-                raise _DifferentError(at, "leaves another state", (state,), (replayed,))
+                raise DifferentError(at, "leaves another state", (state,), (replayed,))
 
     def _state(self, address: str) -> str:
-        machine = self._machines.get(address)
+        machine = self.machines.get(address)
         if machine is None or address in self._stopped:
             return "no machine is at this address"
         return self.failed.get(address) or state_digest(machine.canonical_state())
@@ -234,9 +266,9 @@ class _Replay:
         sender = delivery.sender
         if sender == TIMER:
             self._check_timer(delivery)
-        elif isinstance(delivery.message, MachineFailed) and sender in self._machines:
+        elif isinstance(delivery.message, MachineFailed) and sender in self.machines:
             self._take_failure(delivery)
-        elif sender in self._machines:
+        elif sender in self.machines:
             self._check_sent(delivery)
         elif sender != GATEWAY and not is_callback(sender):
             raise _different(delivery, "comes from nobody", "no machine was started there")
@@ -282,7 +314,7 @@ class _Replay:
 
     # -- what a machine does with it
 
-    def _put(self, delivery: Delivery) -> None:
+    def _put(self, delivery: Delivery, record: int) -> None:
         """Leave a message to its machine, which handles first what this one is not joined to."""
         mailbox, message = delivery.mailbox, delivery.message
         if delivery.joined:
@@ -292,13 +324,14 @@ class _Replay:
         if mailbox in self.failed:
             raise _different(delivery, "is handled", self.failed[mailbox])
         self._waiting.setdefault(mailbox, []).append(delivery)
-        if not _joins(self._machines[mailbox], message, message):
+        self._records[mailbox] = record
+        if not _joins(self.machines[mailbox], message, message):
             self._handle(mailbox)
 
     def _check_joined(self, delivery: Delivery, waiting: list[Delivery]) -> None:
         if not waiting:
             raise _different(delivery, "is joined to nothing")
-        first, machine = waiting[0], self._machines[delivery.mailbox]
+        first, machine = waiting[0], self.machines[delivery.mailbox]
         if first.at_ns != delivery.at_ns or not _joins(machine, first.message, delivery.message):
             raise _different(delivery, "is joined to what it cannot be handled with")
 
@@ -316,7 +349,7 @@ class _Replay:
         deliveries = self._waiting.pop(mailbox, None)
         if deliveries is None:
             return
-        machine, last = self._machines[mailbox], deliveries[-1]
+        machine, last = self.machines[mailbox], deliveries[-1]
         cause = Cause(mailbox, last.step)
         try:
             effects = _effects(machine, deliveries)
@@ -326,6 +359,7 @@ class _Replay:
             return
         for effect in effects:
             self._note(cause, last.stimulus, effect)
+        self._done.append(Step(mailbox, machine, deliveries, effects, self._records[mailbox]))
 
     def _note(self, cause: Cause, stimulus: str, effect: Effect) -> None:
         match effect:
@@ -338,7 +372,7 @@ class _Replay:
                 pass  # on threads the timer may have fired already
             case StartMachine(address=address, kind=kind, arguments=arguments):
                 machine = self._topology.build(kind, arguments)
-                self._machines[address] = machine
+                self.machines[address] = machine
                 self._succeed(address)
             case StopMachine(address=address):
                 self._stopped.add(address)
@@ -368,14 +402,14 @@ def _joins(machine: Machine, first: Message, message: Message) -> bool:
 # -- differences
 
 
-def _different(delivery: Delivery, what: str, *replayed: str) -> _DifferentError:
+def _different(delivery: Delivery, what: str, *replayed: str) -> DifferentError:
     fired = (f"fired at {delivery.at_ns}",) if delivery.sender == TIMER else ()
     recorded = (*fired, *_lines(delivery.cause, delivery.stimulus, delivery.message))
     at = Cause(delivery.mailbox, delivery.step)
-    return _DifferentError(at, what, recorded, replayed)
+    return DifferentError(at, what, recorded, replayed)
 
 
-def _difference(record: int, error: _DifferentError) -> Divergence:
+def _difference(record: int, error: DifferentError) -> Divergence:
     mailbox, step = error.cause
     return Divergence(
         mailbox=mailbox, step=step, record=record, what=error.what,

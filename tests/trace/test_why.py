@@ -1,0 +1,201 @@
+"""Why an ask waited, told from its recording, is what the core would have said at the time."""
+
+import threading
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+import ranges
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from moves import Move, scripts
+from playing import Player, settings_of
+from recordings import Tape, ask, node, register, release, remove, simulate, submit
+
+from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.domain.why import Cause, Why
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.why import Answer, Period, Waits, named, why
+
+USUAL = 8
+EXPECTED = {Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.PLACED}
+
+
+class Said(NamedTuple):
+    """What the core said itself, and after which record."""
+
+    record: int
+    partition: str
+    why: Why
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def everybody(application_id: str, key: str) -> bool:  # noqa: ARG001
+    return True
+
+
+def answered(path: Path, key: str, application_id: str = "") -> Answer:
+    with TraceReader(path) as trace:
+        return why(trace, named(key, application_id))
+
+
+def waited(path: Path, key: str) -> Waits:
+    (waits,) = answered(path, key).waits
+    return waits
+
+
+def true_at(waits: Waits, record: int) -> Period | None:
+    begins = [period.begin.record for period in waits.periods]
+    number = bisect_right(begins, record)
+    return waits.periods[number - 1] if number else None
+
+
+def asked_live(player: Player, record: int) -> Iterator[Said]:
+    """Ask the planners themselves: a question to the core would be a message more."""
+    for partition in player.context.partitions.values():
+        planner = player.planner(partition)
+        for app in planner.state.applications.values():
+            for key in app.asks:
+                said = explain(planner, app.id, key, player.simulator.now_ns)
+                assert said is not None
+                yield Said(record, partition.name, said)
+
+
+def disagreements(said: list[Said], answer: Answer) -> list[tuple[Said, Period | None]]:
+    asks = {(it.partition, it.application_id, it.key): it for it in answer.waits}
+    return [
+        (it, told)
+        for it in said
+        if not agrees(
+            it.why,
+            told := true_at(asks[it.partition, it.why.application_id, it.why.key], it.record),
+        )
+    ]
+
+
+def agrees(live: Why, told: Period | None) -> bool:
+    """Where it was placed is said in other words."""
+    if told is None or told.cause != live.decisive.cause:
+        return False
+    return not live.waits or told.text == live.decisive.text
+
+
+@ranges.examples(USUAL, 300)
+def test_it_is_what_the_core_says_itself(path: Path, examples: int) -> None:
+    seen: Counter[Cause] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @seed(3)
+    @given(scripts(20), st.sampled_from(TOPOLOGIES), st.integers(0, 2**32 - 1))
+    def play(script: list[Move], topology: TopologyName, number: int) -> None:
+        tape = Tape(path, topology, number, settings=msgspec.to_builtins(settings_of(number)))
+        player = Player(topology, number, settles=True, checkers=(tape,))
+        said: list[Said] = []
+        for move in script:
+            player.play(move)
+            said += asked_live(player, tape.messages + 1)
+        tape.end(player.simulator)
+        with TraceReader(path) as trace:
+            answer = why(trace, everybody)
+        assert answer.difference is None
+        assert [] == disagreements(said, answer)
+        seen.update(it.why.decisive.cause for it in said)
+
+    play()
+    missing = sorted(EXPECTED - seen.keys())
+    assert [] == missing, f"vacuous: never seen: {missing}"
+
+
+def settle(core: SchedulerCore) -> None:
+    deadline = time.monotonic() + 20
+    while not core.is_settled():
+        assert time.monotonic() < deadline, "the core did not come to rest"
+        threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("driver", ["threads", "direct"])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_of_a_run_on_threads(path: Path, topology: TopologyName, driver: CoreDriver) -> None:
+    said: list[Why] = []
+    with SchedulerCore(topology=topology, driver=driver, trace=path) as core:
+        register(core)
+        node(core, "n1", si.ActionFromRM.CREATE, 4)
+        submit(core, "app-1")
+        for change in (
+            lambda: ask(core, "app-1", "a", vcore=3),
+            lambda: ask(core, "app-1", "b", vcore=2),
+            lambda: node(core, "n2", si.ActionFromRM.CREATE, 1),
+        ):
+            change()
+            settle(core)
+            said.append(core.explain("app-1", "b" if said else "a"))
+        release(core, "app-1", "a")
+        settle(core)
+    waits = waited(path, "app-1/b")
+    shown = answered(path, "b").told()
+    assert shown.has_times
+    first, second, *_, last = shown.waits[0].periods
+    assert [it.cause for it in (first, second, last)] == ["CLUSTER_FULL", "NO_NODE", "PLACED"]
+    assert [it.text for it in (first, second)] == [it.decisive.text for it in said[1:]]
+    assert first.held_by == ("app-1 {vcore: 3}",)
+    assert (last.text, last.end) == ("placed on n1", None)
+    assert waits.spent() == shown.waits[0].spent()
+    assert waits.spent().at_ns == last.begin.at_ns - said[1].since_ns > 0
+
+
+# -- what ended it
+
+
+def test_where_it_was_placed_is_the_last_line(path: Path) -> None:
+    simulate(path)
+    *_, last = waited(path, "a").periods
+    assert (last.cause, last.text, last.waits, last.end) == ("PLACED", "placed on n1", False, None)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(
+    ("change", "cause", "text"),
+    [
+        ("release", "WITHDRAWN", "it was taken back"),
+        ("remove", "WITHDRAWN", "its resource manager took it back"),
+        ("register", "PARTITION_CLOSED", "its partition was closed, with all that was in it"),
+    ],
+)
+def test_what_ended_it_is_told(
+    path: Path, topology: TopologyName, change: str, cause: str, text: str
+) -> None:
+    tape = Tape(path, topology, 0)
+    player = Player(topology, 0, checkers=(tape,))
+    core = player.simulator
+    register(core)
+    submit(core, "app-1")
+    ask(core, "app-1", "a")
+    core.settle()
+    {
+        "release": lambda: release(core, "app-1", "a"),
+        "remove": lambda: remove(core, "app-1"),
+        "register": lambda: register(core),
+    }[change]()
+    core.settle()
+    tape.end(core)
+    *_, waiting, last = waited(path, "a").periods
+    assert (waiting.cause, waiting.text) == ("NO_NODE", "there is no node")
+    assert (last.cause, last.text) == (cause, text)

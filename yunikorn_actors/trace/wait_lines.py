@@ -1,0 +1,83 @@
+"""Why an ask waited, as lines of text."""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from yunikorn_actors.domain.resource import describe
+from yunikorn_actors.domain.why import Cause
+from yunikorn_actors.trace.show import place, printable
+from yunikorn_actors.trace.tables import seconds, table
+from yunikorn_actors.trace.wanted import did_you_mean
+from yunikorn_actors.trace.why import Answer, Moment, Period, Waits
+
+_WIDTH: Final = 8
+_HEAD: Final = ("from".rjust(_WIDTH), "to".rjust(_WIDTH), "why", "since", "held by")
+_IN_BRACKETS: Final = re.compile(r" \([^)]*\)")
+_TIMELESS: Final = "the clock stood still all the time, so these are numbers of records"
+
+
+def wait_lines(answer: Answer) -> Iterator[str]:
+    """Yield the lines; without times only the order of the records tells how long it was."""
+    for number, waits in enumerate(answer.waits):
+        if number:
+            yield ""
+        yield from _lines(waits, answer)
+
+
+def wait_rows(answer: Answer) -> Iterator[dict[str, Any]]:
+    """Yield each period as plain values."""
+    for waits in answer.waits:
+        names = {name: getattr(waits, name) for name in ("partition", "application_id", "key")}
+        for period in waits.periods:
+            row = msgspec.to_builtins(period)
+            del row["kind"]
+            row["step"] = place(period.step)
+            begin, end = row.pop("begin"), row.pop("end") or (None, None)
+            times = {"from_ns": begin[0], "to_ns": end[0]}
+            yield names | times | {"from_record": begin[1], "to_record": end[1]} | row
+
+
+def wait_problems(answer: Answer, key: str) -> Iterator[str]:
+    """Yield why nothing, or not all, could be told."""
+    if not answer.waits:
+        yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"
+    if answer.difference is not None:
+        error = answer.difference
+        yield (
+            f"the replay is not what was recorded from {place(error.cause)} on ({error.what}), so "
+            "what came later is not told: trace replay says more"
+        )
+
+
+def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
+    spent = waits.spent()
+    how_long = f"{seconds(spent.at_ns)} s" if answer.has_times else f"{spent.record} records"
+    asked = f"{waits.key} of {waits.application_id} {describe(waits.resource)}"
+    yield printable(f"{asked} in {waits.partition} waited {how_long}")
+    if not answer.has_times:
+        yield _TIMELESS
+    yield ""
+    yield from table(_HEAD, (_row(period, answer) for period in waits.periods), left=len(_HEAD))
+
+
+def _row(period: Period, answer: Answer) -> tuple[str, ...]:
+    begin, end = (_when(moment, answer) for moment in (period.begin, period.end))
+    return begin, end, _short(period), period.since, ", ".join(period.held_by)
+
+
+def _when(moment: Moment | None, answer: Answer) -> str:
+    if moment is None:
+        return ""
+    when = seconds(moment.at_ns - answer.start_ns) if answer.has_times else str(moment.record)
+    return when.rjust(_WIDTH)
+
+
+def _short(period: Period) -> str:
+    """Leave out how much is used of how much: who holds it stands beside it."""
+    if period.cause == Cause.NO_NODE:
+        return _IN_BRACKETS.sub("", period.text)
+    said, found, _ = period.text.partition(" short: ")
+    return f"{said} short" if found else period.text

@@ -1,0 +1,359 @@
+"""Why an ask waited, from when to when: worked out by running the recording again.
+
+What was told at the time is not enough: the first reason of an ask is reported, and what changes
+later mostly is not. So the planner is asked after each of its steps that leaves no cycle on its
+way; before that cycle it would say of much that it is tried next. Equal answers that follow each
+other are one period.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Final, NamedTuple, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.domain.facts import ApplicationRemoved, AskRemoved, parts_of
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.domain.why import Cause, Obstacle, Why
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import Machine, Send
+from yunikorn_actors.machines.planning_loop import PlanningLoop
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.messages.base import Cause as Place
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.rm_events import AskItem, RMUpdateAllocation, RMUpdateNode
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.trace.holders import holders
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.replay import DifferentError, Rerun, Step
+
+IsNamed = Callable[[str, str], bool]
+"""Whether an ask is meant, by the id of its application and its key."""
+
+
+class Moment(NamedTuple):
+    at_ns: int
+    record: int
+
+
+class Period(Struct, frozen=True, kw_only=True):
+    """How long one answer was true; the last one of an ask that waits no more has no end."""
+
+    begin: Moment
+    end: Moment | None
+    cause: str
+    text: str
+    since: str
+    """The request from outside that led to it."""
+    step: Place
+    """The step of the planner after which it was true."""
+    kind: tuple[str, ...] = ()
+    """What makes two answers much the same: the cause, the place, and which checks nodes fail."""
+    held_by: tuple[str, ...] = ()
+    """Who has most of what is missing, when the period began."""
+
+    @property
+    def waits(self) -> bool:
+        return self.cause not in ENDS
+
+
+WITHDRAWN: Final = "WITHDRAWN"
+PARTITION_CLOSED: Final = "PARTITION_CLOSED"
+ENDS: Final = frozenset({Cause.PLACED, Cause.REJECTED, WITHDRAWN, PARTITION_CLOSED})
+
+
+class Waits(Struct, frozen=True, kw_only=True):
+    """All that became of one ask while it waited."""
+
+    partition: str
+    application_id: str
+    key: str
+    resource: Resource
+    periods: tuple[Period, ...]
+
+    def lasting(self) -> "Waits":
+        """Leave out what was true for no time."""
+        lasting = (it for it in self.periods if it.end is None or it.end.at_ns > it.begin.at_ns)
+        return replace(self, periods=tuple(lasting))
+
+    def gathered(self, alike: Callable[[Period], object]) -> "Waits":
+        """Make one period of those that follow each other and are alike; the first one speaks."""
+        groups = [tuple(group) for _, group in groupby(self.periods, alike)]
+        return replace(
+            self, periods=tuple(replace(group[0], end=group[-1].end) for group in groups)
+        )
+
+    def spent(self) -> Moment:
+        """Add up how long it waited, in nanoseconds and in records."""
+        spans = [(it.begin, it.end) for it in self.periods if it.end is not None]
+        return Moment(
+            sum(end.at_ns - begin.at_ns for begin, end in spans),
+            sum(end.record - begin.record for begin, end in spans),
+        )
+
+
+class Answer(Struct, frozen=True, kw_only=True):
+    waits: tuple[Waits, ...]
+    known: tuple[str, ...]
+    """All keys that came up to where the recording was run again."""
+    has_times: bool
+    """Whether the clock went on at all; if not, only the order tells anything."""
+    start_ns: int
+    difference: DifferentError | None
+    """Where the replay left the recording: what came later is not known."""
+
+    def told(self, *, each: bool = False) -> "Answer":
+        """Put answers of one kind together, unless each is wanted, and what lasted no time away."""
+        alike = _text if each else _kind
+        lasting = (it.lasting() if self.has_times else it for it in self.waits)
+        return replace(self, waits=tuple(it.gathered(alike) for it in lasting))
+
+    def names(self) -> list[str]:
+        """Return whose asks they are, each as one may ask for it."""
+        return list(dict.fromkeys(f"{it.application_id}/{it.key}" for it in self.waits))
+
+
+def named(key: str, application_id: str = "") -> IsNamed:
+    """Mean all asks with this key, which may be written as `APPLICATION/KEY`."""
+    return lambda id_, of_ask: key in {of_ask, f"{id_}/{of_ask}"} and application_id in {"", id_}
+
+
+def why(trace: TraceReader, is_named: IsNamed) -> Answer:
+    inquest = _Inquest(is_named)
+    difference = None
+    try:
+        for step in Rerun(trace.header).run(trace):
+            inquest.follow(step)
+    except DifferentError as error:
+        difference = error
+    return Answer(
+        waits=tuple(inquest.finish()),
+        known=tuple(inquest.known),
+        has_times=inquest.has_times,
+        start_ns=trace.header.start_ns,
+        difference=difference,
+    )
+
+
+def _text(period: Period) -> tuple[str, ...]:
+    return period.cause, period.text
+
+
+def _kind(period: Period) -> tuple[str, ...]:
+    return period.kind or _text(period)
+
+
+class _Inquest:
+    def __init__(self, is_named: IsNamed) -> None:
+        self.known: dict[str, None] = {}
+        self.has_times = False
+        self._is_named = is_named
+        self._asks: dict[tuple[str, str, str], _Ask] = {}
+        self._last = Moment(0, 0)
+
+    def follow(self, step: Step) -> None:
+        last = step.deliveries[-1]
+        self.has_times = self.has_times or last.at_ns > self._last.at_ns > 0
+        self._last = max(self._last, Moment(last.at_ns, step.record))
+        machine = step.machine
+        if isinstance(machine, Context):
+            for item in _items(step.deliveries):
+                self._note(item)
+        for ask in self._asks.values():
+            if isinstance(machine, Context):
+                ask.hear(machine, step)
+            for loop in _loops(machine, ask.partition):
+                ask.look(loop, step)
+
+    def finish(self) -> Iterator[Waits]:
+        for ask in self._asks.values():
+            yield ask.waits(self._last)
+
+    def _note(self, item: AskItem) -> None:
+        partition, id_, key = item.partition, item.spec.application_id, item.spec.key
+        self.known[key] = None
+        if self._is_named(id_, key) and (partition, id_, key) not in self._asks:
+            self._asks[partition, id_, key] = _Ask(item)
+
+
+def _items(deliveries: Iterable[Delivery]) -> Iterator[AskItem]:
+    """What came as an ask, or as work that runs already."""
+    for delivery in deliveries:
+        match delivery.message:
+            case RMUpdateAllocation(asks=asks):
+                yield from asks
+            case RMUpdateNode(nodes=nodes):
+                for node in nodes:
+                    yield from node.allocations
+
+
+def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:
+    """Yield who plans for a partition, if it is this machine and can say why asks wait."""
+    if isinstance(machine, Scheduler):
+        if machine.speaks and machine.replica.name == partition and machine.replica.revision:
+            yield machine.loop
+    elif isinstance(machine, Context):
+        found = machine.partitions.get(partition)
+        if found is not None and found.loop is not None:
+            yield found.loop
+
+
+class _Told(NamedTuple):
+    cause: str
+    text: str
+    kind: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, obstacle: Obstacle) -> Self:
+        cause = obstacle.cause.value
+        return cls(cause, obstacle.text, (cause, obstacle.where, *obstacle.nodes))
+
+
+_CLOSED: Final = _Told(PARTITION_CLOSED, "its partition was closed, with all that was in it")
+
+
+class _Ask:
+    """What became of one ask so far."""
+
+    def __init__(self, item: AskItem) -> None:
+        self.partition = item.partition
+        self._id = item.spec.application_id
+        self._key = item.spec.key
+        self._resource = item.spec.resource
+        self._periods: list[Period] = []
+        self._began: Moment | None = None
+        """When the planner learned of it, until it waits no more."""
+        self._epoch = 0
+        """The life of the partition in which it waits."""
+        self._is_known = False
+        """The planner has it: it waits, or was placed."""
+        self._refused_ns: int | None = None
+        self._refusal: _Told | None = None
+        """What Context said when it took it back, or would not have it."""
+
+    def hear(self, context: Context, step: Step) -> None:
+        """Learn what only Context knows: asks that were never taken, partitions that have gone."""
+        partition = context.partitions.get(self.partition)
+        if partition is None or partition.epoch != self._epoch:
+            self._is_known = False
+            if self._began is not None:
+                self._end(step, _CLOSED)
+        if partition is None:
+            return
+        at_ns = step.deliveries[-1].at_ns
+        refused = partition.rejections.explain(self._id, self._key, at_ns)
+        if refused is None or refused.since_ns == self._refused_ns:
+            return
+        self._refused_ns, self._refusal = refused.since_ns, _Told.of(refused.obstacle)
+        if not self._is_known:
+            self._end(step, self._refusal)
+
+    def look(self, loop: PlanningLoop, step: Step) -> None:
+        app = loop.planner.state.applications.get(self._id)
+        ask = None if app is None else app.asks.get(self._key)
+        self._is_known, self._epoch = ask is not None, loop.epoch
+        if ask is None:
+            if self._began is not None:
+                self._end(step, self._gone(step))
+        elif not ask.is_open:
+            if self._began is not None or not self._periods:
+                self._end(step, _placed(loop, ask.uuids))
+        else:
+            at_ns = step.deliveries[-1].at_ns
+            if self._began is None:
+                self._began = Moment(min(ask.created_ns, at_ns), step.record)
+                self._refusal = None
+            if not loop.cycle_is_coming:
+                answer = explain(loop.planner, self._id, self._key, at_ns)
+                assert answer is not None
+                self._answered(loop, step, answer)
+
+    def waits(self, last: Moment) -> Waits:
+        """Return all of it; what is true at the end of the recording ends there."""
+        if self._periods and self._periods[-1].waits:
+            self._periods[-1] = replace(self._periods[-1], end=last)
+        return Waits(
+            partition=self.partition,
+            application_id=self._id,
+            key=self._key,
+            resource=self._resource,
+            periods=tuple(self._periods),
+        )
+
+    def _answered(self, loop: PlanningLoop, step: Step, answer: Why) -> None:
+        obstacle = answer.decisive
+        waits = self._periods and self._periods[-1].waits
+        former = self._periods[-1] if waits else None
+        if former is not None and (former.cause, former.text) == (obstacle.cause, obstacle.text):
+            return
+        begin = self._began if former is None else _moment(step)
+        assert begin is not None
+        held_by = holders(loop.planner.state, self._id, obstacle)
+        self._add(_period(step, begin, _Told.of(obstacle), held_by))
+
+    def _end(self, step: Step, told: _Told) -> None:
+        self._began = None
+        self._add(_period(step, _moment(step), told))
+
+    def _add(self, period: Period) -> None:
+        if self._periods and self._periods[-1].end is None and self._periods[-1].waits:
+            self._periods[-1] = replace(self._periods[-1], end=period.begin)
+        self._periods.append(period)
+
+    def _gone(self, step: Step) -> _Told:
+        if self._refusal is not None:
+            return self._refusal
+        for fact in _facts(step):
+            match fact:
+                case AskRemoved(application_id=self._id, key=self._key, type=type_):
+                    return _Told(WITHDRAWN, _WITHDRAWN[type_])
+                case ApplicationRemoved(application_id=self._id):
+                    return _Told(WITHDRAWN, "its application was removed")
+        return _Told(WITHDRAWN, "it was taken back")
+
+
+_WITHDRAWN: Final = {
+    TerminationType.UNKNOWN_TERMINATION_TYPE: "it was taken back",
+    TerminationType.STOPPED_BY_RM: "its resource manager took it back",
+    TerminationType.TIMEOUT: "it was withdrawn, because its time was over",
+    TerminationType.PREEMPTED_BY_SCHEDULER: "it was withdrawn, because it was preempted",
+    TerminationType.PLACEHOLDER_REPLACED: "it was withdrawn, because a member took its place",
+    TerminationType.SCHEDULING_FAILED_ON_RM: "its resource manager could not bind it",
+}
+
+
+def _facts(step: Step) -> Iterator[object]:
+    """Yield what became true for the planner: a Scheduler is told, Context tells."""
+    said = (effect.message for effect in step.effects if isinstance(effect, Send))
+    for message in (*(it.message for it in step.deliveries), *said):
+        if isinstance(message, FactsAppended):
+            for fact in message.facts:
+                yield from parts_of(fact)
+
+
+def _moment(step: Step) -> Moment:
+    return Moment(step.deliveries[-1].at_ns, step.record)
+
+
+def _period(step: Step, begin: Moment, told: _Told, held_by: tuple[str, ...] = ()) -> Period:
+    last = step.deliveries[-1]
+    return Period(
+        begin=begin,
+        end=None,
+        cause=told.cause,
+        text=told.text,
+        since=last.stimulus,
+        step=Place(last.mailbox, last.step),
+        kind=told.kind,
+        held_by=held_by,
+    )
+
+
+def _placed(loop: PlanningLoop, uuids: Iterable[str]) -> _Told:
+    state = loop.planner.state
+    owners = ((state.owner_of(uuid), uuid) for uuid in uuids)
+    nodes = (app.allocations[uuid].node_id for app, uuid in owners if app is not None)
+    return _Told(Cause.PLACED.value, f"placed on {', '.join(dict.fromkeys(nodes))}")
