@@ -138,6 +138,8 @@ def test_a_bad_value_is_refused_in_one_line(
             ("--strategy", "delay", "--faults", "flap"),
             "delay goes through schedules without faults",
         ),
+        (("--strategy", "exhaustive", "--faults", "all"), "exhaustive goes through schedules with"),
+        (("--strategy", "exhaustive", "--jobs", "2"), "leave --jobs and --executor out"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_line(
@@ -160,6 +162,18 @@ def test_all_schedules_of_a_kind(small: str, capsys: pytest.CaptureFixture[str])
     assert 0 == lab(capsys, "run", small, *wishes)[0]
     _, told, _ = lab(capsys, "run", small, *wishes)
     assert "exhausted: all schedules of at most 1 delays among the first" in told
+
+
+def test_all_orders(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two steps of four, else it takes a while."""
+    Path("tiny.yaml").write_text("\n".join(Path(small).read_text().splitlines()[:4]))
+    wishes = ("--strategy", "exhaustive", "--check")
+    status, told, _ = lab(capsys, "run", "tiny.yaml", *wishes, "--json")
+    report = json.loads(told)
+    assert 0 == status
+    assert f"in {report['orders']} orders" in report["exhausted"]
+    _, told, _ = lab(capsys, "run", "tiny.yaml", *wishes, "--runs", "3")
+    assert "exhausted" not in told
 
 
 @pytest.mark.usefixtures("nodes_unchecked")

@@ -24,7 +24,7 @@ from yunikorn_actors.lab.kept import keep, kept
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import told
-from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
+from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
 from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
@@ -87,7 +87,7 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_strategy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--strategy", choices=STRATEGIES, default=Options().strategy)
+    parser.add_argument("--strategy", choices=(*STRATEGIES, EXHAUSTIVE), default=Options().strategy)
     parser.add_argument(
         "--depth", type=_positive, default=Options().depth, metavar="D",
         help="pct: how many events have to come in a certain order; "
@@ -100,7 +100,7 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--faults", type=_faults, metavar="LIST|all|none",
         help=f"what may go wrong, in every second run: {', '.join(FAULTS)} (default: all; "
-        f"none with {' and '.join(sorted(SYSTEMATIC))})",
+        f"none with {' and '.join(SYSTEMATIC)})",
     )  # fmt: skip
 
 
@@ -216,6 +216,11 @@ def _wanted(options: argparse.Namespace) -> Options:
         raise _UsageError(
             f"{options.strategy} goes through schedules without faults: leave --faults out, or "
             "take a strategy that draws, like uniform"
+        )
+    if options.strategy == EXHAUSTIVE and (options.jobs > 1 or options.executor is not None):
+        raise _UsageError(
+            f"{EXHAUSTIVE} goes on from what the runs before have shown: leave --jobs and "
+            "--executor out"
         )
     return Options(
         strategy=options.strategy,

@@ -19,7 +19,14 @@ from yunikorn_actors.lab.faults import Faulty
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, Violation, compare, explore, play, write
 from yunikorn_actors.lab.shrink import Shrinker
-from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
+from yunikorn_actors.lab.strategies import (
+    EXHAUSTIVE,
+    STRATEGIES,
+    SYSTEMATIC,
+    Lot,
+    schedules_of,
+)
+from yunikorn_actors.lab.systematic import Descents
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.sim.simulator import Checker
@@ -67,6 +74,8 @@ class Run(Struct, frozen=True, kw_only=True):
     proposed: int
     refused: int
     violation: Violation | None
+    tape: Tape | None = None
+    """What was played; None where the number says it."""
 
 
 def run_of(number: int, outcome: Outcome) -> Run:
@@ -175,6 +184,7 @@ class Search:
         self.finding: Finding | None = None
         self._options = options
         self._player = player
+        self._descents = Descents(case, options.checkers)
         self._runs = Runs(case=case, options=options)
         self._count = 0
         self._messages = self._proposed = self._refused = 0
@@ -202,7 +212,22 @@ class Search:
             undisturbed = self._runs.play(number)
             self._runs = replace(self._runs, length=max(1, undisturbed.length))
             yield undisturbed
-        yield from self._player(self._runs, numbers[1 : self._runs.total])
+        if self._options.strategy == EXHAUSTIVE:
+            yield from self._descended(iter(numbers[1:]))
+        else:
+            yield from self._player(self._runs, numbers[1 : self._runs.total])
+
+    def _descended(self, numbers: Iterator[int]) -> Iterator[Run]:
+        """Play what follows from the runs before, so nobody else can play it."""
+        descents, case, checkers = self._descents, self.case, self._options.checkers
+        while not descents.is_exhausted and (number := next(numbers, None)) is not None:
+            outcome = descents.play()
+            if outcome is None:
+                continue
+            if self._options.plays_twice:
+                compare(outcome.deliveries, explore(case, descents.again(), checkers()).deliveries)
+            found = write(case, descents.again(), checkers()) if outcome.violation else None
+            yield replace(run_of(number, outcome), tape=found)
 
     def add(self, run: Run) -> None:
         self._count += 1
@@ -212,7 +237,7 @@ class Search:
         self._orders.add(run.order)
         self._coverage.add(run.tried)
         if run.violation is not None:
-            self._keep(self._finding(run.number, run.violation))
+            self._keep(self._finding(run, run.violation))
 
     def _keep(self, finding: Finding) -> None:
         """Keep the finding with the smallest tape: one more race is often easier to read."""
@@ -228,15 +253,15 @@ class Search:
             return True
         return finding is not None and (finding.is_small or self._findings >= FINDINGS_MAX)
 
-    def _finding(self, number: int, violation: Violation) -> Finding:
+    def _finding(self, run: Run, violation: Violation) -> Finding:
         """Write down what was played, and make it small; the small tape is played once more."""
-        found = self._runs.tape(number)
+        found = run.tape or self._runs.tape(run.number)
         shrinker = Shrinker(self.case, violation.kind, self._options.checkers)
         tape = shrinker.shrink(found) if self._options.shrinks else found
         outcome = shrinker.play(tape)
         assert outcome.violation is not None, "the tape gives another run than was explored"
         return Finding(
-            run=number, violation=outcome.violation, tape=tape, found=found, outcome=outcome
+            run=run.number, violation=outcome.violation, tape=tape, found=found, outcome=outcome
         )
 
     def report(self) -> Report:
@@ -254,6 +279,9 @@ class Search:
         )
 
     def _exhausted(self) -> str:
+        descents = self._descents
+        if descents.is_exhausted and self.finding is None:
+            return f"{descents.states} states, in {descents.orders} orders that differ in a mailbox"
         if self._runs.total is None or self._count < self._runs.total:
             return ""
         depth, length = self._options.depth, self._runs.length

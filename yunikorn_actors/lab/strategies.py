@@ -30,7 +30,7 @@ class Lot(NamedTuple):
     depth: int
 
 
-class _Forgetful:
+class Forgetful:
     """Chooses without looking back, and leaves confirmations as they are."""
 
     watched: frozenset[str] | None = frozenset()
@@ -42,7 +42,7 @@ class _Forgetful:
         return ""
 
 
-class Uniform(_Forgetful):
+class Uniform(Forgetful):
     """Every channel has the same chance."""
 
     def __init__(self, draw: Draw) -> None:
@@ -58,7 +58,7 @@ class Uniform(_Forgetful):
         return self._draw.one_of(channels)
 
 
-class Pct(_Forgetful):
+class Pct(Forgetful):
     """Probabilistic concurrency testing: the first in an order of precedence that is drawn once.
 
     The case takes part like a channel. At `depth` - 1 events, drawn as well, whoever would come
@@ -95,7 +95,7 @@ class Pct(_Forgetful):
         return max(channels, key=self._precedence.__getitem__)
 
 
-class Pos(_Forgetful):
+class Pos(Forgetful):
     """Partial order sampling: each message draws a precedence, and again when it loses a race.
 
     Only the order within a mailbox can matter, so those race that are under way to the same one.
@@ -127,7 +127,7 @@ class Pos(_Forgetful):
         return self._precedence[number]
 
 
-class Delaying(_Forgetful):
+class Delaying(Forgetful):
     """First in, first out, but for messages that are delayed at certain events.
 
     What is delayed is the message that would be next. A short delay puts it behind all that is
@@ -209,12 +209,14 @@ STRATEGIES: Final[dict[str, Callable[[Lot], Schedule]]] = {
     "delay": _delaying,
 }
 """Each makes the schedule of one run."""
-SYSTEMATIC: Final = frozenset({"delay"})
+EXHAUSTIVE: Final = "exhaustive"
+"""Plays all orders: each run follows from those before it, so it is not made by its number."""
+SYSTEMATIC: Final = ("delay", EXHAUSTIVE)
 """Those that draw nothing: their runs have no faults, which are drawn, and come to an end."""
 
 
 def schedules_of(strategy: str, length: int, depth: int) -> int | None:
-    """Count the schedules of a systematic strategy; None for one that draws them."""
-    if strategy not in SYSTEMATIC:
+    """Count the schedules of a strategy that has numbered them all; None for the others."""
+    if strategy != "delay":
         return None
     return sum(_count(length, size) for size in range(depth + 1))
