@@ -25,6 +25,7 @@ from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import properties
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.lab import tape
 from yunikorn_actors.planning import follow
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.scenario import step_readers
@@ -346,8 +347,9 @@ def missing(names: Iterable[str], page: str) -> list[str]:
         ("settings.md", NODE_ORDERS),
         ("errors.md", [name for name in errors.__all__ if name != "CoreError"]),
         ("scenario-format.md", step_readers._STEPS),
+        ("tape-format.md", tape._FORMS),
     ],
-    ids=["settings", "properties", "node orders", "errors", "steps"],
+    ids=["settings", "properties", "node orders", "errors", "steps", "verbs"],
 )
 def test_a_list_is_complete(page: str, names: Iterable[str]) -> None:
     assert [] == missing(names, page)
