@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab import explore
 from yunikorn_actors.lab.play import Outcome
+from yunikorn_actors.lab.shrink import Shrinker
 from yunikorn_actors.machines.context import commit
 from yunikorn_actors.scenario.stage import Stage
 from yunikorn_actors.scenario.written import AddAsk, WrittenStep
@@ -267,3 +268,17 @@ def test_an_interruption_tells_what_was_played(
     assert (130, "") == (status, complained)
     (report,) = map(json.loads, told.splitlines())
     assert (3, True) == (report["runs"], report["ok"])
+
+
+@pytest.mark.usefixtures("nodes_unchecked")
+def test_an_interruption_while_a_tape_is_made_small_loses_nothing(
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Shrinker, "shrink", interrupted)
+    status, told, _ = lab(capsys, "run", small, "--json", "--save", "kept")
+    report = json.loads(told)
+    assert (130, False) == (status, report["ok"])
+    assert 1 == lab(capsys, "replay", "kept")[0]

@@ -191,6 +191,8 @@ class Search:
         self._orders: set[bytes] = set()
         self._coverage = Coverage()
         self._findings = 0
+        self._failed: Run | None = None
+        """The first run that failed: made small or not, it is told of."""
         self._begun = time.perf_counter()
 
     def run(self) -> Report:
@@ -237,7 +239,8 @@ class Search:
         self._orders.add(run.order)
         self._coverage.add(run.tried)
         if run.violation is not None:
-            self._keep(self._finding(run, run.violation))
+            self._failed = self._failed or run
+            self._keep(self._finding(run, shrinks=self._options.shrinks))
 
     def _keep(self, finding: Finding) -> None:
         """Keep the finding with the smallest tape: one more race is often easier to read."""
@@ -253,11 +256,12 @@ class Search:
             return True
         return finding is not None and (finding.is_small or self._findings >= FINDINGS_MAX)
 
-    def _finding(self, run: Run, violation: Violation) -> Finding:
+    def _finding(self, run: Run, *, shrinks: bool) -> Finding:
         """Write down what was played, and make it small; the small tape is played once more."""
+        assert run.violation is not None
         found = run.tape or self._runs.tape(run.number)
-        shrinker = Shrinker(self.case, violation.kind, self._options.checkers)
-        tape = shrinker.shrink(found) if self._options.shrinks else found
+        shrinker = Shrinker(self.case, run.violation.kind, self._options.checkers)
+        tape = shrinker.shrink(found) if shrinks else found
         outcome = shrinker.play(tape)
         assert outcome.violation is not None, "the tape gives another run than was explored"
         return Finding(
@@ -265,6 +269,9 @@ class Search:
         )
 
     def report(self) -> Report:
+        if self.finding is None and self._failed is not None:
+            # Interrupted while its tape was made small.
+            self.finding = self._finding(self._failed, shrinks=False)
         return Report(
             case=self.case,
             runs=self._count,
