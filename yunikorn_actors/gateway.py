@@ -110,6 +110,18 @@ class _Afterwards:
         self._go_on()
 
 
+def waiting_of(answer: Explanation) -> dict[str, Any]:
+    """Return what a state dump has about the waiting asks of a partition."""
+    return {
+        "as_of": answer.as_of,
+        "is_complete": answer.is_complete,
+        "total": answer.total,
+        "causes": answer.causes,
+        "asks": msgspec.to_builtins(answer.waiting),
+        "rejected": msgspec.to_builtins(answer.rejected),
+    }
+
+
 class Gateway(ABC):
     """The calls of the scheduler interface, and questions about the state."""
 
@@ -364,14 +376,7 @@ class Gateway(ABC):
         answer = self._explanation(partition, "", "")
         if isinstance(answer, Declined):
             return {}
-        return {
-            "as_of": answer.as_of,
-            "is_complete": answer.is_complete,
-            "total": answer.total,
-            "causes": answer.causes,
-            "asks": msgspec.to_builtins(answer.waiting),
-            "rejected": msgspec.to_builtins(answer.rejected),
-        }
+        return waiting_of(answer)
 
     def _explanation(self, partition: str, application_id: str, key: str) -> Explanation | Declined:
         answer = self._ask(

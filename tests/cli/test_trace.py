@@ -275,3 +275,47 @@ def test_why_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:
     out, err = capsys.readouterr()
     assert "a node has been chosen" in out
     assert "the replay is not what was recorded from context/" in err
+
+
+# -- at
+
+
+def test_at_prints_a_dump_that_other_commands_read(
+    path: Path, tmp_path: Path, capsys: Screen
+) -> None:
+    simulate(path)
+    place = next(n for n, it in enumerate(records(path), 1) if it.get("type") == "RunCycle")
+    assert main(["trace", "at", str(path), str(place)]) == 0
+    dump = tmp_path / "dump.json"
+    dump.write_text(capsys.readouterr().out)
+    assert main(["health", str(dump)]) in {0, 1}
+    assert capsys.readouterr().err == ""
+    assert main(["trace", "at", str(path), "1ms", "--json"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_at_tells_what_is_different(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    place = next(n for n, it in enumerate(records(path), 1) if it.get("type") == "RMUpdateNode")
+    words = ["trace", "at", str(path), str(place - 1), "--diff", str(place)]
+    assert main(words) == 0
+    told = [it for it in capsys.readouterr().out.splitlines() if ".nodes.n1" in it]
+    assert told[0].startswith("+ partitions.[rm-1]default.nodes.n1: {")
+    assert main([*words, "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert any(row["field"][:4] == ["partitions", "[rm-1]default", "nodes", "n1"] for row in rows)
+
+
+def test_at_comes_no_further_than_the_recording(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "at", str(path), "99h"]) == 1
+    assert capsys.readouterr() == ("", f"{path}: the recording does not come that far\n")
+
+
+def test_at_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:
+    recorded = records(simulate(path))
+    place = next(it for it in recorded if it.get("type") == "ProposeAllocations")
+    place["payload"]["proposals"][0]["node_id"] = "n9"
+    rewrite(path, recorded)
+    assert main(["trace", "at", str(path), str(len(recorded) - 1)]) == 1
+    assert "the replay is not what was recorded from context/" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import json
 import os
 import shutil
 import sys
@@ -14,11 +15,13 @@ import msgspec
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.trace.at import state_changes, states_at
 from yunikorn_actors.trace.chain import NotThere, downwards, upwards
 from yunikorn_actors.trace.draw import draw
+from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
-from yunikorn_actors.trace.replay import replay
+from yunikorn_actors.trace.replay import DifferentError, replay
 from yunikorn_actors.trace.show import Look, printable, show
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
@@ -30,6 +33,9 @@ from yunikorn_actors.trace.why import named, why
 NO: Final = 1
 """The exit status where the answer is no."""
 MISUNDERSTOOD: Final = 2
+_PLACE: Final = (
+    "a time since the start such as 2900ms, a step such as context/751, or the number of a record"
+)
 
 
 _Command = tuple[
@@ -84,8 +90,7 @@ def _add_wanted(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--refused", action="store_true", help="only what refuses something")
     parser.add_argument(
         "--from", dest="begin", type=_moment, metavar="PLACE",
-        help="from here on: a time since the start such as 2900ms, a step such as context/751, or "
-        "the number of a record",
+        help=f"from here on: {_PLACE}",
     )  # fmt: skip
     parser.add_argument(
         "--to", dest="end", type=_moment, metavar="PLACE", help="up to here, as with --from"
@@ -282,6 +287,33 @@ def _why(options: argparse.Namespace) -> int:
     return 0 if names and answer.difference is None else NO
 
 
+def _add_at(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("place", type=_moment, metavar="PLACE", help=_PLACE)
+    parser.add_argument(
+        "--diff", type=_moment, metavar="PLACE", help="print only what is different there"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+
+
+def _at(options: argparse.Namespace) -> int:
+    places = [options.place] if options.diff is None else [options.place, options.diff]
+    try:
+        with TraceReader(options.file) as trace:
+            states = [state for state in states_at(trace, places) if state is not None]
+    except DifferentError as error:
+        print(printable(f"{options.file}: {error.told()}"), file=sys.stderr)
+        return NO
+    if len(states) < len(places):
+        print(printable(f"{options.file}: the recording does not come that far"), file=sys.stderr)
+        return NO
+    if options.diff is None:
+        print(json.dumps(states[0], indent=None if options.json else 2))
+        return 0
+    changed = list(state_changes(*states))
+    _tell(map(change_row, changed) if options.json else None, map(change_line, changed))
+    return 0
+
+
 _COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "draw": (
@@ -298,5 +330,6 @@ _COMMANDS: Final[dict[str, _Command]] = {
         "run the recorded messages through the core again and compare all effects",
         _add_nothing, _replay,
     ),
+    "at": ("print the state after a message, or how two states differ", _add_at, _at),
     "why": ("say why an ask waited, from when to when", _add_why, _why),
 }  # fmt: skip

@@ -156,6 +156,13 @@ class DifferentError(Exception):
         self.recorded = recorded
         self.replayed = replayed
 
+    def told(self) -> str:
+        """Say it where something else was asked for."""
+        return (
+            f"the replay is not what was recorded from {place(self.cause)} on ({self.what}), so "
+            "what came later is not told: trace replay says more"
+        )
+
 
 class _Sent(NamedTuple):
     cause: Cause
@@ -210,11 +217,16 @@ class Rerun:
 
     def run(self, trace: TraceReader) -> Iterator[Step]:
         """Run a recording again, and yield each step; raise DifferentError where it differs."""
-        for delivery in trace:
-            _check_can_be_replayed(trace, delivery)
-            yield from self.take(delivery, trace.number)
+        for _, steps in self.follow(trace):
+            yield from steps
         yield from self.settle()
         self.compare(trace.footer)
+
+    def follow(self, trace: TraceReader) -> Iterator[tuple[Delivery, list[Step]]]:
+        """Yield each message that was taken, and the steps that could be done then."""
+        for delivery in trace:
+            _check_can_be_replayed(trace, delivery)
+            yield delivery, self.take(delivery, trace.number)
 
     def take(self, delivery: Delivery, record: int) -> list[Step]:
         """Take the next message; return the steps that can be done now, perhaps of others."""

@@ -45,11 +45,7 @@ def wait_problems(answer: Answer, key: str) -> Iterator[str]:
     if not answer.waits:
         yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"
     if answer.difference is not None:
-        error = answer.difference
-        yield (
-            f"the replay is not what was recorded from {place(error.cause)} on ({error.what}), so "
-            "what came later is not told: trace replay says more"
-        )
+        yield answer.difference.told()
 
 
 def _lines(waits: Waits, answer: Answer) -> Iterator[str]:

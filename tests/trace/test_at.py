@@ -1,0 +1,150 @@
+"""The state at a moment of a recording is the one that the core had then."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import ranges
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from moves import Move, scripts
+from playing import Player, settings_of
+from recordings import Tape, in_service, records, rewrite, simulate
+
+from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.codec import state_digest
+from yunikorn_actors.trace.at import state_changes, states_at
+from yunikorn_actors.trace.fields import change_line, change_row, changes
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.replay import DifferentError, replay
+from yunikorn_actors.trace.wanted import Moment
+
+OF_THE_CALLER = frozenset({"format", "waiting", "rm_diagnostics", "unhandled_requests"})
+"""What `state_dump` adds to the state of Context; `callback_errors` comes with these."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def state_at(path: Path, record: int) -> dict[str, Any]:
+    with TraceReader(path) as trace:
+        (state,) = states_at(trace, [Moment(record=record)])
+    assert state is not None
+    return state
+
+
+def of_context(state: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in state.items() if k not in {*OF_THE_CALLER, "callback_errors"}}
+
+
+@ranges.examples(6, 200)
+def test_it_is_the_state_of_that_moment(path: Path, examples: int) -> None:
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @seed(4)
+    @given(scripts(15), st.sampled_from(TOPOLOGIES), st.integers(0, 2**32 - 1))
+    def play(script: list[Move], topology: TopologyName, number: int) -> None:
+        tape = Tape(path, topology, number, settings=msgspec.to_builtins(settings_of(number)))
+        player = Player(topology, number, settles=number % 2 == 0, checkers=(tape,))
+        lived: dict[int, str] = {}
+        for move in script:
+            player.play(move)
+            if tape.messages:
+                lived[tape.messages + 1] = state_digest(player.context.canonical_state())
+        tape.end(player.simulator)
+        with TraceReader(path) as trace:
+            states = states_at(trace, [Moment(record=record) for record in lived])
+        repeated = [state_digest(of_context(state)) for state in states if state is not None]
+        assert list(lived.values()) == repeated
+
+    play()
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_dump_of_the_core_has_nothing_more_than_what_callers_add(
+    path: Path, topology: TopologyName
+) -> None:
+    simulate(path, topology)
+    recorded = records(path)
+    place = next(n for n, it in enumerate(recorded, 1) if it.get("type") == "StateDump")
+    state = state_at(path, place)
+    plain = msgspec.json.decode(msgspec.json.encode(of_context(state)))
+    assert plain == recorded[place - 1]["payload"]["state"]
+    assert {*state} - {*of_context(state)} == {*OF_THE_CALLER, "callback_errors"}
+    assert [it.name for it in health_of(state).checks if not it.succeeded] == ["Scheduling errors"]
+
+
+def test_looking_changes_nothing(path: Path) -> None:
+    """Also in the middle of what was handled together, as bursts on threads are."""
+    in_service(path)
+    joined = [n for n, it in enumerate(records(path), 1) if it.get("joined")][:5]
+    assert joined, "vacuous: nothing was handled together"
+    with TraceReader(path) as trace:
+        states = states_at(trace, [Moment(record=n) for n in (*joined, joined[0] - 1)])
+    assert None not in states
+    with TraceReader(path) as trace:
+        assert replay(trace).difference is None
+
+
+def test_it_comes_no_further_than_the_recording(path: Path) -> None:
+    simulate(path)
+    with TraceReader(path) as trace:
+        assert states_at(trace, [Moment(record=9_999)]) == [None]
+
+
+def test_what_was_changed_is_another_run(path: Path) -> None:
+    recorded = records(simulate(path))
+    place = next(it for it in recorded if it.get("type") == "ProposeAllocations")
+    place["payload"]["proposals"][0]["node_id"] = "n9"
+    rewrite(path, recorded)
+    with pytest.raises(DifferentError), TraceReader(path) as trace:
+        states_at(trace, [Moment(record=len(recorded) - 1)])
+
+
+def test_what_is_different_between_two_moments(path: Path) -> None:
+    simulate(path)
+    recorded = records(path)
+    place = next(n for n, it in enumerate(recorded, 1) if it.get("type") == "RMUpdateNode")
+    with TraceReader(path) as trace:
+        before, after = states_at(trace, [Moment(record=place - 1), Moment(record=place)])
+    assert before is not None
+    assert after is not None
+    lines = [change_line(it) for it in state_changes(before, after)]
+    assert any(line.startswith("+ partitions.[rm-1]default.nodes.n1: {") for line in lines)
+    assert [] == list(state_changes(before, before))
+
+
+CHANGED: dict[str, tuple[Any, Any, list[str]]] = {
+    "a value": ({"a": {"b": 1}}, {"a": {"b": 2}}, ["  a.b: 1 -> 2"]),
+    "a field": ({"a": 1}, {"b": 2}, ["- a: 1", "+ b: 2"]),
+    "an item": (["x", "y"], ["x", "z", "u"], ["  1: y -> z", "+ 2: u"]),
+    "an item that has a name": (
+        [{"key": "a", "n": 1}, {"key": "b", "n": 1}],
+        [{"key": "b", "n": 2}],
+        ["- a: {'key': 'a', 'n': 1}", "  b.n: 1 -> 2"],
+    ),
+    "another type": ({"a": [1]}, {"a": None}, ["  a: [1] -> None"]),
+    "nothing": ({"a": [1]}, {"a": [1]}, []),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+def test_fields_that_differ_are_named(what: str) -> None:
+    one, other, lines = CHANGED[what]
+    assert [change_line(it) for it in changes(one, other)] == lines
+
+
+def test_what_is_missing_is_missing_in_json() -> None:
+    assert [change_row(it) for it in changes({"a": None}, {"b": 1})] == [
+        {"field": ("a",), "before": None},
+        {"field": ("b",), "after": 1},
+    ]
