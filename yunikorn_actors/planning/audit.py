@@ -7,7 +7,7 @@ before it is added up, and no text is made of what is right.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import waits_for_gang
@@ -29,13 +29,71 @@ from yunikorn_actors.planning.planner import Planner
 
 def contradictions(planner: Planner) -> list[str]:
     """Return one line for each difference between what is kept and what follows."""
-    return [
-        *_nodes(planner.model, _kept_on_their_way(planner)),
-        *_queues(planner.model),
-        *_gates(planner.model),
-        *_asks(planner.model),
-        *_order(planner.model),
-    ]
+    return Audit(planner).look()
+
+
+class Audit:
+    """Looks at one planner again and again, and of its applications at those that changed.
+
+    What is said of the asks of an application depends on nothing but facts about it and decisions
+    for it. Lanes and queues depend on each other, and on the nodes: they are looked at each time.
+    """
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.is_whole = False
+        """Whether the last look missed no application."""
+        self.mistaken = 0
+        """How often something seemed wrong and was not: that costs time, and is never to happen."""
+        self._waiting: dict[AppView, int] = {}
+        self._flying: dict[AppView, None] = {}
+
+    def look(self, ids: Iterable[str] | None = None) -> list[str]:
+        """Return what is wrong; these applications have changed, or any."""
+        model = self.planner.model
+        # What was in flight and is not any more has been resolved, or was refused without a fact.
+        flew, self._flying = self._flying, dict.fromkeys(_flying(model))
+        apps = dict.fromkeys(self._changed(ids))
+        apps.update((app, None) for app in (*flew, *self._flying) if app.app.serial in model.apps)
+        self.is_whole = len(apps) == len(model.apps)
+        known = self._waiting
+        self._waiting = {
+            app: _waiting(app) if app in apps or app not in known else known[app]
+            for app in model.apps.values()
+        }
+        found = [
+            *_nodes(model, _kept_on_their_way(self.planner)),
+            *_queues(model, self._waiting),
+            *_gates(model),
+            *_asks(model, apps),
+            *_order(model, apps),
+        ]
+        # Only a look at everything decides that something is wrong.
+        if not found or self.is_whole:
+            return found
+        found = self.look()
+        self.mistaken += not found
+        return found
+
+    def _changed(self, ids: Iterable[str] | None) -> Iterator[AppView]:
+        model = self.planner.model
+        if ids is None:
+            yield from model.apps.values()
+            return
+        for id_ in ids:
+            app = model.state.applications.get(id_)
+            if app is not None:
+                yield model.apps[app.serial]
+
+
+def _flying(model: Model) -> Iterator[AppView]:
+    """Yield the applications for which something is decided that is not resolved yet."""
+    yield from (flight.ask.app for flight in model.flights.placements.values())
+    yield from (swap.ask.app for swap in model.flights.swaps.values())
+    yield from model.flights.admissions.values()
+
+
+Apps = Iterable[AppView]
 
 
 def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
@@ -47,10 +105,11 @@ def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
     if model.nodes.views.keys() != model.state.nodes.keys():
         yield f"the planner knows nodes {sorted(model.nodes.views)}"
         return
-    is_flying = bool(model.flights.placements or model.flights.swaps)
+    flown_to = {flight.node for flight in model.flights.placements.values()}
+    flown_to.update(swap.node for swap in model.flights.swaps.values() if swap.node is not None)
     for id_, view in model.nodes.views.items():
         free = model.state.nodes[id_].available
-        if is_flying:
+        if view in flown_to:
             free = dict(free)
             for amount in model.flights.coming_to(view):
                 discharge(free, amount)
@@ -79,16 +138,12 @@ def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:
     return [*reserved, *(flight.node for flight in planner.preemptor.in_flight.values())]
 
 
-def _queues(model: Model) -> Iterator[str]:
+def _queues(model: Model, waiting_of: dict[AppView, int]) -> Iterator[str]:
     if model.tree.queues.keys() != model.state.queues.keys():
         yield f"the planner knows queues {sorted(model.tree.queues)}"
         return
     placements = model.flights.placements.values()
-    totals: Counter[QueueView] = Counter()
-    for app in model.apps.values():
-        waiting = _waiting(app)
-        if waiting:
-            totals.update(dict.fromkeys(app.leaf.lineage, waiting))
+    totals = _totals(waiting_of)
     for path, view in model.tree.queues.items():
         used = model.state.queues[path].allocated
         if placements:
@@ -100,6 +155,16 @@ def _queues(model: Model) -> Iterator[str]:
             yield from _differ(f"used of queue {path}", view.used, used)
         if totals[view] != view.waiting:
             yield f"{view.waiting} wait in queue {path}, should be {totals[view]}"
+
+
+def _totals(waiting_of: dict[AppView, int]) -> Counter[QueueView]:
+    """Add up what waits below each queue."""
+    totals: Counter[QueueView] = Counter()
+    for app, waiting in waiting_of.items():
+        if waiting:
+            for level in app.leaf.lineage:
+                totals[level] += waiting
+    return totals
 
 
 def _gates(model: Model) -> Iterator[str]:
@@ -140,16 +205,13 @@ def _waiting(app: AppView) -> int:
     return total
 
 
-def _asks(model: Model) -> Iterator[str]:
-    placements = model.flights.placements.values()
-    for app in model.apps.values():
-        placing = 0
-        if placements:
-            placing = sum(
-                flight.ask.app is app and flight.ask.is_placeholder for flight in placements
-            )
-        if app.placing != placing:
-            yield f"{app.app.id} places {app.placing} placeholders, should be {placing}"
+def _asks(model: Model, apps: Apps) -> Iterator[str]:
+    placing = Counter(
+        flight.ask.app for flight in model.flights.placements.values() if flight.ask.is_placeholder
+    )
+    for app in apps:
+        if app.placing != placing[app]:
+            yield f"{app.app.id} places {app.placing} placeholders, should be {placing[app]}"
         for key, ask in app.app.asks.items():
             view = app.asks.get(key)
             inflight = 0 if view is None else view.inflight
@@ -166,7 +228,7 @@ def _waits_for_gang(app: AppView, ask: Ask) -> bool:
     return waits_for_gang(app.app, ask.spec, app.placing, is_admitting=app.is_admitting)
 
 
-def _order(model: Model) -> Iterator[str]:
+def _order(model: Model, apps: Container[AppView]) -> Iterator[str]:
     for path, view in model.tree.queues.items():
         if (view.entry is not None) is not (view.has_work and view.parent is not None):
             yield f"queue {path} has something to try and is not shown, or the reverse"
@@ -184,7 +246,7 @@ def _order(model: Model) -> Iterator[str]:
         priorities = _priorities(view)
         if view.priorities.counts != priorities:
             yield f"queue {path} counts priorities {view.priorities.counts}, should {priorities}"
-        found = [*_lanes(view)] if view.lanes else []
+        found = [*_lanes(view, apps)] if view.lanes else []
         yield from found
         # A lane that is open alone is the first.
         if (
@@ -210,17 +272,19 @@ def _rank(lane: Lane) -> Rank:
     return lane.rank
 
 
-def _lanes(view: QueueView) -> Iterator[str]:
+def _lanes(view: QueueView, apps: Container[AppView]) -> Iterator[str]:
     for lane in view.lanes.values():
         if lane.is_open is not (lane in view.open_lanes):
             yield f"a lane of {view.queue.path} is open and not tried, or the reverse"
         if lane.apps != sorted(lane.apps):
             yield f"applications of {view.queue.path} are out of order"
-        yield from _applications(lane)
+        yield from _applications(lane, apps)
 
 
-def _applications(lane: Lane) -> Iterator[str]:
+def _applications(lane: Lane, apps: Container[AppView]) -> Iterator[str]:
     for _, app in lane.apps:
+        if app not in apps:
+            continue
         pile = app.piles.get(lane.shape)
         if not pile:
             yield f"{app.app.id} stands in a lane without an ask of its shape"

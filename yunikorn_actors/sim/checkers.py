@@ -27,6 +27,7 @@ from yunikorn_actors.domain.facts import Fact, ReservationDropped, parts_of
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.domain.touched import Names, touched_by
 from yunikorn_actors.domain.watch import Watch
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.commit import check
@@ -37,6 +38,7 @@ from yunikorn_actors.messages.base import (
     EVENT_PUBLISHER,
     RM_PROXY,
     Delivery,
+    Message,
     is_callback,
 )
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
@@ -54,8 +56,8 @@ from yunikorn_actors.messages.rm_events import (
     RMRegistrationRejected,
     RMUnregistered,
 )
-from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.planning.audit import contradictions
+from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
+from yunikorn_actors.planning.audit import Audit
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
@@ -141,19 +143,31 @@ class ViewChecker:
     def __init__(self) -> None:
         self._alike: dict[str, tuple[PartitionState, int, PartitionState, int]] = {}
         """By scheduler, the revisions of its partition and its replica that were compared last."""
+        self._audits: dict[str, Audit] = {}
+        """By address of the scheduler; where Context plans, by name of the partition."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
-            _fail(contradictions(machine.planner), delivery)
-        elif isinstance(machine, Context):
-            for partition in machine.partitions.values():
+            audit = self._audit(delivery.mailbox, machine.planner)
+            _fail(audit.look(_changed_by(delivery.message)), delivery)
+        elif isinstance(machine, Context) and delivery is simulator.last:
+            told, is_dump = told_by(simulator.effects), _is_dump(delivery)
+            for name, partition in machine.partitions.items():
                 if partition.planner is not None:
-                    _fail(contradictions(partition.planner), delivery)
+                    touched = None if is_dump else touched_by(told.get(name, ()))
+                    audit = self._audit(name, partition.planner)
+                    _fail(audit.look(None if touched is None else touched[0]), delivery)
         if simulator.is_at_rest:
             if _is_dump(delivery):
                 self._alike.clear()
             _fail(self._at_rest(simulator), delivery)
+
+    def _audit(self, name: str, planner: Planner) -> Audit:
+        audit = self._audits.get(name)
+        if audit is None or audit.planner is not planner:
+            audit = self._audits[name] = Audit(planner)
+        return audit
 
     def _at_rest(self, simulator: Simulator) -> list[str]:
         context = simulator.machines[CONTEXT]
@@ -161,14 +175,18 @@ class ViewChecker:
         faults: list[str] = []
         for name, partition in context.partitions.items():
             if partition.planner is not None:
-                faults.extend(_unresolved(name, partition.planner))
+                faults.extend(self._unresolved(name, partition.planner))
             for address in partition.schedulers.values():
                 scheduler = simulator.machines[address]
                 assert isinstance(scheduler, Scheduler)
                 if not self._are_alike(address, partition.state, scheduler.replica):
                     faults.append(f"the replica of {address} is not the truth")
-                faults.extend(_unresolved(address, scheduler.planner))
+                faults.extend(self._unresolved(address, scheduler.planner))
         return faults
+
+    def _unresolved(self, name: str, planner: Planner) -> list[str]:
+        audit = self._audit(name, planner)
+        return [*([] if audit.is_whole else audit.look()), *_unresolved(name, planner)]
 
     def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
@@ -177,6 +195,14 @@ class ViewChecker:
                 return False
             self._alike[address] = revisions
         return True
+
+
+def _changed_by(message: Message) -> Names | None:
+    """Return the applications that a message to a scheduler is about; None for any."""
+    if isinstance(message, RunCycle):
+        return {}
+    touched = touched_by(message.facts) if isinstance(message, FactsAppended) else None
+    return None if touched is None else touched[0]
 
 
 def _unresolved(name: str, planner: Planner) -> list[str]:

@@ -204,6 +204,8 @@ class Simulator(Gateway):
 
     def _check(self) -> None:
         """Show what was handled to every checker, each message, and with the last the effects."""
+        if not self._checkers:
+            return
         effects, self.effects = self.effects, []
         *others, last = self._in_hand
         for delivery in others:
