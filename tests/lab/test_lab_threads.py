@@ -19,7 +19,7 @@ from yunikorn_actors.machines.context.context import Context
 from yunikorn_actors.messages.base import CONTEXT, is_callback, is_outside
 from yunikorn_actors.sim.checkers import default_checkers
 
-PATIENCE_S = 60
+PATIENCE_S = 600
 MACHINES_FAIL = True
 """Here they are meant to."""
 
@@ -115,7 +115,7 @@ def test_the_command(small: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.usefixtures("nodes_unchecked")
 def test_the_command_prints_a_tape(small: str, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = lab(capsys, small, "--seconds", "60")
+    status, told = lab(capsys, small, "--seconds", "600")
     assert 1 == status
     assert told.startswith("FAIL  a node leaves while work comes (")
     assert "on threads\n      by the tape of " in told

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,7 +19,9 @@ from typing import Any
 import pytest
 
 from yunikorn_actors import ResourceManagerCallback, si
+from yunikorn_actors.lab import hunt
 from yunikorn_actors.lab.escapes import Escape
+from yunikorn_actors.lab.explain import Explainer
 from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.play import NotRepeatable
@@ -40,6 +43,11 @@ def source_of_the_page() -> str:
     return block.split("\n\ntry:")[0]
 
 
+def page_test() -> str:
+    """Return the test with the fixture."""
+    return PAGE.read_text("utf-8").split("```python no-run\n")[1].split("```")[0]
+
+
 def cancels(*changes: tuple[str, str]) -> Callable[[Trial], None]:
     source = source_of_the_page()
     for old, new in changes:
@@ -49,6 +57,12 @@ def cancels(*changes: tuple[str, str]) -> Callable[[Trial], None]:
     exec(source, names)  # noqa: S102 - our own page
     workload: Callable[[Trial], None] = names["cancels"]
     return workload
+
+
+@pytest.fixture(autouse=True)
+def _explained_in_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of the time would go into the point of no return."""
+    monkeypatch.setattr(hunt, "Explainer", partial(Explainer, suffixes=2))
 
 
 def found(workload: Callable[[Trial], None], **options: Any) -> str:
@@ -269,8 +283,7 @@ def test_another_thread_is_left_alone() -> None:
 
 def test_the_fixture(tmp_path: Path) -> None:
     """A test that fails prints tape, story and a command; the command fails alike."""
-    test = "\n\n\ndef test_cancels(lab):\n    lab.explore(cancels)\n"
-    (tmp_path / "test_jobs.py").write_text(source_of_the_page() + test)
+    (tmp_path / "test_jobs.py").write_text(f"{source_of_the_page()}\n\n\n{page_test()}")
     command = (sys.executable, "-m", "pytest", "-q", "-p", "yunikorn_actors.lab.pytest_plugin")
     environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 

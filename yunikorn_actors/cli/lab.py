@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mutants
+from yunikorn_actors.cli import fanning, mistake, mutants
 from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case, read_case
@@ -73,11 +73,15 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="play each schedule twice; the first message that differs is shown",
     )  # fmt: skip
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep the tapes that fail here")
+    parser.add_argument(
+        "--explain", action="store_true", help="say of what is found how it comes to fail"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object for each file")
     fanning.add_arguments(parser, _positive)
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
+    mistake.add_argument(parser)
     parser.add_argument("paths", nargs="+", type=Path, metavar="FILE_OR_FOLDER")
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
     parser.add_argument(
@@ -119,6 +123,7 @@ def _add_threads(parser: argparse.ArgumentParser) -> None:
 
 def _add_replay(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tapes", nargs="+", metavar="TAPE_OR_FILE_OR_FOLDER")
+    mistake.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
@@ -128,6 +133,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tapes", nargs=1, metavar="TAPE_OR_FILE")
+    mistake.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
         "--mermaid", type=Path, metavar="FILE", help="draw it as a sequence diagram of Mermaid"
@@ -143,7 +149,8 @@ def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     try:
-        return _ACTIONS[options.action](options)
+        with mistake.in_force(options):
+            return _ACTIONS[options.action](options)
     except (_UsageError, InvalidTopology, ScenarioError, CoreError, OSError) as error:
         _complain(error, options)
         return MISUNDERSTOOD
@@ -244,7 +251,7 @@ def _explore_case(search: Search, reports: list[Report], options: argparse.Names
         _print_report(reports[-1], options)
         return INTERRUPTED
     _print_report(reports[-1], options)
-    return 1 if reports[-1].finding else 0
+    return 0 if reports[-1].ok else 1
 
 
 def _print_report(report: Report, options: argparse.Namespace) -> None:
@@ -256,7 +263,7 @@ def _print_report(report: Report, options: argparse.Namespace) -> None:
     if options.json:
         print(json.dumps(_report_json(report, saved)), flush=True)
         return
-    print(_report_text(report, saved), flush=True)
+    print(_report_text(report, saved, explains=options.explain), flush=True)
     if options.coverage is not None:
         for line in coverage_lines(report.coverage, options.coverage):
             print(f"      {line}", flush=True)
@@ -279,7 +286,7 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
     finding = report.finding
     shown: dict[str, Any] = {
         "file": report.case.scenario.file,
-        "ok": finding is None,
+        "ok": report.ok,
         "runs": report.runs,
         "orders": report.orders,
         "messages": report.messages,
@@ -291,6 +298,8 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
     }
     if report.exhausted:
         shown["exhausted"] = report.exhausted
+    if report.never_held:
+        shown["never_held"] = report.never_held
     if saved:
         shown["saved"] = saved
     if finding is not None:
@@ -305,7 +314,7 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
     return shown
 
 
-def _report_text(report: Report, saved: str) -> str:
+def _report_text(report: Report, saved: str, *, explains: bool) -> str:
     finding = report.finding
     counts = (
         f"{report.runs} runs, {report.orders} orders, {report.messages} messages, "
@@ -314,8 +323,11 @@ def _report_text(report: Report, saved: str) -> str:
     rest = [f"exhausted: {report.exhausted}"] if report.exhausted else []
     if report.case.schedulers > 1:
         rest.append(f"{report.refused} of {report.proposed} proposals were refused")
+    rest += [f"sometimes {name}: held in no run" for name in report.never_held]
     if finding is None:
-        return _indented(f"ok    {report.case.scenario.name} ({counts})", *rest)
+        return _indented(
+            f"{'ok  ' if report.ok else 'FAIL'}  {report.case.scenario.name} ({counts})", *rest
+        )
     left, outcome = report.case.explained(finding.tape), finding.outcome
     how = (
         f"found in run {finding.run} by {len(finding.found.entries)} deviations; "
@@ -323,6 +335,9 @@ def _report_text(report: Report, saved: str) -> str:
         f"{outcome.messages} messages:"
     )
     rest += [f"kept in {saved}"] if saved else []
+    if explains:
+        explained = Explainer(report.case, finding.tape).explain()
+        rest += ["", *explanation_lines(explained)]
     return _indented(
         f"FAIL  {report.case.scenario.name} ({counts})",
         finding.violation.text, how, *str(left).splitlines(), *rest,
@@ -330,7 +345,7 @@ def _report_text(report: Report, saved: str) -> str:
 
 
 def _indented(head: str, *lines: str) -> str:
-    return "\n".join((head, *(f"      {line}" for line in lines)))
+    return "\n".join((head, *(f"      {line}".rstrip() for line in lines)))
 
 
 # --- on threads -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from yunikorn_actors.cli.mistake import known
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, Hunted, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED
@@ -15,7 +16,7 @@ from yunikorn_actors.lab.mutants.tries import UNDISTURBED
 
 def add_arguments(parser: argparse.ArgumentParser, whole: Callable[[str], int]) -> None:
     parser.add_argument(
-        "ids", nargs="*", type=_known, metavar="ID", help="which of them, such as M01"
+        "ids", nargs="*", type=known, metavar="ID", help="which of them, such as M01"
     )
     parser.add_argument(
         "--seed", type=whole, default=1, metavar="N", help="another seed, other runs (default: 1)"
@@ -43,13 +44,6 @@ def run(options: argparse.Namespace) -> int:
             f"with seed {options.seed} in {seconds:.0f} s"
         )
     return 0
-
-
-def _known(text: str) -> str:
-    if text not in BY_ID:
-        names = f"{min(BY_ID)} to {max(BY_ID)}"
-        raise argparse.ArgumentTypeError(f"{text!r:.40} is no mutant: they are {names}")
-    return text
 
 
 def _as_json(result: Hunted) -> dict[str, Any]:

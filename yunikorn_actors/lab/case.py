@@ -46,14 +46,8 @@ class CaseStep(Struct, frozen=True):
         return f"{self.name} ({f'{self.written.name} {about}'.strip()})"
 
 
-class Workload:
-    """A function that drives the core in each run, and what is counted over all runs."""
-
-    def __init__(self, function: Callable[[Any], None]) -> None:
-        self.function = function
-        """It gets the run, a Trial."""
-        self.held: dict[str, bool] = {}
-        """What is to hold sometimes, each with whether it has."""
+Workload = Callable[[Any], None]
+"""A function that drives the core in each run. It gets the run, a Trial."""
 
 
 class Case(Struct, frozen=True, kw_only=True):

@@ -73,6 +73,8 @@ class Run(Struct, frozen=True, kw_only=True):
     tried: Tried
     proposed: int
     refused: int
+    held: dict[str, bool]
+    """What is to hold sometimes, each with whether it has."""
     violation: Violation | None
     tape: Tape | None = None
     """What was played; None where the number says it."""
@@ -87,6 +89,7 @@ def run_of(number: int, outcome: Outcome) -> Run:
         tried=tried_in(outcome.deliveries),
         proposed=outcome.proposed,
         refused=outcome.refused,
+        held=outcome.held,
         violation=outcome.violation,
     )
 
@@ -169,11 +172,17 @@ class Report(Struct, frozen=True, kw_only=True):
     proposed: int
     refused: int
     """How many of the proposals the core refused: the price of several schedulers."""
+    never_held: tuple[str, ...]
+    """What is to hold sometimes, and did in no run."""
     seconds: float
     coverage: Coverage
     exhausted: str = ""
     """What was played completely; empty if more could be played."""
     finding: Finding | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.finding is None and not self.never_held
 
 
 class Search:
@@ -189,6 +198,7 @@ class Search:
         self._count = 0
         self._messages = self._proposed = self._refused = 0
         self._orders: set[bytes] = set()
+        self._held: dict[str, bool] = {}
         self._coverage = Coverage()
         self._findings = 0
         self._failed: Run | None = None
@@ -236,6 +246,8 @@ class Search:
         self._messages += run.messages
         self._proposed += run.proposed
         self._refused += run.refused
+        for name, held in run.held.items():
+            self._held[name] = held or self._held.get(name, False)
         self._orders.add(run.order)
         self._coverage.add(run.tried)
         if run.violation is not None:
@@ -279,6 +291,7 @@ class Search:
             messages=self._messages,
             proposed=self._proposed,
             refused=self._refused,
+            never_held=tuple(name for name, held in self._held.items() if not held),
             seconds=time.perf_counter() - self._begun,
             coverage=self._coverage,
             exhausted=self._exhausted(),

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.acts import ACTS
-from yunikorn_actors.lab.case import DIGITS, Case, Workload
+from yunikorn_actors.lab.case import DIGITS, Case
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
@@ -82,10 +82,8 @@ class Lab:
         report = Search(case, options).run()
         if report.finding is not None:
             self._fail(case, report.finding)
-        assert case.workload is not None
-        missed = [name for name, held in case.workload.held.items() if not held]
-        if missed:
-            raise NeverHeld(f"in none of {report.runs} runs: {', '.join(missed)}")
+        if report.never_held:
+            raise NeverHeld(f"in none of {report.runs} runs: {', '.join(report.never_held)}")
         return report
 
     # -- parts
@@ -100,7 +98,7 @@ class Lab:
         )  # fmt: skip
         case = Case(
             scenario=scenario, digest=_digest(function), topology=topology, steps=(),
-            workload=Workload(function),
+            workload=function,
         )  # fmt: skip
         world = TrialWorld(case, TapePlayer(case.tape()), (), ACTS)
         violation = run(world).violation

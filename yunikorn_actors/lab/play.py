@@ -48,6 +48,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     stimuli: int
     """Calls, answers and timers that came from outside."""
     deliveries: list[Delivery] = field(default_factory=list)
+    held: dict[str, bool] = field(default_factory=dict)
+    """What is to hold sometimes, each with whether it has."""
 
     @property
     def ok(self) -> bool:
@@ -125,6 +127,7 @@ def run(world: World) -> Outcome:
         length=world.length or world.simulator.delivered,
         stimuli=world.stimuli,
         deliveries=world.deliveries,
+        held=world.promises.held,
     )
 
 

@@ -30,9 +30,9 @@ class Broken(InvariantViolation):
 class Promises:
     """Those of one run; it hears of each message."""
 
-    def __init__(self, held: dict[str, bool]) -> None:
-        self.held = held
-        """What is to hold sometimes, each with whether it has; all runs share it."""
+    def __init__(self) -> None:
+        self.held: dict[str, bool] = {}
+        """What is to hold sometimes, each with whether it has in this run."""
         self.always: dict[str, Holds] = {}
         self.sometimes: dict[str, Holds] = {}
         self.eventually: dict[str, Holds] = {}
@@ -40,8 +40,16 @@ class Promises:
         """Views of resource managers, each with its id; empty for all."""
         self._keys: dict[str, str] = {}
         """What was announced: keys by UUID."""
+        self._is_over = False
+
+    @property
+    def are_watched(self) -> bool:
+        """Whether there are any that take a look at each message."""
+        return bool(self.always or self.sometimes)
 
     def delivered(self, _: Simulator, delivery: Delivery) -> None:
+        if self._is_over:
+            return
         if isinstance(delivery.message, CallUpdateAllocation):
             new = delivery.message.response.new
             self._keys.update((item.uuid, item.allocation_key) for item in new)
@@ -54,11 +62,12 @@ class Promises:
 
     def _look(self) -> None:
         for name, holds in self.sometimes.items():
-            if not self.held[name]:
+            if not self.held.get(name):
                 self.held[name] = holds()
 
     def at_rest(self, context: Context) -> None:
-        """Judge the end of a run: nothing is under way."""
+        """Judge the end of a run: nothing is under way. What comes behind it is nobody's doing."""
+        self._is_over = True
         self._look()
         for name, holds in self.eventually.items():
             if not holds():

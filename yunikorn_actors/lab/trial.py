@@ -15,7 +15,7 @@ from yunikorn_actors.domain.why import Why
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.escapes import inside
 from yunikorn_actors.lab.names import subject
-from yunikorn_actors.lab.promises import Believed, Holds, Promises
+from yunikorn_actors.lab.promises import Believed, Holds
 from yunikorn_actors.lab.tape import Verb
 from yunikorn_actors.lab.world import STEPS_MAX, Endless, Schedule, StageDriver, World
 from yunikorn_actors.machines.settings import SECOND
@@ -61,9 +61,7 @@ class Trial:
 
     def sometimes(self, name: str, holds: Holds) -> None:
         """Promise something that holds in at least one run, after some message."""
-        promises = self._world.promises
-        promises.held.setdefault(name, False)
-        promises.sometimes[name] = holds
+        self._world.promises.sometimes[name] = holds
 
     def eventually(self, name: str, holds: Holds) -> None:
         """Promise something that holds at the end of each run, when all is quiet."""
@@ -174,9 +172,7 @@ class TrialWorld(World):
         acts: Mapping[Verb, Callable[[World, str], None]],
         checkers: tuple[Checker, ...] = (),
     ) -> None:
-        assert case.workload is not None
-        self.promises = Promises(case.workload.held)
-        super().__init__(case, schedule, (), acts, (*checkers, self.promises))
+        super().__init__(case, schedule, (), acts, checkers)
         self.made: list[CaseStep] = []
         self.callbacks: dict[str, si.ResourceManagerCallback] = {}
         self.stage: _TrialStage = _TrialStage(case.scenario, self)
@@ -189,7 +185,7 @@ class TrialWorld(World):
         with inside(watches_c=not self.case.steps) as guard:
             try:
                 self._reach()
-                workload.function(Trial(self))
+                workload(Trial(self))
                 super().run()
             finally:
                 first = self.simulator.failure or guard.first
@@ -237,10 +233,6 @@ class TrialWorld(World):
 
     def done(self) -> tuple[CaseStep, ...]:
         return tuple(step for step in self.made[:-1] if step.number not in self._left_out)
-
-    def _judge(self) -> None:
-        super()._judge()
-        self.promises.at_rest(self.context)
 
     def _drain(self) -> None:
         """Leave everything as it is: a resource manager may not like its work to be removed."""

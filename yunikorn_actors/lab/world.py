@@ -17,6 +17,7 @@ from yunikorn_actors.errors import UnknownResourceManager
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.names import mailbox_name, message_name, numbered
 from yunikorn_actors.lab.tape import Entry, Verb
+from yunikorn_actors.lab.watching import Glimpse, promises_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Machine, Replaceable, SetTimer
 from yunikorn_actors.machines.settings import SECOND
@@ -33,6 +34,7 @@ from yunikorn_actors.messages.base import (
 from yunikorn_actors.scenario.drivers import INSTANCE
 from yunikorn_actors.scenario.resource_manager import CONFIRMED
 from yunikorn_actors.scenario.stage import DEFAULT_RM, Stage
+from yunikorn_actors.scenario.views import Views
 from yunikorn_actors.scenario.written import Advance, Config, Register
 from yunikorn_actors.sim.choosers import Channel, Channels, oldest
 from yunikorn_actors.sim.simulator import Checker, Simulator
@@ -107,6 +109,9 @@ class World:
         self.is_closing = False
         self.length = 0
         """How many messages were delivered until the case was over."""
+        self.promises = promises_of(case.scenario, self._look)
+        if self.promises.are_watched or case.workload is not None:
+            checkers = (*checkers, self.promises)
         self.simulator = LabSimulator(self, checkers)
         self.stage = Stage(case.scenario, StageDriver(self.simulator), None)
         self.script = deque(steps)
@@ -128,6 +133,9 @@ class World:
         """What has begun of that, and nobody was told that it has to wait."""
         self._waits: Counter[str] = Counter()
         self._confirmations: Counter[str] = Counter()
+
+    def _look(self) -> Views:
+        return self.stage.views(Glimpse(self.simulator))
 
     # -- the run
 
@@ -344,6 +352,7 @@ class World:
         """Have judged what is left when all is quiet."""
         for oracle in self._oracles():
             oracle.at_rest(self)
+        self.promises.at_rest(self.context)
 
     def _oracles(self) -> Iterator[Oracle]:
         return (checker for checker in self._checkers if isinstance(checker, Oracle))

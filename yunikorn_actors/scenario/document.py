@@ -13,9 +13,11 @@ from yaml.nodes import Node
 from yunikorn_actors.domain.config import ConfigError
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX, compose, line_of
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
+from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.reading import (
     ScenarioFault,
     duration,
+    mapping,
     one_of,
     refuse_ambiguous_keys,
     table,
@@ -41,6 +43,7 @@ partitions:
 """
 SCENARIO_FORMAT: Final = 1
 """Number of the form of a file: another one where a reader of this one would be misled."""
+PROMISES: Final = ("always", "sometimes", "eventually")
 _DURATIONS: Final = (
     "placeholder_timeout", "completing_timeout", "starting_timeout", "reservation_delay",
     "preemption_delay",
@@ -58,6 +61,10 @@ class Scenario(Struct, frozen=True, kw_only=True):
     settings: Settings
     confirmation: Confirmation
     steps: tuple[WrittenStep, ...]
+    always: dict[str, Any] = {}
+    sometimes: dict[str, Any] = {}
+    eventually: dict[str, Any] = {}
+    """Promises that the laboratory watches in every order: expectations by name."""
 
     @property
     def has_predicates(self) -> bool:
@@ -110,6 +117,7 @@ def _scenario(source: str, file: str) -> Scenario:
         settings=values.get("settings", Settings()),
         confirmation=values.get("rm", {}).get("confirm", "auto"),
         steps=values["steps"],
+        **{kind: values[kind] for kind in PROMISES if kind in values},
     )
 
 
@@ -149,5 +157,6 @@ _read_document: Final = table(
         "settings": _read_settings,
         "rm": table({"confirm": one_of(_CONFIRMATIONS)}),
         "steps": read_steps,
+        **dict.fromkeys(PROMISES, mapping(EXPECTATION.read)),
     }
 )

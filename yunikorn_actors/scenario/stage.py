@@ -23,7 +23,7 @@ from yunikorn_actors.scenario.resource_manager import (
 )
 from yunikorn_actors.scenario.steps import request_of
 from yunikorn_actors.scenario.together import ordered
-from yunikorn_actors.scenario.views import Views
+from yunikorn_actors.scenario.views import Seen, Views
 
 DEFAULT_RM: Final = "rm-1"
 REFUSALS: Final = (ConfigError, InvalidRequest, Refused, UnknownResourceManager, si.SiDecodeError)
@@ -126,9 +126,12 @@ class Stage:
         ]
 
     def _on_expect(self, _: str, step: w.Expect) -> Differences:
+        return EXPECTATION.differences(step.expected, self.views(self._core))
+
+    def views(self, seen: Seen) -> Views:
+        """Return what there is to see, of the resource manager that registered first."""
         first = next(iter(self._managers.values()), None)
-        rm = first or self._new_manager(DEFAULT_RM)
-        return EXPECTATION.differences(step.expected, Views(self._core, rm))
+        return Views(seen, first or self._new_manager(DEFAULT_RM))
 
     # -- parts of steps
 

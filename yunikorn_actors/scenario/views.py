@@ -7,11 +7,11 @@ without such a partition they are empty.
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.scenario.resource_manager import SimulatedResourceManager
 
 _NO_PARTITION: Final[dict[str, Any]] = {
@@ -23,10 +23,18 @@ _NOTHING_HELD: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+class Seen(Protocol):
+    """What views are made from: a core, or something that answers like one."""
+
+    def state_dump(self) -> dict[str, Any]: ...
+
+    def events(self, first_id: int, count: int) -> EventsFound: ...
+
+
 class Views:
     """The views by name; `any_of` gives all of them."""
 
-    def __init__(self, core: Gateway, rm: SimulatedResourceManager) -> None:
+    def __init__(self, core: Seen, rm: SimulatedResourceManager) -> None:
         self._core = core
         self._rm = rm
         self._partition_name = partition_name(rm.rm_id, "")
