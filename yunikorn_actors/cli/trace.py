@@ -19,13 +19,21 @@ from yunikorn_actors.trace.at import state_changes, states_at
 from yunikorn_actors.trace.chain import NotThere, downwards, upwards
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
+from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import DifferentError, replay
 from yunikorn_actors.trace.show import Look, printable, show
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
-from yunikorn_actors.trace.tables import chain_lines, refusal_lines, stats_lines
+from yunikorn_actors.trace.story import NotFound, story
+from yunikorn_actors.trace.tables import (
+    chain_lines,
+    path_lines,
+    refusal_lines,
+    stats_lines,
+    story_lines,
+)
 from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
 from yunikorn_actors.trace.why import named, why
@@ -121,6 +129,15 @@ def _add_told(parser: argparse.ArgumentParser) -> None:
 def _add_chained(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("step", type=_step, metavar="STEP", help="such as context/751")
     parser.add_argument("--down", action="store_true", help="what came of it, not what led to it")
+    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+
+
+def _add_named(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", metavar="ID",
+        help="an application, an ask (its key, or APPLICATION/KEY), the uuid of an allocation, a "
+        "node, a queue or a user",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object on a line")
 
 
@@ -253,6 +270,29 @@ def _chain(options: argparse.Namespace) -> int:
     return 0
 
 
+def _story(options: argparse.Namespace) -> int:
+    try:
+        with readable_twice(options.file) as path:
+            subject, lines = story(path, options.name)
+            text = story_lines(path, subject, lines)
+    except NotFound as error:
+        print(printable(f"{options.file}: {error}"), file=sys.stderr)
+        return NO
+    _tell(lines if options.json else None, text)
+    return 0
+
+
+def _path(options: argparse.Namespace) -> int:
+    try:
+        with readable_twice(options.file) as path:
+            way = path_of(path, options.name)
+    except NotFound as error:
+        print(printable(f"{options.file}: {error}"), file=sys.stderr)
+        return NO
+    _tell((way,) if options.json else None, path_lines(way))
+    return 0 if way.parts else NO
+
+
 def _tell(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
     """Print values as JSON, one on a line, or else the lines."""
     if values is None:
@@ -321,6 +361,8 @@ _COMMANDS: Final[dict[str, _Command]] = {
         _add_drawn, _draw,
     ),
     "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
+    "story": ("print the life of one thing", _add_named, _story),
+    "path": ("print where the time of an ask went, from call to callback", _add_named, _path),
     "refusals": ("print what was refused, grouped by the reason", _add_told, _refusals),
     "stats": (
         "print how many messages there were, how long they waited and how long they took",

@@ -14,10 +14,10 @@ from typing import TextIO
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.domain.facts import revisions_of
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.news import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.wanted import Wanted, facts_of
@@ -90,16 +90,12 @@ class NewFacts:
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
-        self._shown: dict[tuple[str, int], int] = {}
-        """The highest revision shown, for each life of a partition."""
+        self._news = News()
 
     def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
         """Leave out facts that were shown, and count those without any of the wanted ids."""
-        life = (message.partition, message.epoch)
-        last = message.first_revision + revisions_of(message.facts) - 1
-        if self._shown.get(life, 0) >= last:
+        if not self._news.are_new(message):
             return
-        self._shown[life] = last
         facts, count = message.facts, len(message.facts)
         if self._wanted.chooses_facts:
             # Of a run those parts alone that are wanted.

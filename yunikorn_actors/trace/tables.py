@@ -6,10 +6,12 @@ from pathlib import Path
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.chain import Link
+from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup
 from yunikorn_actors.trace.show import place, printable
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
+from yunikorn_actors.trace.story import Subject, Told
 from yunikorn_actors.trace.summary import message_summary
 
 _INDENT = "  "
@@ -55,6 +57,45 @@ def _waited(delivery: Delivery) -> str:
     if delivery.sent_ns is None:
         return ""
     return f"  (waited {milliseconds(delivery.at_ns - delivery.sent_ns)} ms)"
+
+
+# -- lives and ways
+
+
+def story_lines(path: Path, subject: Subject, lines: Iterable[Told]) -> Iterator[str]:
+    with TraceReader(path) as trace:
+        start_ns = trace.header.start_ns
+    yield printable(subject.title)
+    rows = [
+        (milliseconds(it.at_ns - start_ns), it.stimulus, place(it.step), f"{it.what} {it.text}")
+        for it in lines
+    ]
+    yield from table(("ms", "stimulus", "told to", ""), rows, left=4)
+
+
+def path_lines(way: Way) -> Iterator[str]:
+    if not way.parts:
+        yield printable(f"{way.ask}: nobody asked for it in this recording")
+        return
+    end = "to the callback" if way.is_whole else "so far: it has not come to the callback"
+    yield printable(f"{way.ask}: {milliseconds(way.took_ns)} ms {end}")
+    longest = max(part.took_ns for part in way.parts)
+    passed_ns = 0
+    for part in way.parts:
+        begin = _cells(passed_ns, way.took_ns)
+        passed_ns += part.took_ns
+        bar = "#" * max(1, _cells(passed_ns, way.took_ns) - begin)
+        mark = "  <- most of it" if part.took_ns == longest > 0 else ""
+        when = f"{milliseconds(part.took_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
+        yield printable(f"{when}{part.what} ({place(part.step)}){mark}")
+
+
+_WIDTH = 30
+
+
+def _cells(ns: int, whole_ns: int) -> int:
+    """Return how far to the right a moment is drawn."""
+    return ns * _WIDTH // whole_ns if whole_ns else 0
 
 
 # -- refusals

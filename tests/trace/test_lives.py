@@ -1,0 +1,176 @@
+"""The life of a thing, and the way of an ask, beside what the raw records say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recordings import in_service, records, simulate
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.trace.path import path_of
+from yunikorn_actors.trace.read import TraceReader
+
+Screen = pytest.CaptureFixture[str]
+SWAP = """
+name: a member takes over its placeholder
+rm: {confirm: manual}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4000}}
+  - add_app: {id: gang}
+  - ask: {app: gang, key: hold, placeholder: true, task_group: tg, resource: {vcore: 2000}}
+  - ask: {app: gang, key: member, task_group: tg, resource: {vcore: 2000}}
+  - confirm: all
+  - release: {app: gang, key: member}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def told(capsys: Screen, *command: str, status: int = 0) -> list[dict[str, Any]]:
+    assert main(["trace", *command, "--json"]) == status
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def raw_facts(path: Path) -> list[dict[str, Any]]:
+    """Every fact once; those of a recording without runs are numbered one by one."""
+    found: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for record in records(path):
+        if record.get("type") == "FactsAppended":
+            body = record["payload"]
+            for number, fact in enumerate(body["facts"], body["first_revision"]):
+                found.setdefault((body["partition"], body["epoch"], number), fact)
+    return list(found.values())
+
+
+# -- lives
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_a_node_has_all_the_facts_that_name_it(
+    path: Path, capsys: Screen, topology: TopologyName
+) -> None:
+    simulate(path, topology)
+    named = [
+        fact["fact"]
+        for fact in raw_facts(path)
+        if "n1" in (fact.get("node_id"), *fact.get("node_ids", ()))
+    ]
+    assert named == [it["what"] for it in told(capsys, "story", str(path), "n1")]
+    assert len(named) > 5
+
+
+def test_an_ask_is_followed_from_the_request_to_the_end(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    found = told(capsys, "story", str(path), "b")
+    assert [
+        "AllocationsRequested", "AskAdded", "AllocationCommitted", "CallUpdateAllocation",
+        "AllocationReleased",
+    ] == [it["what"] for it in found if it["what"] != "AskReported"][:5]  # fmt: skip
+    (committed,) = [it["text"] for it in found if it["what"] == "AllocationCommitted"]
+    uuid = committed.rpartition(" as ")[2]
+    by_uuid = told(capsys, "story", str(path), uuid)
+    assert [it["what"] for it in by_uuid] == [it["what"] for it in found]
+
+
+def test_the_member_that_takes_over_a_placeholder_is_followed(
+    path: Path, tmp_path: Path, capsys: Screen
+) -> None:
+    scenario = tmp_path / "swap.yaml"
+    scenario.write_text(SWAP)
+    assert main(["scenario", "run", str(scenario), "--trace", str(path)]) == 0
+    capsys.readouterr()
+    found = told(capsys, "story", str(path), "gang/hold")
+    kinds = [it["what"] for it in found]
+    begin, swapped, gone = map(kinds.index, ("AskAdded", "SwapCompleted", "AllocationReleased"))
+    assert begin < swapped < gone
+    assert "member" in found[gone]["text"]
+
+
+def test_what_was_refused_is_a_part_of_its_life(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    found = told(capsys, "refusals", str(path))
+    (ask,) = [it["first"] for it in found if it["what"] == "ask"]
+    assert main(["trace", "story", str(path), ask]) == 1, "it never was an ask"
+    assert "nothing in it has the name 'nobody/f'" in capsys.readouterr().err
+
+
+def test_a_key_of_several_applications_has_to_be_told_apart(
+    path: Path, tmp_path: Path, capsys: Screen
+) -> None:
+    scenario = tmp_path / "two.yaml"
+    scenario.write_text(
+        "name: two\nsteps:\n"
+        + "".join(
+            f"  - add_app: {{id: {app}}}\n  - ask: {{app: {app}, key: k, resource: {{vcore: 1}}}}\n"
+            for app in ("one", "two")
+        )
+    )
+    assert main(["scenario", "run", str(scenario), "--trace", str(path)]) == 0
+    capsys.readouterr()
+    assert main(["trace", "story", str(path), "k"]) == 1
+    assert (
+        "several applications have an ask 'k': write one of one/k, two/k" in capsys.readouterr().err
+    )
+    assert main(["trace", "story", str(path), "two/k"]) == 0
+    assert capsys.readouterr().out.startswith("ask two/k\n")
+
+
+def test_a_name_that_nobody_has_is_answered_with_those_like_it(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    for command in ("story", "path"):
+        assert main(["trace", command, str(path), "ap-1"]) == 1
+        assert "nothing in it has the name 'ap-1'; did you mean app-1" in capsys.readouterr().err
+
+
+def test_only_an_ask_has_a_way(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    assert main(["trace", "path", str(path), "n1"]) == 1
+    assert "node n1 is no ask: only asks have a way" in capsys.readouterr().err
+
+
+# -- ways
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_the_parts_of_a_way_add_up_to_the_whole(path: Path, topology: TopologyName) -> None:
+    in_service(path, topology)
+    with TraceReader(path) as trace:
+        deliveries = list(trace)
+    whole = 0
+    for number in range(0, 30, 10):
+        key = f"app-1-{number}"
+        way = path_of(path, f"app-1/{key}")
+        asked = next(
+            it for it in deliveries
+            if type(it.message).__name__ == "AllocationsRequested"
+            and any(ask.allocation_key == key for ask in it.message.request.asks)  # type: ignore[attr-defined]
+        )  # fmt: skip
+        announced = next(
+            (
+                it for it in deliveries
+                if type(it.message).__name__ == "CallUpdateAllocation"
+                and any(new.allocation_key == key for new in it.message.response.new)  # type: ignore[attr-defined]
+            ),
+            None,
+        )  # fmt: skip
+        assert way.began_ns == asked.sent_ns
+        assert way.is_whole is (announced is not None)
+        if announced is not None:
+            whole += 1
+            assert announced.at_ns == way.began_ns + way.took_ns
+            assert len(way.parts) == (6 if topology == "proposing" else 4)
+        assert all(part.took_ns >= 0 for part in way.parts)
+    assert whole
+
+
+def test_a_way_is_drawn(path: Path, capsys: Screen) -> None:
+    in_service(path)
+    assert main(["trace", "path", str(path), "app-2/app-2-9"]) in {0, 1}
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("app-2/app-2-9: ")
+    assert any("<- most of it" in line for line in lines)

@@ -1,0 +1,65 @@
+"""What is new in a message: facts, each once, and the asks that an item is about.
+
+The same facts go to schedulers and to the event publisher.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, overload
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.facts import Fact, revisions_of
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.scheduling import FactsAppended
+
+
+class News:
+    """Says of facts whether they were seen already."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int], int] = {}
+        """The highest revision, for each life of a partition."""
+
+    def are_new(self, message: FactsAppended) -> bool:
+        life = (message.partition, message.epoch)
+        last = message.first_revision + revisions_of(message.facts) - 1
+        if self._seen.get(life, 0) >= last:
+            return False
+        self._seen[life] = last
+        return True
+
+
+@overload
+def news_of(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Fact]]: ...
+@overload
+def news_of(
+    deliveries: Iterable[Delivery], *, with_messages: Literal[True]
+) -> Iterator[tuple[Delivery, Fact | None]]: ...
+def news_of(
+    deliveries: Iterable[Delivery], *, with_messages: bool = False
+) -> Iterator[tuple[Delivery, Fact | None]]:
+    """Yield each fact with the message that brought it first; before it the message if wanted.
+
+    A run is one fact: `parts_of` takes it apart.
+    """
+    news = News()
+    for delivery in deliveries:
+        message = delivery.message
+        if with_messages:
+            yield delivery, None
+        if isinstance(message, FactsAppended) and news.are_new(message):
+            yield from ((delivery, fact) for fact in message.facts)
+
+
+def keys_in(message: Struct) -> Iterator[tuple[str, str]]:
+    """Yield the applications and keys of all items in a request or an answer."""
+    rest: list[object] = [message]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, Struct):
+            key = getattr(value, "allocation_key", getattr(value, "key", None))
+            if key is not None:
+                yield getattr(value, "application_id", ""), key
+            rest.extend(getattr(value, name) for name in value.__struct_fields__)
+        elif isinstance(value, tuple | list):
+            rest.extend(value)

@@ -1,0 +1,248 @@
+"""The life of one thing in a run: an application, an ask, an allocation, a node, a queue, a user.
+
+It follows what a thing becomes: an ask has a key, its allocation a UUID, and the member of a gang
+that takes over a placeholder another key and another UUID. What the core has written down as facts
+is told, what was asked for and what was refused.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.messages.rm_events import AllocationsRequested
+from yunikorn_actors.trace.news import keys_in, news_of
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.refusals import refusals_in
+from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.wanted import did_you_mean
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """One line of a life."""
+
+    at_ns: int
+    step: Cause
+    """The message by which the thing was told."""
+    stimulus: str
+    what: str
+    """The type of the fact or of the message."""
+    text: str
+
+
+class NotFound(LookupError):  # noqa: N818 - it says what is the matter
+    """Nothing has this name, or several things do; it says which ones."""
+
+
+class Subject(Struct, kw_only=True):
+    """Whose life it is; what it becomes is added on the way."""
+
+    kind: str
+    name: str
+    application_id: str = ""
+    keys: set[str] = set()
+    uuids: set[str] = set()
+
+    @property
+    def title(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
+    """Read a recording twice: to find out what the name means, and to follow it."""
+    with TraceReader(path) as trace:
+        subject = subject_of(trace, name)
+    with TraceReader(path) as trace:
+        return subject, list(_follow(trace, subject))
+
+
+# -- what a name means
+
+
+class _Names:
+    """What there is of each kind, in the order in which it was first spoken of."""
+
+    def __init__(self) -> None:
+        self.asks: dict[tuple[str, str], None] = {}
+        self.uuids: dict[str, tuple[str, str]] = {}
+        self.others: dict[str, dict[str, None]] = {
+            "application": {}, "node": {}, "queue": {}, "user": {},
+        }  # fmt: skip
+
+    def note(self, fact: f.Fact) -> None:
+        about = _About(fact)
+        for kind, name in about.others():
+            self.others[kind][name] = None
+        for key in about.keys:
+            self.asks[about.application_id, key] = None
+            if about.uuid:
+                self.uuids.setdefault(about.uuid, (about.application_id, key))
+
+    def all(self) -> set[str]:
+        keys = {key for _, key in self.asks}
+        return keys.union(self.uuids, *self.others.values())
+
+
+def subject_of(trace: TraceReader, name: str) -> Subject:
+    """Find what has this name; raise NotFound if it is nothing, or more than one ask."""
+    names = _Names()
+    for _, fact in news_of(trace):
+        for part in f.parts_of(fact):
+            names.note(part)
+    application, slash, key = name.partition("/")
+    if slash and (application, key) in names.asks:
+        return _ask(application, key)
+    if name in names.uuids:
+        application, key = names.uuids[name]
+        return Subject(
+            kind="allocation", name=name, application_id=application, keys={key}, uuids={name}
+        )
+    owners = [application for application, key in names.asks if key == name]
+    if len(owners) > 1:
+        forms = ", ".join(f"{owner}/{name}" for owner in owners)
+        raise NotFound(f"several applications have an ask {name!r}: write one of {forms}")
+    if owners:
+        return _ask(owners[0], name)
+    for kind, known in names.others.items():
+        if name in known:
+            return Subject(kind=kind, name=name)
+    raise NotFound(f"nothing in it has the name {name!r:.80}{did_you_mean(name, names.all())}")
+
+
+def _ask(application: str, key: str) -> Subject:
+    return Subject(kind="ask", name=f"{application}/{key}", application_id=application, keys={key})
+
+
+# -- what a fact is about
+
+
+class _About:
+    """The names in a fact, whatever its fields are called."""
+
+    def __init__(self, fact: f.Fact) -> None:
+        self._fact = fact
+        spec = getattr(fact, "spec", None)
+        self.application_id: str = getattr(
+            fact, "application_id", getattr(spec, "application_id", "")
+        )
+        self.key: str = getattr(fact, "key", getattr(spec, "key", ""))
+        self.uuid: str = getattr(fact, "uuid", "")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        # Work that is not ours has a key and no application.
+        return (self.key,) if self.key and self.application_id else ()
+
+    def others(self) -> Iterator[tuple[str, str]]:
+        fact = self._fact
+        spec = getattr(fact, "spec", None)
+        for kind, name in (
+            ("application", self.application_id),
+            ("node", getattr(fact, "node_id", "")),
+            ("node", getattr(fact, "placeholder_node", "")),
+            ("queue", getattr(fact, "queue", getattr(fact, "path", ""))),
+            ("user", getattr(fact, "user", getattr(spec, "user", ""))),
+        ):
+            if name:
+                yield kind, name
+
+
+# -- following it
+
+
+def _follow(trace: TraceReader, subject: Subject) -> Iterator[Told]:
+    concerns = _CONCERNS[subject.kind]
+    for delivery, fact in news_of(trace, with_messages=True):
+        if fact is None:
+            yield from _messages(delivery, subject)
+        else:
+            for part in _told_as(subject, fact):
+                if concerns(subject, part):
+                    at_ns = getattr(part, "at_ns", delivery.at_ns)
+                    yield _told(delivery, type(part).__name__, fact_summary(part), at_ns)
+
+
+def _told_as(subject: Subject, fact: f.Fact) -> Iterable[f.Fact]:
+    """Take a run apart where one of it is meant; of an application it is one line."""
+    parts = f.parts_of(fact)
+    if subject.keys:
+        return parts
+    return [fact] if len({_About(part).application_id for part in parts}) == 1 else parts
+
+
+def _told(delivery: Delivery, what: str, text: str, at_ns: int | None = None) -> Told:
+    return Told(
+        at_ns=delivery.at_ns if at_ns is None else at_ns,
+        step=Cause(delivery.mailbox, delivery.step),
+        stimulus=delivery.stimulus,
+        what=what,
+        text=text,
+    )
+
+
+def _messages(delivery: Delivery, subject: Subject) -> Iterator[Told]:
+    """Tell what was asked for and announced of an ask, and what was refused of anything."""
+    message = delivery.message
+    is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
+    if is_talk and subject.keys and _speaks_of(message, subject):
+        yield _told(delivery, type_name(message), message_summary(message))
+    for refusal in refusals_in(delivery):
+        if refusal.id == subject.name:
+            yield _told(delivery, type_name(message), f"refused: {refusal.reason}")
+
+
+def _speaks_of(message: Message, subject: Subject) -> bool:
+    found = set(keys_in(message))
+    return any((subject.application_id, key) in found for key in subject.keys)
+
+
+def _of_ask(subject: Subject, fact: f.Fact) -> bool:
+    if isinstance(fact, f.SwapCompleted) and _takes_over(subject, fact):
+        subject.keys.add(fact.key)
+        subject.uuids.add(fact.uuid)
+        return True
+    if isinstance(fact, f.PreemptionDecided):
+        return not subject.uuids.isdisjoint(fact.victims) or (
+            fact.beneficiary.application_id == subject.application_id
+            and fact.beneficiary.key in subject.keys
+        )
+    about = _About(fact)
+    if about.application_id != subject.application_id:
+        return False
+    if getattr(fact, "placeholder", "") in subject.uuids and isinstance(
+        fact, f.AskParked | f.AskUnparked | f.PlaceholderCancelled
+    ):
+        return True
+    if about.key not in subject.keys:
+        return False
+    # An allocation has one life of an ask that is asked for again and again.
+    if subject.kind == "allocation" and about.uuid and about.uuid not in subject.uuids:
+        return False
+    if about.uuid:
+        subject.uuids.add(about.uuid)
+    return True
+
+
+def _takes_over(subject: Subject, fact: f.SwapCompleted) -> bool:
+    return fact.application_id == subject.application_id and (
+        fact.placeholder in subject.uuids or fact.key in subject.keys
+    )
+
+
+def _of(kind: str) -> Callable[[Subject, f.Fact], bool]:
+    def concerns(subject: Subject, fact: f.Fact) -> bool:
+        return any((kind, subject.name) in _About(part).others() for part in f.parts_of(fact))
+
+    return concerns
+
+
+_CONCERNS: Final[dict[str, Callable[[Subject, f.Fact], bool]]] = {
+    "ask": _of_ask,
+    "allocation": _of_ask,
+    **{kind: _of(kind) for kind in ("application", "node", "queue", "user")},
+}
