@@ -410,6 +410,10 @@ def trace() -> str:
     return transcripts("how-to/read-a-trace.md")
 
 
+def exports() -> str:
+    return transcripts("how-to/export-a-trace.md")
+
+
 # -- what explain says
 
 _SITUATIONS = re.compile(r"^\| situation \| what is said \|\n(?:\|.*\n)*", re.MULTILINE)
@@ -466,6 +470,7 @@ PAGES = {
     "reference/state-machine.md": states,
     "how-to/reproduce-a-race.md": race,
     "how-to/read-a-trace.md": trace,
+    "how-to/export-a-trace.md": exports,
     WHY: situations,
     GANGS: gangs,
 }

@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 import msgspec
 
+from yunikorn_actors.cli.exporting import add_export, export
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 # -- what a command takes
 
 
-def _add_wanted(parser: argparse.ArgumentParser) -> None:
+def _add_wanted(parser: argparse.ArgumentParser, end: str = "--to") -> None:
     for name, metavar, about in (
         ("mailbox", "NAME", "messages to this mailbox, such as context or scheduler"),
         ("stimulus", "NAME", "what this request from outside led to, such as allocation-3"),
@@ -101,7 +102,7 @@ def _add_wanted(parser: argparse.ArgumentParser) -> None:
         help=f"from here on: {_PLACE}",
     )  # fmt: skip
     parser.add_argument(
-        "--to", dest="end", type=_moment, metavar="PLACE", help="up to here, as with --from"
+        end, dest="end", type=_moment, metavar="PLACE", help="up to here, as with --from"
     )
 
 
@@ -231,6 +232,16 @@ def _look_for(path: Path, wanted: Wanted) -> int:
     for text in unknown:
         print(printable(f"{path}: {text}"), file=sys.stderr)
     return NO if unknown else 0
+
+
+def _add_exported(parser: argparse.ArgumentParser) -> None:
+    _add_wanted(parser, end="--until")
+    add_export(parser)
+
+
+def _export(options: argparse.Namespace) -> int:
+    wanted = _wanted(options)
+    return 0 if export(options, wanted) else _look_for(options.file, wanted)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -368,6 +379,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
         "print how many messages there were, how long they waited and how long they took",
         _add_told, _stats,
     ),
+    "export": ("write a recorded run for another program", _add_exported, _export),
     "replay": (
         "run the recorded messages through the core again and compare all effects",
         _add_nothing, _replay,

@@ -82,10 +82,12 @@ class Footer(Struct, frozen=True, kw_only=True, tag_field="record", tag="footer"
 
 
 class Gap(Struct, frozen=True, kw_only=True, tag_field="record", tag="gap"):
-    """Here records were dropped, because the disk was too slow."""
+    """Here records were dropped: if nothing else is said, because the disk was too slow."""
 
     messages: int
     mailboxes: dict[str, int]
+    filtered: bool = False
+    """Nobody wanted them: they are in the recording that this one was exported from."""
 
 
 _Record = Header | StoredDelivery | Gap | Footer
@@ -138,6 +140,8 @@ class TraceReader:
         """How many messages have been read."""
         self.lost = 0
         """How many messages were handled and are not in the recording, up to here."""
+        self.filtered = 0
+        """How many messages an export has left out, up to here."""
         self.unknown: Counter[str] = Counter()
         """Records of kinds that this version does not know, which were passed over."""
         self.has_unknown_fields = False
@@ -168,6 +172,10 @@ class TraceReader:
         self.close()
 
     def __iter__(self) -> Iterator[Delivery]:
+        return (delivery for _, delivery in self.records() if delivery is not None)
+
+    def records(self) -> Iterator[tuple[bytes, Delivery | None]]:
+        """Yield each record behind the header as it is written, and the message if it holds one."""
         segment = self.header.segment
         for raw in self._raw:
             record = self._record(raw)
@@ -176,16 +184,24 @@ class TraceReader:
             match record:
                 case StoredDelivery():
                     self.messages += 1
-                    yield self._delivery(record)
-                case Gap(messages=messages):
-                    self.lost += messages
+                    yield raw, self._delivery(record)
+                    continue
+                case Gap():
+                    self._count(record)
                 case Footer():
                     self.footer = record
                 case Header():
                     segment += 1
                     self._check_next(record, segment)
+            yield raw, None
 
     # -- one record
+
+    def _count(self, gap: Gap) -> None:
+        if gap.filtered:
+            self.filtered += gap.messages
+        else:
+            self.lost += gap.messages
 
     def _check_next(self, header: Header, segment: int) -> None:
         """The next segment of the same run may follow, and nothing else."""
@@ -208,6 +224,7 @@ class TraceReader:
                 f"says format {start.format!r}, and this version reads formats {read}",
                 "read it with the version that wrote it, or record the run again",
             )
+        self.raw_header = raw
         header = self._record(raw)
         assert isinstance(header, Header)
         self._is_ours = header.package is not None and header.package.version == VERSION
@@ -252,7 +269,7 @@ class TraceReader:
             yield from self._source.chunks()
         except OSError as error:
             raise self._error(f"cannot be read: {error.strerror}", "try again") from error
-        except zlib.error as error:
+        except (zlib.error, msgspec.DecodeError, ValueError, RecursionError) as error:
             raise self._unreadable(error) from error
 
     def _record(self, raw: bytes) -> _Record | None:

@@ -136,8 +136,12 @@ def _check_can_be_replayed(trace: TraceReader, delivery: Delivery) -> None:
             f"{trace.path}: record {trace.number} is a message of type {message.type!r}, which "
             "this version does not know; replay it with the version that recorded it"
         )
-    missing = "; ".join(lacking(trace)) if trace.lost or trace.header.segment > 1 else ""
-    if missing:
+    _check_is_whole(trace)
+
+
+def _check_is_whole(trace: TraceReader) -> None:
+    if trace.lost or trace.filtered or trace.header.segment > 1:
+        missing = "; ".join(lacking(trace))
         raise TraceError(
             f"{trace.path}: {missing}; a replay needs every message from the first one on: show it "
             "or draw it instead"
@@ -219,6 +223,7 @@ class Rerun:
         """Run a recording again, and yield each step; raise DifferentError where it differs."""
         for _, steps in self.follow(trace):
             yield from steps
+        _check_is_whole(trace)
         yield from self.settle()
         self.compare(trace.footer)
 

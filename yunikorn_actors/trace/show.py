@@ -133,7 +133,7 @@ class _Page:
         milliseconds = (delivery.at_ns - self._start_ns) / 1e6
         when = f"{milliseconds:>10.3f}  {printable(delivery.stimulus):<14} "
         joined = " +" if delivery.joined else ""
-        route = f"{_origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
+        route = f"{origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
         kind = type_name(delivery.message)
         if self._look.times:
@@ -170,7 +170,7 @@ def _heading(trace: TraceReader) -> Iterator[str]:
     yield f"{'ms':>10}  {'stimulus':<14} {'cause -> mailbox/step':<{_ROUTE_WIDTH}} message"
 
 
-def _origin(delivery: Delivery) -> str:
+def origin(delivery: Delivery) -> str:
     """The step that sent it, or for a timer the step that armed it; the outside has no cause."""
     if delivery.sender == TIMER:
         return f"{TIMER} of {place(delivery.cause)}"
@@ -206,5 +206,7 @@ def lacking(trace: TraceReader) -> Iterator[str]:
         yield "the beginning of the run is not in it"
     if trace.lost:
         yield f"{trace.lost} messages are missing: the disk was too slow for them"
+    if trace.filtered:
+        yield f"{trace.filtered} messages were left out when it was exported"
     for kind, count in trace.unknown.items():
         yield f"{count} records of the kind {printable(kind)!r} are of a later version"

@@ -68,13 +68,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def over(self, trace: TraceReader) -> Iterator[Delivery]:
         """Yield what is wanted of a recording, in its order."""
-        has_begun, has_ended = self.begin is None, False
-        for delivery in trace:
-            has_begun = has_begun or _is_reached(self.begin, trace, delivery)
-            if has_begun and not has_ended and self.takes(delivery):
-                yield delivery
-            # Read on to the end all the same: whether a recording is whole is seen there.
-            has_ended = has_ended or _is_reached(self.end, trace, delivery)
+        return filter(Sieve(self, trace), trace)
 
     def takes(self, delivery: Delivery) -> bool:
         mailbox, message = delivery.mailbox, delivery.message
@@ -114,6 +108,27 @@ class Wanted(Struct, frozen=True, kw_only=True):
         words = _WORD_ENDS.sub(" ", text).split()
         missing = dict.fromkeys(id_ for id_ in _mentioned(part, self.about) if id_ not in words)
         return f"{text} with {', '.join(missing)}".lstrip() if missing else text
+
+
+class Sieve:
+    """Says of each message of a recording, in their order, whether it is wanted."""
+
+    def __init__(self, wanted: Wanted, trace: TraceReader) -> None:
+        self.wanted = wanted
+        self.taken = 0
+        """How many were."""
+        self._trace = trace
+        self._has_begun = wanted.begin is None
+        self._has_ended = False
+
+    def __call__(self, delivery: Delivery) -> bool:
+        wanted, trace = self.wanted, self._trace
+        self._has_begun = self._has_begun or _is_reached(wanted.begin, trace, delivery)
+        takes = self._has_begun and not self._has_ended and wanted.takes(delivery)
+        # The recording is read to its end all the same: whether it is whole is seen there.
+        self._has_ended = self._has_ended or _is_reached(wanted.end, trace, delivery)
+        self.taken += takes
+        return takes
 
 
 def _is_reached(moment: Moment | None, trace: TraceReader, delivery: Delivery) -> bool:

@@ -1,0 +1,81 @@
+"""`yunikorn-actors trace export`: where it writes, and its exit status."""
+
+from pathlib import Path
+
+import pytest
+from recordings import records, rewrite, simulate, write
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.trace.export.formats import FORMATS
+
+Screen = pytest.CaptureFixture[str]
+CYCLES = [RunCycle(partition=name, epoch=1) for name in "pqr"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def export(path: Path, to: str, *options: str) -> int:
+    return main(["trace", "export", str(path), "--to", to, *options])
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_file_has_what_standard_output_gets(path: Path, capsys: Screen, to: str) -> None:
+    write(path, *CYCLES)
+    assert export(path, to) == 0
+    printed = capsys.readouterr().out
+    out = path.with_suffix(".out")
+    assert export(path, to, "-o", str(out)) == 0
+    assert capsys.readouterr() == ("", "")
+    assert out.read_text() == printed
+    assert sorted(path.parent.iterdir()) == [out, path]
+
+
+def test_only_what_is_wanted_is_exported(path: Path, capsys: Screen) -> None:
+    write(path, *CYCLES)
+    assert export(path, "jsonl", "--about", "q") == 0
+    assert capsys.readouterr().out.count('"record":"delivery"') == 1
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_recording_that_is_damaged_leaves_the_former_file_as_it_was(
+    path: Path, capsys: Screen, to: str
+) -> None:
+    write(path, *CYCLES)
+    rewrite(path, [*records(path)[:3], {"record": "delivery"}])
+    out = path.with_suffix(".out")
+    out.write_text("former")
+    assert export(path, to, "-o", str(out)) == 2
+    assert "record 4 is not as recorded" in capsys.readouterr().err
+    assert out.read_text() == "former"
+    assert sorted(path.parent.iterdir()) == [out, path]
+
+
+def test_a_format_that_there_is_not_leaves_with_2(path: Path, capsys: Screen) -> None:
+    with pytest.raises(SystemExit) as caught:
+        export(path, "jason")
+    assert caught.value.code == 2
+    assert "invalid choice: 'jason' (choose from" in capsys.readouterr().err
+
+
+def test_a_folder_that_there_is_not_leaves_with_2(path: Path, capsys: Screen) -> None:
+    write(path, *CYCLES)
+    assert export(path, "jsonl", "-o", str(path.parent / "no" / "out")) == 2
+    assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_json_is_read_by_every_command(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    out = path.with_suffix(".jsonl")
+    assert export(path, "jsonl", "-o", str(out)) == 0
+    assert main(["trace", "replay", str(out)]) == 0
+    assert ": identical\n" in capsys.readouterr().out
+    for command in (["show"], ["draw"], ["export", "--to", "markdown"]):
+        printed = []
+        for file in (path, out):
+            assert main(["trace", command[0], str(file), *command[1:]]) == 0
+            printed.append(capsys.readouterr().out.replace(file.name, "name"))
+        assert printed[0] == printed[1]

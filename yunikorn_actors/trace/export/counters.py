@@ -1,0 +1,85 @@
+"""What can be counted while a recording is read: what is in mailboxes, and what queues hold.
+
+A counter is true only of all messages, so these are worked out from the whole run, whatever a
+filter leaves out.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from yunikorn_actors.domain.changes import apply
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.scheduling import FactsAppended
+
+
+class Length(NamedTuple):
+    at_ns: int
+    messages: int
+
+
+class MailboxLength:
+    """How many messages wait in a mailbox, from when each was sent and when it was handled.
+
+    What is sent is known when it is handled. A mailbox keeps its order, so nothing that is handled
+    later was put in before this one.
+    """
+
+    def __init__(self) -> None:
+        self._handled: deque[int] = deque()
+        """When messages were taken out; what came in before that is not known yet."""
+        self._waiting = 0
+        self._last_ns = 0
+
+    def take(self, sent_ns: int, begin_ns: int) -> Iterator[Length]:
+        """Yield the changes up to when this message was sent."""
+        # Stamped before it is put in: another one may have been faster.
+        sent_ns = min(max(sent_ns, self._last_ns), begin_ns)
+        while self._handled and self._handled[0] <= sent_ns:
+            yield self._change(self._handled.popleft(), -1)
+        yield self._change(sent_ns, 1)
+        self._handled.append(begin_ns)
+
+    def end(self) -> Iterator[Length]:
+        while self._handled:
+            yield self._change(self._handled.popleft(), -1)
+
+    def _change(self, at_ns: int, by: int) -> Length:
+        self._last_ns = at_ns
+        self._waiting += by
+        return Length(at_ns, self._waiting)
+
+
+class Usage(NamedTuple):
+    partition: str
+    queue: str
+    allocated: Resource
+
+
+class QueueUsage:
+    """Follows the facts as a scheduler does, and tells which queues hold something else now."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, int], PartitionState] = {}
+        """Of each life of a partition."""
+        self._told: dict[tuple[str, int, str], Resource] = {}
+
+    def take(self, message: Message) -> Iterator[Usage]:
+        if not isinstance(message, FactsAppended):
+            return
+        life = (message.partition, message.epoch)
+        state = self._states.setdefault(life, PartitionState(message.partition))
+        if message.first_revision != state.revision + 1:
+            return
+        try:
+            for fact in message.facts:
+                apply(state, fact)
+        except Exception:  # noqa: BLE001 - facts that make no sense: nothing can be counted any more
+            state.revision = -2
+            return
+        for path, queue in state.queues.items():
+            if self._told.get((*life, path), {}) != queue.allocated:
+                self._told[*life, path] = dict(queue.allocated)
+                yield Usage(message.partition, queue.path, self._told[*life, path])

@@ -1,0 +1,16 @@
+"""What a recording can be exported to: a name for each, and who writes it, line by line."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from yunikorn_actors.trace.export.jsonl import jsonl
+from yunikorn_actors.trace.export.markdown import markdown
+from yunikorn_actors.trace.export.perfetto import perfetto
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.wanted import Sieve
+
+FORMATS: Final[dict[str, Callable[[TraceReader, Sieve], Iterator[str]]]] = {
+    "jsonl": jsonl,
+    "perfetto": perfetto,
+    "markdown": markdown,
+}
