@@ -213,6 +213,16 @@ def test_a_reader_that_goes_away_does_no_harm(path: Path) -> None:
     assert process.wait(timeout=30) == 0
 
 
+def test_replay_goes_as_far_as_it_is_told(path: Path, capsys: Screen) -> None:
+    simulate(path)
+    place = next(n for n, it in enumerate(records(path), 1) if it.get("mailbox") == "context")
+    assert main(["trace", "replay", str(path), "--to", "context/1", "--all"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith(f"replayed {place - 1} messages in 2 mailboxes: identical")
+    assert out.endswith("; stopped there, so no states were compared\n")
+    assert err == ""
+
+
 # -- why
 
 

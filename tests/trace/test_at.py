@@ -132,6 +132,11 @@ CHANGED: dict[str, tuple[Any, Any, list[str]]] = {
         [{"key": "b", "n": 2}],
         ["- a: {'key': 'a', 'n': 1}", "  b.n: 1 -> 2"],
     ),
+    "an order": (
+        [{"key": "a"}, {"key": "b"}],
+        [{"key": "b"}, {"key": "a"}],
+        ["  order: ['a', 'b'] -> ['b', 'a']"],
+    ),
     "another type": ({"a": [1]}, {"a": None}, ["  a: [1] -> None"]),
     "nothing": ({"a": [1]}, {"a": [1]}, []),
 }

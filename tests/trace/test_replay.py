@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from msgspec.structs import replace
 from recordings import in_service, records, rewrite, simulate
 
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.messages.scheduling import ReportWaiting, RunCycle
+from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.replay import ReplayOutcome, replay
+from yunikorn_actors.trace.replay import Extent, ReplayOutcome, replay
+from yunikorn_actors.trace.wanted import Moment
 
 Record = dict[str, Any]
 
@@ -179,9 +186,11 @@ def test_a_difference_is_told_as_a_diff(path: Path) -> None:
     place = first(recorded, type="ProposeAllocations")
     change_node(recorded[place])
     rewrite(path, recorded)
-    head, *diff = replayed(path).report().split("\n")
+    head, field, *diff = replayed(path).report().split("\n")
     step = recorded[place]["step"]
     assert head == f"{path}: different at context/{step} (record {place + 1}): is not the same"
+    number = recorded[place]["payload"]["proposals"][0]["proposal_id"]
+    assert field == f'  proposals.{number}.node_id: recorded "n9", replayed "n1"'
     assert diff[:2] == ["--- recorded", "+++ replayed"]
     assert [line for line in diff[2:] if line[0] in "-+"] == [
         '-      "node_id": "n9"',
@@ -299,3 +308,134 @@ def test_a_failure_that_was_not_recorded_is_a_difference(path: Path) -> None:
     ended = replayed(path).difference
     assert ended is not None
     assert (ended.what, ended.replayed) == ("leaves another state", (failure,))
+
+
+# -- a core that behaves otherwise
+
+
+def in_another_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = Planner.plan
+    monkeypatch.setattr(Planner, "plan", lambda self, *given: plan(self, *given)[::-1])
+
+
+def with_another_amount(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Turn.record
+
+    def more(self: Turn, fact: f.Fact) -> None:
+        if isinstance(fact, f.ClusterResized):
+            fact = replace(fact, capacity={"vcore": fact.capacity.get("vcore", 0) + 1})
+        record(self, fact)
+
+    monkeypatch.setattr(Turn, "record", more)
+
+
+def without_a_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Turn.record
+
+    def less(self: Turn, fact: f.Fact) -> None:
+        if not isinstance(fact, f.TimerArmed):
+            record(self, fact)
+
+    monkeypatch.setattr(Turn, "record", less)
+
+
+def shows(record: Record, name: str) -> bool:
+    """Whether a message is of this type, or has a fact of it."""
+    facts = record.get("payload", {}).get("facts", ())
+    return name in {record.get("type"), *(fact["fact"] for fact in facts)}
+
+
+PLANTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], dict[TopologyName, str], str]] = {
+    "an order": (
+        in_another_order,
+        {"proposing": "ProposeAllocations", "fused": "RMNewAllocations"},
+        "",
+    ),
+    "an amount": (
+        with_another_amount,
+        dict.fromkeys(TOPOLOGIES, "ClusterResized"),
+        "facts.1.capacity.vcore: recorded 8, replayed 9",
+    ),
+    "a missing fact": (
+        without_a_fact,
+        dict.fromkeys(TOPOLOGIES, "TimerArmed"),
+        ", replayed nothing",
+    ),
+}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("what", PLANTED)
+def test_another_behaviour_is_found_at_the_message_that_shows_it(
+    path: Path, what: str, topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant, shown, field = PLANTED[what]
+    recorded = records(simulate(path, topology))
+    place = next(n for n, it in enumerate(recorded) if shows(it, shown[topology]))
+    plant(monkeypatch)
+    difference = replayed(path).difference
+    assert difference is not None
+    assert difference.record == place + 1
+    assert any(line.endswith(field) for line in difference.fields), difference.fields
+
+
+# -- how far
+
+
+def replayed_so_far(path: Path, **extent: Any) -> ReplayOutcome:
+    with TraceReader(path) as trace:
+        return replay(trace, Extent(**extent))
+
+
+def test_it_ends_where_it_is_told_to(path: Path) -> None:
+    simulate(path)
+    outcome = replayed_so_far(path, until=Moment(record=30))
+    assert (outcome.messages, outcome.stopped, outcome.difference) == (29, True, None)
+    assert "identical" in outcome.report()
+    assert outcome.report().endswith("; stopped there, so no states were compared")
+
+
+def test_it_goes_on_and_counts(path: Path) -> None:
+    recorded = records(simulate(path))
+    places = [n for n, it in enumerate(recorded) if it.get("type") == "RMUpdateNode"]
+    for place in places:
+        recorded[place]["payload"]["nodes"][0]["capacity"] = {"vcore": 99}
+    rewrite(path, recorded)
+    outcome = replayed_so_far(path, goes_on=True)
+    assert outcome.messages == len(recorded) - 2
+    assert outcome.difference is not None
+    assert outcome.difference.record == places[0] + 1
+    assert outcome.differences["context", "is not the same"] == len(places)
+    lines = outcome.report().split("\n")
+    assert (
+        f"{sum(outcome.differences.values())} differences in {outcome.messages} messages:" in lines
+    )
+    assert f"{len(places):>8}  context: is not the same" in lines
+
+
+def test_a_message_too_many_does_not_shift_the_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate(path)
+    sent = [it for it in records(path) if it.get("sender", "").startswith("scheduler:")]
+    assert sum(it["mailbox"] == "context" for it in sent) > 1, "vacuous: no others"
+    handle, greeted = Scheduler.handle, list[int]()
+
+    def greet(self: Scheduler, *given: Any) -> list[Effect]:
+        effects = handle(self, *given)
+        if not greeted:
+            greeted.append(1)
+            report = ReportWaiting(partition="p", epoch=1, as_of=0, observations=(), crowds=())
+            effects = [*effects, Send(to="context", message=report)]
+        return effects
+
+    monkeypatch.setattr(Scheduler, "handle", greet)
+    assert replayed_so_far(path, goes_on=True).differences == {("context", "is not the same"): 1}
+
+
+def test_progress_is_told(path: Path) -> None:
+    simulate(path)
+    told: list[int] = []
+    with TraceReader(path) as trace:
+        outcome = replay(trace, progress=told.append)
+    assert told == list(range(1, outcome.messages + 1))

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final, Self, get_args
 
 import msgspec
 
@@ -23,7 +23,7 @@ from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
-from yunikorn_actors.trace.replay import DifferentError, replay
+from yunikorn_actors.trace.replay import DifferentError, Extent, replay
 from yunikorn_actors.trace.show import Look, printable, show
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
@@ -142,10 +142,6 @@ def _add_named(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on a line")
 
 
-def _add_nothing(_: argparse.ArgumentParser) -> None:
-    """It takes the file alone."""
-
-
 # -- what is typed
 
 
@@ -244,11 +240,41 @@ def _export(options: argparse.Namespace) -> int:
     return 0 if export(options, wanted) else _look_for(options.file, wanted)
 
 
+def _add_replayed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--to", dest="end", type=_moment, metavar="PLACE", help=f"only up to here: {_PLACE}"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="go on after the first difference, and count them"
+    )
+
+
 def _replay(options: argparse.Namespace) -> int:
-    with TraceReader(options.file) as trace:
-        outcome = replay(trace)
+    extent = Extent(until=options.end, goes_on=options.all)
+    with TraceReader(options.file) as trace, _Progress() as progress:
+        outcome = replay(trace, extent, progress.tell)
     print(outcome.report())
     return 0 if outcome.difference is None else NO
+
+
+class _Progress:
+    """A line on a terminal that counts, and that is gone in the end."""
+
+    EACH: Final = 1_000
+
+    def __init__(self) -> None:
+        self._is_seen = sys.stderr.isatty()
+
+    def tell(self, messages: int) -> None:
+        if self._is_seen and messages % self.EACH == 0:
+            print(f"\r{messages} messages", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_seen:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _refusals(options: argparse.Namespace) -> int:
@@ -382,7 +408,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "export": ("write a recorded run for another program", _add_exported, _export),
     "replay": (
         "run the recorded messages through the core again and compare all effects",
-        _add_nothing, _replay,
+        _add_replayed, _replay,
     ),
     "at": ("print the state after a message, or how two states differ", _add_at, _at),
     "why": ("say why an ask waited, from when to when", _add_why, _why),

@@ -10,8 +10,11 @@ Plain = Any
 
 
 MISSING: Final = object()
-_IDS: Final = ("uuid", "proposal_id", "application_id", "node_id", "key", "id", "path", "serial")
-"""What tells items of a list apart; the names of all that an item has do."""
+_IDS: Final = (
+    ("proposal_id",), ("uuid",), ("application_id", "key"), ("key",), ("application_id",),
+    ("node_id",), ("id",), ("path",), ("serial",),
+)  # fmt: skip
+"""What tells items of a list apart: the first of these that an item has."""
 
 
 class Change(NamedTuple):
@@ -47,7 +50,11 @@ def changes(one: Plain, other: Plain, path: tuple[str, ...] = ()) -> Iterator[Ch
     if isinstance(one, dict) and isinstance(other, dict):
         yield from _in_maps(one, other, path)
     elif isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        yield from _in_maps(_numbered(one, other), _numbered(other, one), path)
+        ours, theirs = _numbered(one, other), _numbered(other, one)
+        yield from _in_maps(ours, theirs, path)
+        order = [name for name in ours if name in theirs], [it for it in theirs if it in ours]
+        if order[0] != order[1]:
+            yield Change((*path, "order"), *order)
     elif one != other:
         yield Change(path, one, other)
 
@@ -67,6 +74,8 @@ def _numbered(items: Sequence[Plain], others: Sequence[Plain]) -> dict[str, Plai
 
 
 def _name(item: Plain) -> str:
-    if isinstance(item, dict):
-        return "/".join(str(item[name]) for name in _IDS if item.get(name) not in {None, ""})
-    return ""
+    if not isinstance(item, dict):
+        return ""
+    names = next((ids for ids in _IDS if all(name in item for name in ids)), ())
+    kind = [item["fact"]] if names and "fact" in item else []
+    return "/".join(map(str, (*kind, *(item[name] for name in names))))

@@ -14,10 +14,12 @@ mailbox is not joined, when something follows that it has caused, or at the end.
 """
 
 import difflib
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.machines.machine import (
@@ -45,9 +47,11 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import UnknownMessage, state_digest
 from yunikorn_actors.messages.scheduling import MachineFailed
-from yunikorn_actors.trace.read import Footer, Header, TraceError, TraceReader
+from yunikorn_actors.trace.fields import MISSING, Change, changes
+from yunikorn_actors.trace.read import Header, TraceError, TraceReader
 from yunikorn_actors.trace.show import lacking, payload_lines, place, printable
 from yunikorn_actors.trace.singly import say_the_same
+from yunikorn_actors.trace.wanted import Moment
 from yunikorn_actors.version import VERSION
 
 
@@ -60,6 +64,8 @@ class Divergence(Struct, frozen=True, kw_only=True):
     what: str
     recorded: tuple[str, ...]
     replayed: tuple[str, ...]
+    fields: tuple[str, ...] = ()
+    """The fields that are different, if there is a message on either side."""
 
 
 class ReplayOutcome(Struct, frozen=True, kw_only=True):
@@ -74,6 +80,11 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
     failures: tuple[str, ...]
     """The steps that raised; their machines handled nothing after them."""
     difference: Divergence | None
+    """The first one."""
+    differences: dict[tuple[str, str], int]
+    """How many there are up to where the replay ended, by mailbox and kind."""
+    stopped: bool
+    """Whether it ended where it was told to, before the end of the recording."""
     recorded_by: str
     """The version that wrote it, if it tells."""
     has_unknown_fields: bool
@@ -81,18 +92,29 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
 
     def report(self) -> str:
         if self.difference is not None:
-            return "\n".join((*self._versions(), *_report(self.path, self.difference)))
+            lines = (*self._versions(), *_report(self.path, self.difference), *self._counted())
+            return "\n".join(lines)
         return "\n".join((self._summary(), *map(printable, self.failures)))
 
     def _versions(self) -> Iterator[str]:
         if self.recorded_by not in {"", VERSION}:
             yield f"recorded by {printable(self.recorded_by)}, replayed by {VERSION}"
 
+    def _counted(self) -> Iterator[str]:
+        """Only where the replay went on there are several."""
+        count = sum(self.differences.values())
+        if count > 1:
+            yield f"{count} differences in {self.messages} messages:"
+            for (mailbox, what), number in self.differences.items():
+                yield f"{number:>8}  {printable(mailbox)}: {what}"
+
     def _summary(self) -> str:
         text = f"replayed {self.messages} messages in {self.mailboxes} mailboxes: identical"
         if self.undelivered:
             text += f"; {self.undelivered} sent and not delivered any more"
-        if not self.complete:
+        if self.stopped:
+            text += "; stopped there, so no states were compared"
+        elif not self.complete:
             text += "; incomplete: the recording has no end, so no states were compared"
         elif not self.states:
             text += "; no states were recorded at its end"
@@ -104,16 +126,32 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
         return text
 
 
-def replay(trace: TraceReader) -> ReplayOutcome:
-    """Replay up to the first difference."""
-    rerun = Rerun(trace.header)
-    difference = None
-    try:
-        for _ in rerun.run(trace):
-            pass
-    except DifferentError as error:
-        at_end = trace.footer is not None
-        difference = _difference(trace.number - at_end, error)
+class Extent(Struct, frozen=True, kw_only=True):
+    """How far to replay."""
+
+    until: Moment | None = None
+    """The last message."""
+    goes_on: bool = False
+    """Count differences, and do not end at the first one."""
+
+
+def replay(
+    trace: TraceReader,
+    extent: Extent = Extent(),  # noqa: B008 - it is frozen
+    progress: Callable[[int], None] = lambda _: None,
+) -> ReplayOutcome:
+    """Run it again, and tell now and then how many messages were handled."""
+    rerun = Rerun(trace.header, goes_on=extent.goes_on)
+    stopped = False
+    with suppress(DifferentError):  # it is in the books of the rerun
+        for delivery, _ in rerun.follow(trace):
+            progress(rerun.messages)
+            if extent.until is not None and extent.until.is_reached(trace, delivery):
+                stopped = True
+                break
+        rerun.settle()
+        if not stopped:
+            rerun.compare(trace)
     return ReplayOutcome(
         path=str(trace.path),
         messages=rerun.messages,
@@ -122,7 +160,9 @@ def replay(trace: TraceReader) -> ReplayOutcome:
         states=0 if trace.footer is None else len(trace.footer.states),
         undelivered=rerun.undelivered(),
         failures=(*rerun.replaced, *rerun.failed.values()),
-        difference=difference,
+        difference=None if rerun.first is None else _difference(rerun.first),
+        differences=dict(rerun.differences),
+        stopped=stopped,
         recorded_by="" if trace.header.package is None else trace.header.package.version,
         has_unknown_fields=trace.has_unknown_fields,
     )
@@ -159,6 +199,8 @@ class DifferentError(Exception):
         self.what = what
         self.recorded = recorded
         self.replayed = replayed
+        self.fields: tuple[str, ...] = ()
+        self.record = 0
 
     def told(self) -> str:
         """Say it where something else was asked for."""
@@ -194,8 +236,13 @@ class Step(NamedTuple):
 class Rerun:
     """Machines that handle the messages of a recording once more."""
 
-    def __init__(self, header: Header) -> None:
+    def __init__(self, header: Header, *, goes_on: bool = False) -> None:
+        """One that goes on takes what was recorded where it differs, and counts."""
         self.messages = 0
+        self.first: DifferentError | None = None
+        self.differences: Counter[tuple[str, str]] = Counter()
+        self._goes_on = goes_on
+        self._record = 0
         self.steps: dict[str, int] = {}
         self.failed: dict[str, str] = {}
         """Mailboxes whose machine has failed, each with the text of its failure."""
@@ -225,7 +272,7 @@ class Rerun:
             yield from steps
         _check_is_whole(trace)
         yield from self.settle()
-        self.compare(trace.footer)
+        self.compare(trace)
 
     def follow(self, trace: TraceReader) -> Iterator[tuple[Delivery, list[Step]]]:
         """Yield each message that was taken, and the steps that could be done then."""
@@ -235,14 +282,14 @@ class Rerun:
 
     def take(self, delivery: Delivery, record: int) -> list[Step]:
         """Take the next message; return the steps that can be done now, perhaps of others."""
-        self._done = []
+        self._done, self._record = [], record
         self._check_step(delivery)
         self._let_be_caused(delivery.cause)
         self._check_origin(delivery)
         if delivery.mailbox in self.machines:
-            self._put(delivery, record)
+            self._put(delivery)
         elif not is_outside(delivery.mailbox):
-            raise _different(delivery, "goes to nobody", "no machine was started at this address")
+            self._differ(delivery, "goes to nobody", "no machine was started at this address")
         self.messages += 1
         return self._done
 
@@ -256,14 +303,28 @@ class Rerun:
             self._handle(mailbox)
         return self._done
 
-    def compare(self, footer: Footer | None) -> None:
+    def compare(self, trace: TraceReader) -> None:
         """Compare the final states; a machine that was still at work has none recorded."""
-        recorded = {} if footer is None else footer.states
+        recorded = {} if trace.footer is None else trace.footer.states
+        # The reader has looked for one more record after the footer.
+        self._record = trace.number - 1
         for address, state in sorted(recorded.items()):
             replayed = self._state(address)
             if replayed != state:
                 at = Cause(address, self.steps.get(address, 0))
-                raise DifferentError(at, "leaves another state", (state,), (replayed,))
+                self._note_difference(
+                    DifferentError(at, "leaves another state", (state,), (replayed,))
+                )
+
+    def _differ(self, delivery: Delivery, what: str, *replayed: str) -> None:
+        self._note_difference(_different(delivery, what, *replayed))
+
+    def _note_difference(self, error: DifferentError) -> None:
+        error.record = self._record
+        self.first = self.first or error
+        self.differences[error.cause.mailbox, error.what] += 1
+        if not self._goes_on:
+            raise error
 
     def _state(self, address: str) -> str:
         machine = self.machines.get(address)
@@ -276,7 +337,7 @@ class Rerun:
     def _check_step(self, delivery: Delivery) -> None:
         step = self.steps.get(delivery.mailbox, 0) + 1
         if delivery.step != step:
-            raise _different(delivery, "is out of order", f"step {step} comes next")
+            self._differ(delivery, "is out of order", f"step {step} comes next")
         self.steps[delivery.mailbox] = step
 
     def _check_origin(self, delivery: Delivery) -> None:
@@ -288,16 +349,19 @@ class Rerun:
         elif sender in self.machines:
             self._check_sent(delivery)
         elif sender != GATEWAY and not is_callback(sender):
-            raise _different(delivery, "comes from nobody", "no machine was started there")
+            self._differ(delivery, "comes from nobody", "no machine was started there")
 
     def _check_sent(self, delivery: Delivery) -> None:
         queue = self._sent.get((delivery.sender, delivery.mailbox))
         if not queue:
-            raise _different(delivery, "is not sent again", "nothing")
-        sent = queue.popleft()
-        same_origin = sent[:2] == (delivery.cause, delivery.stimulus)
-        if not same_origin or not say_the_same(sent.message, delivery.message):
-            raise _different(delivery, "is not the same", *_lines(*sent))
+            self._differ(delivery, "is not sent again", "nothing")
+        elif _is_same(queue[0], delivery):
+            queue.popleft()
+        else:
+            error = _different(delivery, "is not the same", *_lines(*queue[0]))
+            error.fields = _fields(delivery, queue[0])
+            self._note_difference(error)
+            _fall_in(queue, delivery)
 
     def _take_failure(self, delivery: Delivery) -> None:
         """Take a machine as failed because the recording says so, even if it did not fail again.
@@ -307,7 +371,7 @@ class Rerun:
         """
         sender = delivery.sender
         if delivery.cause != (sender, self.steps.get(sender, 0)):
-            raise _different(delivery, "is no failure of its last step")
+            self._differ(delivery, "is no failure of its last step")
         why = f"{place(delivery.cause)} failed and its machine was replaced"
         self.failed.setdefault(sender, why)
         for (origin, _), queue in self._sent.items():
@@ -327,30 +391,32 @@ class Rerun:
             for timer in armed
             for line in (f"due at {timer.due_ns}", *_lines(delivery.cause, *timer[1:]))
         )
-        raise _different(delivery, "is no timer that was armed", *wanted)
+        self._differ(delivery, "is no timer that was armed", *wanted)
 
     # -- what a machine does with it
 
-    def _put(self, delivery: Delivery, record: int) -> None:
+    def _put(self, delivery: Delivery) -> None:
         """Leave a message to its machine, which handles first what this one is not joined to."""
         mailbox, message = delivery.mailbox, delivery.message
-        if delivery.joined:
-            self._check_joined(delivery, self._waiting.get(mailbox, []))
-        else:
+        if not (delivery.joined and self._is_joined(delivery, self._waiting.get(mailbox, []))):
             self._handle(mailbox)
         if mailbox in self.failed:
-            raise _different(delivery, "is handled", self.failed[mailbox])
+            self._differ(delivery, "is handled", self.failed[mailbox])
+            return
         self._waiting.setdefault(mailbox, []).append(delivery)
-        self._records[mailbox] = record
+        self._records[mailbox] = self._record
         if not _joins(self.machines[mailbox], message, message):
             self._handle(mailbox)
 
-    def _check_joined(self, delivery: Delivery, waiting: list[Delivery]) -> None:
+    def _is_joined(self, delivery: Delivery, waiting: list[Delivery]) -> bool:
         if not waiting:
-            raise _different(delivery, "is joined to nothing")
+            self._differ(delivery, "is joined to nothing")
+            return False
         first, machine = waiting[0], self.machines[delivery.mailbox]
         if first.at_ns != delivery.at_ns or not _joins(machine, first.message, delivery.message):
-            raise _different(delivery, "is joined to what it cannot be handled with")
+            self._differ(delivery, "is joined to what it cannot be handled with")
+            return False
+        return True
 
     def _let_be_caused(self, cause: Cause) -> None:
         """The message of that step has been handled: it has sent something."""
@@ -426,11 +492,48 @@ def _different(delivery: Delivery, what: str, *replayed: str) -> DifferentError:
     return DifferentError(at, what, recorded, replayed)
 
 
-def _difference(record: int, error: DifferentError) -> Divergence:
+def _is_same(sent: _Sent, delivery: Delivery) -> bool:
+    same_origin = sent[:2] == (delivery.cause, delivery.stimulus)
+    return same_origin and say_the_same(sent.message, delivery.message)
+
+
+def _fall_in(queue: deque[_Sent], delivery: Delivery) -> None:
+    """Leave out what was sent instead, so that what comes next meets its like."""
+    while queue and queue[0].cause.step < delivery.cause.step:
+        queue.popleft()
+    of_step = [sent for sent in queue if sent.cause == delivery.cause]
+    same = next((n for n, sent in enumerate(of_step, 1) if _is_same(sent, delivery)), 1)
+    for _ in range(min(same, len(of_step))):
+        queue.popleft()
+
+
+def _fields(delivery: Delivery, sent: _Sent) -> tuple[str, ...]:
+    """Tell which fields are different; messages of two types have none in common."""
+    if type(delivery.message) is not type(sent.message):
+        return ()
+    recorded, replayed = (
+        {"from": place(cause), "stimulus": stimulus, **msgspec.to_builtins(message)}
+        for cause, stimulus, message in (
+            (delivery.cause, delivery.stimulus, delivery.message),
+            sent,
+        )
+    )
+    return tuple(map(_field_line, changes(recorded, replayed)))
+
+
+def _field_line(change: Change) -> str:
+    one, other = (
+        "nothing" if value is MISSING else msgspec.json.encode(value).decode()
+        for value in (change.one, change.other)
+    )
+    return printable(f"{change.field}: recorded {one}, replayed {other}")
+
+
+def _difference(error: DifferentError) -> Divergence:
     mailbox, step = error.cause
     return Divergence(
-        mailbox=mailbox, step=step, record=record, what=error.what,
-        recorded=error.recorded, replayed=error.replayed,
+        mailbox=mailbox, step=step, record=error.record, what=error.what,
+        recorded=error.recorded, replayed=error.replayed, fields=error.fields,
     )  # fmt: skip
 
 
@@ -445,4 +548,4 @@ def _report(path: str, difference: Divergence) -> list[str]:
     lines = difflib.unified_diff(
         difference.recorded, difference.replayed, "recorded", "replayed", lineterm=""
     )
-    return [printable(head), *lines]
+    return [printable(head), *(f"  {line}" for line in difference.fields), *lines]
