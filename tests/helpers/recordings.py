@@ -14,7 +14,6 @@ from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, RM_PROXY, Cause, Delivery, Message
-from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.system import CoreDriver
@@ -90,7 +89,8 @@ class Tape:
 
     def end(self, simulator: Simulator) -> None:
         states = simulator.states()
-        self.recorder.close({"states": {name: state_digest(it) for name, it in states.items()}})
+        digests = {name: self.recorder.digest_of(it) for name, it in states.items()}
+        self.recorder.close({"states": digests})
 
 
 def simulate(path: Path, topology: TopologyName = "proposing", seed: int = 0) -> Path:

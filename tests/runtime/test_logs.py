@@ -12,7 +12,7 @@ from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import APP, CONFIG, QUEUE, RM, Recorder, report
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
-from yunikorn_actors.runtime.logs import masked
+from yunikorn_actors.runtime.secrets import masked
 
 NOISY = """
 import logging

@@ -8,35 +8,16 @@ to it.
 """
 
 import logging
-import re
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple, TextIO
 
+from yunikorn_actors.runtime.secrets import masked
+
 _NAME: Final = "yunikorn_actors"
 DEFAULT_LEVEL: Final = "INFO"
 _FORMAT: Final = "%(asctime)s.%(msecs)03d %(levelname)s %(origin)s %(message)s"
-_VALUE = r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|(?:bearer|basic)\s+\S+|[^\s,;&})\]]+"
-_SECRETS = (
-    (
-        re.compile(
-            r"(?i)((?<![\w-])[\w-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key"
-            rf"|private[_-]?key|authorization)[\w-]*['\"]?\s*[:=]\s*)(?:{_VALUE})"
-        ),
-        r"\1***",
-    ),
-    (re.compile(r"(?i)\b(bearer\s+)\S+"), r"\1***"),
-    (re.compile(r"(://[^\s/:@]*:)[^\s/@]+(?=@)"), r"\1***"),
-)
-"""What is named like a secret; a bearer's token; the password in an address."""
-
-
-def masked(text: str) -> str:
-    """Replace the value of everything that is named like a secret."""
-    for pattern, replacement in _SECRETS:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 class _Place(NamedTuple):
@@ -176,4 +157,4 @@ def alarm(text: str) -> None:
         sys.stderr.write(f"{_NAME}: {masked(text)}\n")
 
 
-__all__ = ["alarm", "enable_logs", "logger", "masked"]
+__all__ = ["alarm", "enable_logs", "logger"]

@@ -19,11 +19,13 @@ from collections import Counter, deque
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, timed_record_of
+from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, state_digest, timed_record_of
 from yunikorn_actors.runtime.logs import alarm, logger
+from yunikorn_actors.runtime.secrets import masked_record, salted
 from yunikorn_actors.runtime.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 
@@ -64,12 +66,18 @@ class Recorder(ABC):
         self.path = Path(settings.path)
         self.failure: OSError | None = None
         self._header = header
+        self._cover = salted()
         self._took_ns: dict[str, int] = {}
         """How long the last handling took, by mailbox; each entry is its mailbox's own."""
 
     def add(self, delivery: Delivery) -> None:
         took_ns = self._took_ns.pop(delivery.mailbox, None)
-        self._gather(delivery.mailbox, encode(timed_record_of(delivery, took_ns)))
+        data = masked_record(encode(timed_record_of(delivery, took_ns)), self._cover)
+        self._gather(delivery.mailbox, data)
+
+    def digest_of(self, state: dict[str, Any]) -> str:
+        """Return the digest that a machine's state has in the replay, which knows no secrets."""
+        return state_digest(msgspec.msgpack.decode(masked_record(encode(state), self._cover)))
 
     def took(self, mailbox: str, took_ns: int) -> None:
         """Keep how long a handling took, for the next record of its mailbox."""
@@ -92,7 +100,7 @@ class Recorder(ABC):
 
     def _foot(self, footer: dict[str, Any]) -> bytes:
         took = {"took_ns": self._took_ns} if self._took_ns else {}
-        return encode({"record": "footer", **footer, **took})
+        return masked_record(encode({"record": "footer", **footer, **took}), self._cover)
 
 
 class FileRecorder(Recorder):

@@ -60,7 +60,6 @@ from yunikorn_actors.messages.base import (
     manager_of,
 )
 from yunikorn_actors.messages.callbacks import method_of
-from yunikorn_actors.messages.codec import state_digest
 from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
@@ -69,6 +68,7 @@ from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
+from yunikorn_actors.runtime.secrets import masked_dump
 from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell, Station
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
@@ -396,7 +396,8 @@ class SchedulerCore(Gateway):
 
     def _context_dump(self) -> dict[str, Any]:
         failure = self.trace_failure
-        return super()._context_dump() | {"trace_failure": "" if failure is None else str(failure)}
+        told = {"trace_failure": "" if failure is None else str(failure)}
+        return masked_dump(super()._context_dump() | told)
 
     def _look(self) -> Health:
         return health_of(self._context_dump())
@@ -490,7 +491,8 @@ class SchedulerCore(Gateway):
 
     def _close_trace(self, left: list[Station], deadline: float) -> None:
         """A machine that failed, or that is still at work, is in no state to speak of."""
-        if self._inside.recorder is None:
+        recorder = self._inside.recorder
+        if recorder is None:
             return
         footer: dict[str, Any] = {"states": {}}
         if self.failure is not None:
@@ -498,11 +500,11 @@ class SchedulerCore(Gateway):
         else:
             at_work = {shell.address for shell in left}
             footer["states"] = {
-                address: state_digest(machine.canonical_state())
+                address: recorder.digest_of(machine.canonical_state())
                 for address, machine in self._shells.machines().items()
                 if address not in at_work
             }
-        self._inside.recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
+        recorder.close(footer, max(TRACE_TIMEOUT_S, deadline - time.monotonic()))
 
 
 class Inside:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.topology import Topology
-from yunikorn_actors.messages.codec import TraceDigest, state_digest
+from yunikorn_actors.messages.codec import TraceDigest
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.system import CoreDriver, SchedulerCore
@@ -95,7 +95,9 @@ class SimulatorDriver:
         footer: dict[str, Any] = {"states": {}, "digest": self._digest.hex()}
         if self.core.failure is None:
             states = self.core.states().items()
-            footer["states"] = {address: state_digest(state) for address, state in states}
+            footer["states"] = {
+                address: self._recorder.digest_of(state) for address, state in states
+            }
         else:
             footer["failure"] = repr(self.core.failure)
         self._recorder.close(footer)
