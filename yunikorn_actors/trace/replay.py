@@ -270,7 +270,6 @@ class Rerun:
         """Run a recording again, and yield each step; raise DifferentError where it differs."""
         for _, steps in self.follow(trace):
             yield from steps
-        _check_is_whole(trace)
         yield from self.settle()
         self.compare(trace)
 
@@ -279,6 +278,7 @@ class Rerun:
         for delivery in trace:
             _check_can_be_replayed(trace, delivery)
             yield delivery, self.take(delivery, trace.number)
+        _check_is_whole(trace)
 
     def take(self, delivery: Delivery, record: int) -> list[Step]:
         """Take the next message; return the steps that can be done now, perhaps of others."""
