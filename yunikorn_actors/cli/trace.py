@@ -12,7 +12,7 @@ from typing import Any, Final, Self, get_args
 
 import msgspec
 
-from yunikorn_actors.cli.exporting import add_export, export
+from yunikorn_actors.cli.exporting import add_export, add_query, ask, export
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
@@ -237,7 +237,19 @@ def _add_exported(parser: argparse.ArgumentParser) -> None:
 
 def _export(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
-    return 0 if export(options, wanted) else _look_for(options.file, wanted)
+    exported = export(options, wanted)
+    if exported is None:
+        return MISUNDERSTOOD
+    return 0 if exported else _look_for(options.file, wanted)
+
+
+def _add_queried(parser: argparse.ArgumentParser) -> None:
+    add_query(parser)
+    _add_wanted(parser)
+
+
+def _query(options: argparse.Namespace) -> int:
+    return 0 if ask(options, _wanted(options)) else MISUNDERSTOOD
 
 
 def _add_replayed(parser: argparse.ArgumentParser) -> None:
@@ -406,6 +418,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
         _add_told, _stats,
     ),
     "export": ("write a recorded run for another program", _add_exported, _export),
+    "query": ("ask a recorded run a question in SQL", _add_queried, _query),
     "replay": (
         "run the recorded messages through the core again and compare all effects",
         _add_replayed, _replay,
