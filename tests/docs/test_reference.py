@@ -21,7 +21,7 @@ from msgspec import Struct
 from pages import REPOSITORY
 
 import yunikorn_actors
-from yunikorn_actors import si
+from yunikorn_actors import si, trace
 from yunikorn_actors.lab import hunt, trial
 from yunikorn_actors.si import constants
 
@@ -37,7 +37,7 @@ def public(module: ModuleType) -> dict[str, object]:
 
 LABORATORY = {"Lab": hunt.Lab, "Wishes": hunt.Wishes, "Trial": trial.Trial}
 """What a test of a user holds in its hands."""
-PUBLIC = {**public(si), **public(yunikorn_actors), **LABORATORY}
+PUBLIC = {**public(si), **public(yunikorn_actors), **public(trace), **LABORATORY}
 
 
 # -- each name stands in the reference

@@ -1,0 +1,114 @@
+"""A recording as a Python object: what the `trace` commands print, as values."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.trace.at import states_at
+from yunikorn_actors.trace.chain import Link, downwards, upwards
+from yunikorn_actors.trace.path import Way, path_of
+from yunikorn_actors.trace.read import Footer, Header, TraceReader
+from yunikorn_actors.trace.refusals import RefusalGroup, grouped
+from yunikorn_actors.trace.replay import ReplayOutcome, replay
+from yunikorn_actors.trace.stats import Stats, stats
+from yunikorn_actors.trace.story import Told, story
+from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.wanted import Wanted, moment_of
+from yunikorn_actors.trace.why import Waits, named, why
+
+
+class Recording:
+    """A recorded run. Iterate over it for its messages; each question reads the file anew.
+
+    The file may still grow: an answer is about what is there when the question is asked. Raises
+    TraceError where the file is damaged, and DifferentError from `why` and `at` where this version
+    of the core does something else than was recorded.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """`path` is the file, the newest of several, or the folder of a recording."""
+        self.file = Path(path)
+        with TraceReader(self.file) as trace:
+            self.header: Header = trace.header
+            """What the run was started with."""
+
+    def __iter__(self) -> Iterator[Delivery]:
+        """Yield the messages in the order of recording."""
+        with TraceReader(self.file) as trace:
+            yield from trace
+
+    @property
+    def footer(self) -> Footer | None:
+        """How the run ended; None if the recording has no end."""
+        with TraceReader(self.file) as trace:
+            for _ in trace:
+                pass
+            return trace.footer
+
+    def story(self, name: str) -> list[Told]:
+        """Return the life of an application, ask, allocation, node, queue or user."""
+        return story(self.file, name)[1]
+
+    def path(self, key: str) -> Way:
+        """Return where the time of an ask went, from the call to the callback."""
+        return path_of(self.file, key)
+
+    def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
+        """Return why an ask waited, from when to when; one answer for each ask with this key."""
+        with TraceReader(self.file) as trace:
+            answer = why(trace, named(key, application_id)).told()
+        if answer.difference is not None:
+            raise answer.difference
+        return answer.waits
+
+    def at(self, place: str | int) -> dict[str, Any] | None:
+        """Return the state after a message: a record's number, `context/751`, or a time (`3s`).
+
+        None if the recording does not come that far.
+        """
+        with TraceReader(self.file) as trace:
+            return states_at(trace, [moment_of(str(place))])[0]
+
+    def chain(self, step: str, *, down: bool = False) -> list[Link]:
+        """Return what led to a step such as `context/751`, or what came of it."""
+        mailbox, _, number = step.rpartition("/")
+        at = Cause(mailbox, int(number))
+        return downwards(at, self.file) if down else upwards(at, self.file)
+
+    def refusals(self) -> list[RefusalGroup]:
+        """Return what was refused, grouped by the reason."""
+        with TraceReader(self.file) as trace:
+            return grouped(iter(trace))
+
+    def stats(self) -> Stats:
+        """Return how many messages there were, how long they waited and how long they took."""
+        with TraceReader(self.file) as trace:
+            return stats(trace, Wanted())
+
+    def replay(self) -> ReplayOutcome:
+        """Run the recorded messages through the core again, and compare all effects."""
+        with TraceReader(self.file) as trace:
+            return replay(trace)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the messages as flat maps, for a table: `pandas.DataFrame(recording.rows())`."""
+        start_ns = self.header.start_ns
+        for it in self:
+            yield {
+                "mailbox": it.mailbox,
+                "step": it.step,
+                "sender": it.sender,
+                "cause": f"{it.cause.mailbox}/{it.cause.step}",
+                "stimulus": it.stimulus,
+                "at_ms": (it.at_ns - start_ns) / 1e6,
+                "waited_ms": None if it.sent_ns is None else (it.at_ns - it.sent_ns) / 1e6,
+                "type": type_name(it.message),
+                "text": message_summary(it.message),
+            }
+
+
+def open(path: str | Path) -> Recording:  # noqa: A001 - as in gzip, zipfile
+    """Open a recorded run; raise TraceError if the file is none."""
+    return Recording(path)
