@@ -18,6 +18,7 @@ from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.trace.at import state_changes, states_at
 from yunikorn_actors.trace.chain import NotThere, downwards, upwards
+from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.path import path_of
@@ -403,6 +404,20 @@ def _at(options: argparse.Namespace) -> int:
     return 0
 
 
+def _add_compared(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("other", type=Path, metavar="OTHER", help="a recording of the other run")
+    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+
+
+def _diff(options: argparse.Namespace) -> int:
+    with readable_twice(options.file) as one, readable_twice(options.other) as other:
+        found = compare(one, other)
+    paths = (options.file, options.other)
+    rows = comparison_rows(paths, found) if options.json else None
+    _tell(rows, comparison_lines(paths, found))
+    return 0 if found.is_same else NO
+
+
 _COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
     "draw": (
@@ -423,6 +438,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
         "run the recorded messages through the core again and compare all effects",
         _add_replayed, _replay,
     ),
+    "diff": ("tell two runs apart: where they part, and how they end", _add_compared, _diff),
     "at": ("print the state after a message, or how two states differ", _add_at, _at),
     "why": ("say why an ask waited, from when to when", _add_why, _why),
 }  # fmt: skip

@@ -161,7 +161,7 @@ def facts_of(message: Struct) -> Iterable[Fact]:
     return chain.from_iterable(map(parts_of, message.facts))
 
 
-def texts_in(part: Struct) -> Iterator[str]:
+def texts_in(part: object) -> Iterator[str]:
     """Yield every text in a payload: the values, and the keys of maps."""
     rest: list[object] = [part]
     while rest:
