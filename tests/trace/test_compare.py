@@ -128,6 +128,20 @@ def test_a_placement_elsewhere_names_the_node(one: Path, other: Path) -> None:
     assert (found.changed, found.only) == (1, (0, 0))
 
 
+@pytest.mark.parametrize("field", ["application_id", "node_id"])
+def test_facts_that_contradict_each_other_are_compared_all_the_same(
+    one: Path, other: Path, field: str
+) -> None:
+    simulate(one)
+    recorded = records(simulate(other))
+    for record in recorded:
+        for fact in record.get("payload", {}).get("facts", ()):
+            if fact["fact"] == "AllocationReleased":
+                fact[field] = "nobody"
+    rewrite(other, recorded)
+    assert not compare(one, other).is_same
+
+
 def test_runs_on_threads_are_compared(one: Path, other: Path) -> None:
     in_service(one)
     in_service(other)

@@ -15,7 +15,19 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from moves import Move, scripts
 from playing import Player, settings_of
-from recordings import Tape, ask, node, register, release, remove, simulate, submit
+from recordings import (
+    Tape,
+    ask,
+    in_service,
+    node,
+    records,
+    register,
+    release,
+    remove,
+    rewrite,
+    simulate,
+    submit,
+)  # fmt: skip
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.domain.why import Cause, Why
@@ -23,6 +35,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.wait_lines import wait_lines
 from yunikorn_actors.trace.why import Answer, Period, Waits, named, why
 
 USUAL = 8
@@ -132,10 +145,14 @@ def settle(core: SchedulerCore) -> None:
 
 
 @pytest.mark.parametrize("driver", ["threads", "direct"])
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_of_a_run_on_threads(path: Path, topology: TopologyName, driver: CoreDriver) -> None:
+@pytest.mark.parametrize(
+    ("topology", "schedulers"), [("proposing", 1), ("proposing", 2), ("fused", 1)]
+)
+def test_of_a_run_on_threads(
+    path: Path, topology: TopologyName, schedulers: int, driver: CoreDriver
+) -> None:
     said: list[Why] = []
-    with SchedulerCore(topology=topology, driver=driver, trace=path) as core:
+    with SchedulerCore(topology=topology, schedulers=schedulers, driver=driver, trace=path) as core:
         register(core)
         node(core, "n1", si.ActionFromRM.CREATE, 4)
         submit(core, "app-1")
@@ -159,6 +176,24 @@ def test_of_a_run_on_threads(path: Path, topology: TopologyName, driver: CoreDri
     assert (last.text, last.end) == ("placed on n1", None)
     assert waits.spent() == shown.waits[0].spent()
     assert waits.spent().at_ns == last.begin.at_ns - said[1].since_ns > 0
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_an_ask_that_came_and_went_at_once_is_told_of(path: Path, topology: TopologyName) -> None:
+    in_service(path, topology)
+    with TraceReader(path) as trace:
+        answer = why(trace, everybody)
+    assert [it.key for it in answer.waits if not it.periods] == []
+    assert {it.periods[-1].cause for it in answer.waits} <= {"PLACED", "WITHDRAWN"}
+
+
+def test_what_the_planner_never_learned_of_is_said_to_be_so(path: Path) -> None:
+    recorded = records(simulate(path))
+    place = next(n for n, it in enumerate(recorded) if it.get("type") == "RMUpdateAllocation")
+    rewrite(path, recorded[: place + 1])
+    key = recorded[place]["payload"]["asks"][0]["spec"]["key"]
+    lines = list(wait_lines(answered(path, key)))
+    assert lines[-1] == "the recording ends before its planner learned of it"
 
 
 # -- what ended it

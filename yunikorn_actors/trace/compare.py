@@ -142,7 +142,8 @@ class _Run:
         self.known: dict[int, tuple[int, int]] = {}
         """By a hash of the name: the number of the happening, and a hash of what it is."""
         self.requests: list[int] = []
-        self._states: dict[tuple[str, int], PartitionState] = {}
+        self._states: dict[tuple[str, int], PartitionState | None] = {}
+        """None where facts are missing, or contradict each other."""
         counts: Counter[tuple[str, ...]] = Counter()
         with TraceReader(path) as trace:
             for number, it in enumerate(_happenings(trace, self._follow), 1):
@@ -154,18 +155,25 @@ class _Run:
                     self.requests.append(name)
 
     def _follow(self, message: FactsAppended) -> None:
-        """Keep a replica, as a scheduler does; one that missed facts is given up."""
+        """Keep a replica, as a scheduler does; one whose facts make no sense is given up."""
         life = (message.partition, message.epoch)
         state = self._states.setdefault(life, PartitionState(message.partition))
-        if message.first_revision == state.revision + 1:
+        if state is None or message.first_revision != state.revision + 1:
+            self._states[life] = None
+            return
+        try:
             for fact in message.facts:
                 apply(state, fact)
+        except Exception:  # noqa: BLE001 - a recording comes from anywhere
+            self._states[life] = None
 
     def end(self) -> dict[str, Any]:
         return {name: _end_of(state) for (name, _), state in self._states.items()}
 
 
-def _end_of(state: PartitionState) -> dict[str, Any]:
+def _end_of(state: PartitionState | None) -> dict[str, Any]:
+    if state is None:
+        return {}
     ended = {it.spec.application_id: it.state.value for it in state.finished.values()}
     living = {app.id: app.state.value for app in state.applications.values()}
     allocations: dict[str, list[str]] = {}

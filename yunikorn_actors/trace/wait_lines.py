@@ -55,6 +55,9 @@ def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
     yield printable(f"{asked} in {waits.partition} waited {how_long}")
     if not answer.has_times:
         yield _TIMELESS
+    if not waits.periods:
+        yield "the recording ends before its planner learned of it"
+        return
     yield ""
     yield from table(_HEAD, (_row(period, answer) for period in waits.periods), left=len(_HEAD))
 

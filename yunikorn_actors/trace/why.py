@@ -256,8 +256,12 @@ class _Ask:
         ask = None if app is None else app.asks.get(self._key)
         self._is_known, self._epoch = ask is not None, loop.epoch
         if ask is None:
+            # It may have come and gone in one step: then nobody was asked about it.
+            removal = self._removal(step)
             if self._began is not None:
-                self._end(step, self._gone(step))
+                self._end(step, self._refusal or removal or _GONE)
+            elif removal is not None and not self._periods:
+                self._end(step, removal)
         elif not ask.is_open:
             if self._began is not None or not self._periods:
                 self._end(step, _placed(loop, ask.uuids))
@@ -303,18 +307,17 @@ class _Ask:
             self._periods[-1] = replace(self._periods[-1], end=period.begin)
         self._periods.append(period)
 
-    def _gone(self, step: Step) -> _Told:
-        if self._refusal is not None:
-            return self._refusal
+    def _removal(self, step: Step) -> _Told | None:
         for fact in _facts(step):
             match fact:
                 case AskRemoved(application_id=self._id, key=self._key, type=type_):
                     return _Told(WITHDRAWN, _WITHDRAWN[type_])
-                case ApplicationRemoved(application_id=self._id):
+                case ApplicationRemoved(application_id=self._id) if self._began is not None:
                     return _Told(WITHDRAWN, "its application was removed")
-        return _Told(WITHDRAWN, "it was taken back")
+        return None
 
 
+_GONE: Final = _Told(WITHDRAWN, "it was taken back")
 _WITHDRAWN: Final = {
     TerminationType.UNKNOWN_TERMINATION_TYPE: "it was taken back",
     TerminationType.STOPPED_BY_RM: "its resource manager took it back",
