@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final, Self, get_args
@@ -25,7 +26,7 @@ from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, replay
-from yunikorn_actors.trace.show import Look, printable, show
+from yunikorn_actors.trace.show import Look, printable, show, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
@@ -43,6 +44,9 @@ from yunikorn_actors.trace.why import named, why
 NO: Final = 1
 """The exit status where the answer is no."""
 MISUNDERSTOOD: Final = 2
+INTERRUPTED: Final = 130
+TAIL_S: Final = 0.2
+"""How long to wait for more of a run that goes on."""
 _PLACE: Final = (
     "a time since the start such as 2900ms, a step such as context/751, or the number of a record"
 )
@@ -109,6 +113,15 @@ def _add_wanted(parser: argparse.ArgumentParser, end: str = "--to") -> None:
 
 def _add_shown(parser: argparse.ArgumentParser) -> None:
     _add_drawn(parser)
+    _add_look(parser)
+
+
+def _add_tailed(parser: argparse.ArgumentParser) -> None:
+    _add_wanted(parser)
+    _add_look(parser)
+
+
+def _add_look(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="print payloads whole, as JSON")
     parser.add_argument(
         "--times", action="store_true",
@@ -208,6 +221,15 @@ def _show(options: argparse.Namespace) -> int:
     with TraceReader(options.file) as trace:
         shown = show(trace, sys.stdout, wanted, look)
     return 0 if shown else _look_for(options.file, wanted)
+
+
+def _tail(options: argparse.Namespace) -> int:
+    look = Look(colour=_colour(), width=_width(), full=options.full, times=options.times)
+    try:
+        tail(options.file, sys.stdout, _wanted(options), look, lambda: time.sleep(TAIL_S))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
 
 
 def _draw(options: argparse.Namespace) -> int:
@@ -420,6 +442,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 _COMMANDS: Final[dict[str, _Command]] = {
     "show": ("print a recorded run, one message on a line", _add_shown, _show),
+    "tail": ("print a run that is being recorded, as it goes on", _add_tailed, _tail),
     "draw": (
         "draw the messages between the machines of a recorded run, from top to bottom",
         _add_drawn, _draw,

@@ -1,8 +1,8 @@
 """Records what is delivered while the core runs: header, one record for each message, footer.
 
 Records are gathered where messages are handled and written by a thread of the recorder, so that no
-handler ever waits for a disk. What is gathered is written at once after a pause and ten times a
-second otherwise: of a process that is killed no more than that is missing, and the rest can be read
+handler ever waits for a disk. What is gathered is written at once after a pause and every 80 ms
+otherwise: of a process that is killed no more than that is missing, and the rest can be read
 up to its last whole record. A disk that is too slow loses records, which are counted in their
 place; one that is full ends the recording. Neither ends the core.
 
@@ -29,7 +29,7 @@ from yunikorn_actors.runtime.secrets import masked_record, salted
 from yunikorn_actors.runtime.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 
-GATHER_S: Final = 0.1
+GATHER_S: Final = 0.08
 CLOSE_TIMEOUT_S: Final = 30.0
 BACKLOG_BYTES_MAX: Final = 64 * 2**20
 """So much waits for the disk at most; records that come above it are dropped and counted."""

@@ -8,7 +8,7 @@ which names the file, the record (the header is record 1) and the remedy.
 
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Final, Self
@@ -130,7 +130,8 @@ class _Counter:
 class TraceReader:
     """Opens a trace and reads its header; iterate over it once for the deliveries."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, wait: Callable[[], None] | None = None) -> None:
+        """With `wait` a run that goes on is followed: it is called where there is no more yet."""
         self.path = path
         self.number = 0
         """The number of the record that is being read; the header is 1."""
@@ -147,7 +148,7 @@ class TraceReader:
         self.has_unknown_fields = False
         """Whether a payload had fields that this version does not know, up to here."""
         try:
-            self._source = Source(path)
+            self._source = Source(path, wait)
         except OSError as error:
             raise TraceError(
                 f"{path}: cannot be opened: {error.strerror}; give the path of a recorded trace"
@@ -190,6 +191,8 @@ class TraceReader:
                     self._count(record)
                 case Footer():
                     self.footer = record
+                    if self._source.is_followed:
+                        return
                 case Header():
                     segment += 1
                     self._check_next(record, segment)

@@ -7,9 +7,11 @@ terminal are printed as escapes. A `+` behind a step says that it was handled to
 before it in its mailbox.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import TextIO
+from pathlib import Path
+from typing import Final, TextIO
 
 import msgspec
 from msgspec import Struct
@@ -194,6 +196,37 @@ def ending(trace: TraceReader) -> str:
     else:
         how = "complete"
     return "; ".join((how, *lacking(trace)))
+
+
+TAIL: Final = 10
+"""So many lines of what is there already are shown of a run that is followed."""
+
+
+def tail(path: Path, out: TextIO, wanted: Wanted, look: Look, pause: Callable[[], None]) -> None:
+    """Print the last lines, and what is written from now on, up to the end of the run."""
+    last: deque[str] = deque(maxlen=TAIL)
+    has_caught_up = False
+
+    def wait() -> None:
+        nonlocal has_caught_up
+        has_caught_up = True
+        _flush(last, out)
+        pause()
+
+    with TraceReader(path, wait) as trace:
+        page = _Page(trace.header.start_ns, wanted, look)
+        for delivery in wanted.over(trace):
+            last.extend(page.lines(delivery))
+            if has_caught_up:
+                _flush(last, out)
+        _flush(last, out)
+        print(f"\n{ending(trace)}", file=out)
+
+
+def _flush(lines: deque[str], out: TextIO) -> None:
+    while lines:
+        print(lines.popleft(), file=out)
+    out.flush()
 
 
 def is_whole(trace: TraceReader) -> bool:

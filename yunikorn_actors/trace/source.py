@@ -4,10 +4,11 @@ Whether it was compressed, or written as JSON, is seen by its first byte, so no 
 told.
 """
 
+import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
@@ -30,11 +31,20 @@ COMMAS_MAX: Final = 4_000_000
 class Source:
     """Opened when it is made: a run that goes on may put its segments elsewhere meanwhile."""
 
-    def __init__(self, path: Path) -> None:
-        """Raise OSError where there is nothing to read."""
+    def __init__(self, path: Path, wait: Callable[[], None] | None = None) -> None:
+        """Raise OSError where there is nothing to read.
+
+        With `wait` the end of what is there is not the end: that is called, and then more is read.
+        """
+        self._path = path
+        self._wait = wait
         with ExitStack() as opened:
             self._files = [opened.enter_context(_open(part)) for part in _parts(path)]
             self._opened = opened.pop_all()
+
+    @property
+    def is_followed(self) -> bool:
+        return self._wait is not None
 
     def close(self) -> None:
         self._opened.close()
@@ -46,7 +56,29 @@ class Source:
         RecursionError.
         """
         for file in self._files:
-            yield from _packed(_plain(file))
+            # Nothing at all means the end to who reads; here it is a step of unpacking.
+            yield from filter(None, _packed(_plain(self._read(file))))
+
+    def _read(self, file: BinaryIO) -> Iterator[bytes]:
+        """Yield the bytes of a segment; the last one may go on, and be put away for the next."""
+        while True:
+            yield from iter(lambda: file.read(CHUNK), b"")
+            if self._wait is None or file is not self._files[-1]:
+                return
+            self._wait()
+            if self._is_put_away(file):
+                # It was written to its end before that, and read only to where it was then.
+                yield from iter(lambda: file.read(CHUNK), b"")
+                self._files.append(self._opened.enter_context(_open(self._path)))
+                return
+
+    def _is_put_away(self, file: BinaryIO) -> bool:
+        if self._path == STANDARD_INPUT:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(file.fileno()), self._path.stat())
+        except FileNotFoundError:
+            return False
 
 
 @contextmanager
@@ -93,28 +125,23 @@ def _open(path: Path) -> BinaryIO:
     return sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb")
 
 
-def _plain(file: BinaryIO) -> Iterator[bytes]:
-    chunk = file.read(CHUNK)
-    if chunk[:1] == _COMPRESSED:
-        yield from _unpacked(file, chunk)
+def _plain(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Unpack a segment if it is compressed."""
+    first = next(chunks, b"")
+    if first[:1] != _COMPRESSED:
+        yield first
+        yield from chunks
         return
-    while chunk:
-        yield chunk
-        chunk = file.read(CHUNK)
-
-
-def _unpacked(file: BinaryIO, chunk: bytes) -> Iterator[bytes]:
     pack = zlib.decompressobj()
-    while chunk:
+    for chunk in chain((first,), chunks):
         yield pack.decompress(chunk, CHUNK)
         while pack.unconsumed_tail:
             yield pack.decompress(pack.unconsumed_tail, CHUNK)
-        chunk = file.read(CHUNK)
 
 
 def _packed(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Yield lines of JSON as MessagePack, and MessagePack as it is."""
-    first = next(chunks, b"")
+    first = next(filter(None, chunks), b"")
     if first[:1] != _JSON:
         yield first
         yield from chunks
