@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.case import EVENTS_MAX, Case, CaseStep
 from yunikorn_actors.lab.proposing import propose
 from yunikorn_actors.lab.tape import Verb
-from yunikorn_actors.lab.world import STEPS_MAX, World
+from yunikorn_actors.lab.world import World
 from yunikorn_actors.scenario import written as w
 
 _S = TypeVar("_S", bound=w.Step)
@@ -113,7 +113,7 @@ def _register(world: World, what: str) -> None:
 def _freeze(world: World, what: str) -> None:
     """Hold the mail of a machine: for so many events, or until it thaws."""
     mailbox, _, events = what.partition(" for ")
-    world.frozen[mailbox] = int(events or STEPS_MAX)
+    world.frozen[mailbox] = int(events or EVENTS_MAX)
 
 
 def _thaw(world: World, mailbox: str) -> None:

@@ -50,6 +50,9 @@ Workload = Callable[[Any], None]
 """A function that drives the core in each run. It gets the run, a Trial."""
 
 
+EVENTS_MAX: Final = 100_000
+
+
 class Case(Struct, frozen=True, kw_only=True):
     scenario: Scenario
     digest: str
@@ -57,6 +60,8 @@ class Case(Struct, frozen=True, kw_only=True):
     steps: tuple[CaseStep, ...]
     schedulers: int = 1
     """How many plan for each partition."""
+    events_max: int = EVENTS_MAX
+    """After so many events a run counts as one that never ends."""
     text: str = ""
     """What the file says; empty if there is none."""
     workload: Workload | None = None

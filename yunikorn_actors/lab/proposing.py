@@ -52,8 +52,11 @@ class _Whim:
 
 
 def _asks(state: PartitionState) -> Iterator[tuple[str, Ask]]:
+    """Yield what waits as far as the Scheduler knows."""
     for app in state.applications.values():
-        yield from ((f"{key} of {app.id}", ask) for key, ask in app.asks.items())
+        for key, ask in app.asks.items():
+            if ask.remaining:
+                yield f"{key} of {app.id}", ask
 
 
 def _placings(state: PartitionState) -> Iterator[str]:

@@ -17,7 +17,7 @@ from yunikorn_actors.lab.escapes import inside
 from yunikorn_actors.lab.names import subject
 from yunikorn_actors.lab.promises import Believed, Holds
 from yunikorn_actors.lab.tape import Verb
-from yunikorn_actors.lab.world import STEPS_MAX, Endless, Schedule, StageDriver, World
+from yunikorn_actors.lab.world import Endless, Schedule, StageDriver, World
 from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.scenario import written as w
@@ -201,11 +201,11 @@ class TrialWorld(World):
 
     def _play(self, step: CaseStep) -> None:
         self.script.append(step)
-        for _ in range(STEPS_MAX):
+        for _ in range(self.case.events_max):
             if not self.script:
                 return
             self.turn()
-        raise Endless(f"{step.name} does not end after {STEPS_MAX} events")
+        raise Endless(f"{step.name} does not end after {self.case.events_max} events")
 
     def make(self, about: str, step: w.Step, call: Callable[[], _T] | None) -> _T | None:
         """Make a call as a step of the case; one from inside of the core is made at once."""

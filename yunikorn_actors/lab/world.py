@@ -39,10 +39,6 @@ from yunikorn_actors.scenario.written import Advance, Config, Register
 from yunikorn_actors.sim.choosers import Channel, Channels, oldest
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
-STEPS_MAX: Final = 100_000
-"""After this many events a run counts as one that never ends."""
-
-
 _OUTSIDE: Final = frozenset({GATEWAY, TIMER})
 
 
@@ -141,11 +137,11 @@ class World:
 
     def run(self) -> None:
         """Play the case to its end, and raise what is wrong."""
-        for _ in range(STEPS_MAX):
+        for _ in range(self.case.events_max):
             if not self.turn():
                 break
         else:
-            raise Endless(f"the case is not over after {STEPS_MAX} events: machines keep busy")
+            raise Endless(_endless(self.case))
         self._close()
 
     def turn(self) -> bool:
@@ -432,6 +428,12 @@ class LabSimulator(Simulator):
     def step(self) -> bool:
         return self._world.turn()
 
+    def settle(self) -> None:
+        for _ in range(self._world.case.events_max):
+            if not self.step():
+                return
+        raise Endless(_endless(self._world.case))
+
     def deliver_from(self, channel: Channel) -> None:
         number = self._channels[channel][0][0]
         self._is_late = self.failing.pop(self.names.get(number, ""), None)
@@ -524,6 +526,10 @@ class _Failing:
         if self._is_late:
             self._machine.handle(message, now_ns)
         raise Planted(f"the tape has {type(self._machine).__name__} fail")
+
+
+def _endless(case: Case) -> str:
+    return f"the case is not over after {case.events_max} events: machines keep busy"
 
 
 class StageDriver:

@@ -82,10 +82,13 @@ APPLICATIONS = (
     Mutant(
         id="M44",
         source="H-13",
-        wrong="Only the leaf forgets that a removed application held something.",
-        where=books.forget_holding,
+        wrong="Only the leaf forgets that an Accepted application held something.",
+        where=books.count_holding,
         old="for level in app.queue.lineage:",
-        new="for level in app.queue.lineage[: 1 if app.serial in app.queue.allocating else None]:",
+        new=(
+            "for level in app.queue.lineage[: 1 if by_holding and not holds and serial in "
+            "app.queue.allocating else None]:"
+        ),
     ),
     Mutant(
         id="M45",
@@ -134,6 +137,11 @@ APPLICATIONS = (
         where=releases.release_allocations,
         old="            if item.type in BY_RM:\n",
         new="            if not allocation.spec.placeholder:\n",
+        held_by="tests/races/test_r006_r012_placeholder_counts.py::test_r006_replaced_given_up_and_deleted",
+        unseen=(
+            "The ledger lets an end be told twice, as asked back and as stopped: "
+            "so it is where a node goes (G13)."
+        ),
     ),
     Mutant(
         id="M51",

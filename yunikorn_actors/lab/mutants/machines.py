@@ -106,7 +106,10 @@ MACHINES = (
         wrong="Nobody tries to start when an application is removed that had a place.",
         where=follow._on_application_removed,
         old="    model.participants.wake_others(view)",
-        new="    pass",
+        new=(
+            "    if not view.leaf.application_limits and not view.limits:\n"
+            "        model.participants.wake_others(view)"
+        ),
     ),
     Mutant(
         id="M87",

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
@@ -17,6 +19,8 @@ from yunikorn_actors.lab.world import Schedule
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.sim.simulator import Checker
 
+EVENTS_MAX: Final = 2_000
+"""The cases are small: what goes on for longer never ends."""
 CASES: Final = Path(__file__).parent.parent / "cases"
 UNDISTURBED: Final = "undisturbed"
 _FAULTS: Final = tuple(kind for kind in FAULTS if kind != "join")
@@ -114,4 +118,5 @@ class Tries:
 def cases() -> tuple[Case, ...]:
     """Return the cases of the package, on each topology."""
     files = sorted(CASES.glob("*.yaml"))
-    return tuple(read_case(file, topology) for topology in TOPOLOGIES for file in files)
+    found = (read_case(file, topology) for topology in TOPOLOGIES for file in files)
+    return tuple(replace(case, events_max=EVENTS_MAX) for case in found)
