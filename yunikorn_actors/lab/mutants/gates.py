@@ -44,7 +44,7 @@ GATES = (
         new="if False:",
         held_by="tests/machines/test_commit.py::test_one_reason_to_refuse",
         unseen=(
-            "A user has to have that much for a moment, in which somebody proposes for the same user; "
+            "A user has to have that much at the moment of a proposal for the same user; "
             "few runs bring that about."
         ),
     ),
