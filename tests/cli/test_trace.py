@@ -1,5 +1,6 @@
 """`yunikorn-actors trace`: what it prints, and its exit status."""
 
+import io
 import json
 import os
 import pty
@@ -11,7 +12,7 @@ import pytest
 from recordings import ask, in_service, records, register, rewrite, simulate, submit, write
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.cli import main
+from yunikorn_actors.cli import main, trace
 from yunikorn_actors.messages.scheduling import RunCycle
 
 Screen = pytest.CaptureFixture[str]
@@ -221,6 +222,24 @@ def test_replay_goes_as_far_as_it_is_told(path: Path, capsys: Screen) -> None:
     assert out.startswith(f"replayed {place - 1} messages in 2 mailboxes: identical")
     assert out.endswith("; stopped there, so no states were compared\n")
     assert err == ""
+
+
+def test_replay_counts_on_a_terminal(
+    path: Path, capsys: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate(path)
+    monkeypatch.setattr(trace._Progress, "EACH", 50)
+    assert main(["trace", "replay", str(path)]) == 0
+    assert capsys.readouterr().err == ""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(["trace", "replay", str(path)]) == 0
+    assert terminal.getvalue() == "\r50 messages\r100 messages\r\x1b[K"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 # -- why
