@@ -13,7 +13,8 @@ from support import Recorder as Hearing
 from yunikorn_actors import SchedulerCore, TraceSettings, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.runtime.secrets import Cover, masked_record, salted, stars
+from yunikorn_actors.runtime.secret_values import masked_record
+from yunikorn_actors.runtime.secrets import Cover, salted, stars
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 

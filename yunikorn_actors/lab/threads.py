@@ -210,6 +210,9 @@ class _Pausing(Recorder):
     def took(self, mailbox: str, took_ns: int) -> None:
         self._recorder.took(mailbox, took_ns)
 
+    def digest_of(self, state: dict[str, Any]) -> str:
+        return self._recorder.digest_of(state)
+
     def _gather(self, mailbox: str, data: bytes) -> None:
         self._recorder._gather(mailbox, data)
 

@@ -25,7 +25,8 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, state_digest, timed_record_of
 from yunikorn_actors.runtime.logs import alarm, logger
-from yunikorn_actors.runtime.secrets import masked_record, salted
+from yunikorn_actors.runtime.secret_values import masked_record
+from yunikorn_actors.runtime.secrets import salted
 from yunikorn_actors.runtime.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 

@@ -68,7 +68,7 @@ from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
-from yunikorn_actors.runtime.secrets import masked_dump
+from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell, Station
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
