@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recordings import in_service, records, simulate
+from recordings import in_service, records, rewrite, simulate
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -131,6 +131,18 @@ def test_only_an_ask_has_a_way(path: Path, capsys: Screen) -> None:
     simulate(path)
     assert main(["trace", "path", str(path), "n1"]) == 1
     assert "node n1 is no ask: only asks have a way" in capsys.readouterr().err
+
+
+def test_a_life_is_told_in_the_order_of_time(path: Path, capsys: Screen) -> None:
+    """Who is told of a fact may hear of it after the callback has heard what came of it."""
+    in_service(path)
+    recorded = records(path)
+    late = [it for it in recorded if it.get("type") == "FactsAppended"]
+    rest = [it for it in recorded[:-1] if it not in late]
+    rewrite(path, [*rest, *late, recorded[-1]])
+    times = [it["at_ns"] for it in told(capsys, "story", str(path), "app-1/app-1-9")]
+    assert sorted(times) == times
+    assert len(times) > 2
 
 
 # -- ways

@@ -58,7 +58,8 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
     with TraceReader(path) as trace:
         subject = subject_of(trace, name)
     with TraceReader(path) as trace:
-        return subject, list(_follow(trace, subject))
+        # Facts stand where they are first told, which may be behind what they have led to.
+        return subject, sorted(_follow(trace, subject), key=lambda told: told.at_ns)
 
 
 # -- what a name means
