@@ -42,6 +42,11 @@ PLANTED = {
         "from yunikorn_actors.sim import choosers",
         LAYERS,
     ),
+    "the service in the runtime": (
+        "runtime/clock.py",
+        "from yunikorn_actors.service import part",
+        LAYERS,
+    ),
     "messages in the planner": (
         "planning/planner.py",
         "from yunikorn_actors.messages import queries",

@@ -20,7 +20,7 @@ PACKAGE = "yunikorn_actors"
 FUNCTION_MAX = 60
 
 CORE = ("domain", "planning", "messages", "machines")
-EDGES = ("runtime", "sim", "scenario", "trace", "front", "lab", "cli")
+EDGES = ("runtime", "sim", "scenario", "trace", "front", "lab", "service", "cli")
 """Where the first failure is kept, or told as the outcome: they may catch anything."""
 CALLS_STRANGERS = f"{PACKAGE}.messages.callbacks"
 """What a resource manager raises when it is asked something is an answer as well."""

@@ -15,6 +15,7 @@ from io import TextIOWrapper
 from yunikorn_actors import __version__
 
 COMMANDS = {
+    "serve": "be a scheduler that others reach over the network",
     "scenario": "run scenario files, in the simulator or on threads",
     "trace": "look into a recorded run, or run it again",
     "lab": "find, shrink and replay races",
