@@ -1,6 +1,7 @@
 """Two runs of one story are told apart by what happened in them, not by where it stands."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,45 @@ def test_facts_that_contradict_each_other_are_compared_all_the_same(
                 fact[field] = "nobody"
     rewrite(other, recorded)
     assert not compare(one, other).is_same
+
+
+def told_facts(recorded: list[dict[str, Any]], name: str) -> list[tuple[dict[str, Any], Any]]:
+    """Return the facts of a type as the event publisher was told them, each with its record."""
+    return [
+        (record, fact)
+        for record in recorded
+        if record.get("mailbox") == "event_publisher"
+        for fact in record["payload"].get("facts", ())
+        if fact["fact"] == name
+    ]
+
+
+def test_one_fewer_of_the_same_shifts_none_behind_it(one: Path, other: Path) -> None:
+    """What came of the same request is the same, though it is another manieth in all."""
+    recorded = records(simulate(one))
+    states = told_facts(recorded, "ApplicationStateChanged")
+    record, last = next(
+        (record, fact)
+        for (record, fact), (later, _) in pairwise(states)
+        if record["stimulus"] != later["stimulus"]
+    )
+    record["payload"]["facts"].remove(last)
+    rewrite(other, recorded)
+    found = compare(one, other)
+    assert (found.only, found.changed, found.moved) == ((1, 0), 0, 0)
+
+
+def test_what_came_of_another_request_is_found_and_counted(one: Path, other: Path) -> None:
+    recorded = records(simulate(one))
+    record, _ = told_facts(recorded, "AllocationCommitted")[0]
+    record["stimulus"] = next(
+        it["stimulus"] for it in recorded[1:] if it["stimulus"] != record["stimulus"]
+    )
+    rewrite(other, recorded)
+    found = compare(one, other)
+    assert found.is_same
+    assert found.moved >= len(record["payload"]["facts"]) > 0
+    assert told(found)[0].endswith(f"; {found.moved} came of another request")
 
 
 def test_runs_on_threads_are_compared(one: Path, other: Path) -> None:

@@ -63,6 +63,16 @@ def test_ways_waits_states_and_replays(path: Path) -> None:
     assert recording.chain("rm_proxy/1", down=True)
 
 
+def test_it_is_told_apart_from_another(tmp_path: Path, path: Path) -> None:
+    simulate(path)
+    other = in_service(tmp_path / "b.trace")
+    recording = yunikorn_actors.trace.open(path)
+    assert recording.diff(recording).is_same
+    found = recording.diff(other)
+    assert not found.is_same
+    assert found == recording.diff(yunikorn_actors.trace.open(other))
+
+
 def test_rows_are_flat(path: Path) -> None:
     in_service(path)
     rows = list(yunikorn_actors.trace.open(path).rows())

@@ -1,5 +1,6 @@
 """A recorded run is run again and is the same; whatever was changed in it is found."""
 
+import json
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 from recordings import in_service, records, rewrite, simulate
 
+from yunikorn_actors.cli import main
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import Effect, Send
@@ -380,6 +382,23 @@ def test_another_behaviour_is_found_at_the_message_that_shows_it(
 
 
 # -- how far
+
+
+def test_the_command_says_it_as_json(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recorded = records(simulate(path))
+    assert main(["trace", "replay", str(path), "--json"]) == 0
+    (whole,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (whole["what"], whole["identical"], whole["complete"]) == ("replayed", True, True)
+    committed = next(it for it in recorded if it.get("type") == "ProposeAllocations")
+    committed["payload"]["proposals"][0]["node_id"] = "n9"
+    rewrite(path, recorded)
+    assert main(["trace", "replay", str(path), "--json"]) == 1
+    whole, first, count = map(json.loads, capsys.readouterr().out.splitlines())
+    assert not whole["identical"]
+    assert first["step"] == f"{committed['mailbox']}/{committed['step']}"
+    (field,) = first["fields"]
+    assert field.endswith('.node_id: recorded "n9", replayed "n1"')
+    assert (count["is"], count["differences"]) == (first["is"], 1)
 
 
 def replayed_so_far(path: Path, **extent: Any) -> ReplayOutcome:

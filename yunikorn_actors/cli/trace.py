@@ -25,7 +25,7 @@ from yunikorn_actors.trace.fields import change_line, change_row
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
-from yunikorn_actors.trace.replay import DifferentError, Extent, replay
+from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.show import Look, printable, show, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
@@ -138,13 +138,13 @@ def _add_drawn(parser: argparse.ArgumentParser) -> None:
 
 def _add_told(parser: argparse.ArgumentParser) -> None:
     _add_wanted(parser)
-    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+    _add_json(parser)
 
 
 def _add_chained(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("step", type=_step, metavar="STEP", help="such as context/751")
     parser.add_argument("--down", action="store_true", help="what came of it, not what led to it")
-    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+    _add_json(parser)
 
 
 def _add_named(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +153,11 @@ def _add_named(parser: argparse.ArgumentParser) -> None:
         help="an application, an ask (its key, or APPLICATION/KEY), the uuid of an allocation, a "
         "node, a queue or a user",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+    _add_json(parser)
+
+
+def _add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object on a line")
 
 
 # -- what is typed
@@ -282,13 +286,14 @@ def _add_replayed(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", help="go on after the first difference, and count them"
     )
+    _add_json(parser)
 
 
 def _replay(options: argparse.Namespace) -> int:
     extent = Extent(until=options.end, goes_on=options.all)
     with TraceReader(options.file) as trace, _Progress() as progress:
         outcome = replay(trace, extent, progress.tell)
-    print(outcome.report())
+    _tell(outcome_rows(outcome) if options.json else None, (outcome.report(),))
     return 0 if outcome.difference is None else NO
 
 
@@ -380,7 +385,7 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--each", action="store_true", help="tell each answer, also those that are much the same"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object on a line")
+    _add_json(parser)
 
 
 def _why(options: argparse.Namespace) -> int:
@@ -404,7 +409,7 @@ def _add_at(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--diff", type=_moment, metavar="PLACE", help="print only what is different there"
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+    _add_json(parser)
 
 
 def _at(options: argparse.Namespace) -> int:
@@ -428,7 +433,7 @@ def _at(options: argparse.Namespace) -> int:
 
 def _add_compared(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("other", type=Path, metavar="OTHER", help="a recording of the other run")
-    parser.add_argument("--json", action="store_true", help="one JSON object on a line")
+    _add_json(parser)
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -1,14 +1,16 @@
 """Two recordings of one story: where they part, and what was different in the end.
 
 What happened is compared: requests from outside, facts, refusals. Each is known by what it is, not
-by its place: the type, the ids in it and how manieth it is. One message more in a mailbox shifts
-all places behind it, and one call more the numbers of all stimuli. Times, UUIDs and what a run
-counts by itself are left out: two runs never have the same. The order of requests is compared by
-itself.
+by its place: the request that it came of, the type, the ids in it and how manieth it is. One
+message more in a mailbox shifts all places behind it, and one call more the numbers of all stimuli,
+so a request is known by what it says. What came of another request in the other run, as threads
+interleave, is found there all the same, and counted. Times, UUIDs and what a run counts by itself
+are left out: two runs never have the same. The order of requests is compared by itself.
 """
 
+from array import array
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,7 +21,7 @@ from msgspec import Struct
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, Cause, Delivery
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.queries import (
     EventsRequested,
@@ -30,13 +32,14 @@ from yunikorn_actors.messages.queries import (
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.refusals import refusals_in
+from yunikorn_actors.trace.refusals import Refusal, refusals_in
 from yunikorn_actors.trace.show import place, printable
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.tables import seconds
 from yunikorn_actors.trace.wanted import facts_of, texts_in
 
 CONTEXT_LINES: Final = 3
+NOBODY: Final = -1
 REQUEST: Final = "request"
 _QUESTIONS: Final = (StateDumpRequested, ExplainRequested, EventsRequested, RmDumpRequested)
 """To ask changes nothing."""
@@ -53,12 +56,30 @@ class Happening(NamedTuple):
     """One thing that happened in a run."""
 
     name: tuple[str, ...]
-    what: dict[str, Any]
-    text: str
+    part: Struct
+    """The request, the fact or the refusal."""
     at: Cause
     record: int
     stimulus: str
     after_ns: int
+
+    @property
+    def what(self) -> dict[str, Any]:
+        """Return what two runs are compared by; a refusal has its reason alone."""
+        if isinstance(self.part, Refusal):
+            return {"reason": self.part.reason}
+        plain: dict[str, Any] = _without(msgspec.to_builtins(self.part))
+        return plain
+
+    @property
+    def text(self) -> str:
+        match self.part:
+            case Refusal(what=what, id=id_, reason=reason):
+                return f"refused {what} {id_} ({reason})"
+            case Message() as message:
+                return f"{type_name(message)} {message_summary(message)}"
+            case fact:
+                return f"{type(fact).__name__} {fact_summary(fact)}"  # type: ignore[arg-type]
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -77,6 +98,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """How many of them only in the one, and only in the other."""
     changed: int
     """How many happened in both, and were different."""
+    moved: int
+    """How many happened in both, and came of another request."""
     sides: tuple[Side, Side] | None
     """The first difference."""
     fields: tuple[Change, ...]
@@ -93,42 +116,80 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
 def compare(one: Path, other: Path) -> Comparison:
     runs = (_Run(one), _Run(other))
-    theirs = dict(runs[1].known)
-    changed, first, partner, only_here = 0, 0, 0, 0
-    for name, (record, content) in runs[0].known.items():
-        found = theirs.pop(name, None)
-        if found is not None and found[1] == content:
-            continue
-        changed += found is not None
-        only_here += found is None
-        if not first:
-            first, partner = record, 0 if found is None else found[0]
-    theirs_first = next((record for record, _ in theirs.values()), 0)
-    records = (first, partner or theirs_first)
-    sides = _sides((one, other), records) if any(records) else None
+    partners, moved = _partners(runs)
+    here, there = (run.contents for run in runs)
+    met = {partner for partner in partners if partner != NOBODY}
+    different = [
+        number for number, partner in enumerate(partners)
+        if partner == NOBODY or here[number] != there[partner]
+    ]  # fmt: skip
+    only_here = partners.count(NOBODY)
+    first = next(iter(different), NOBODY)
+    is_shared = first != NOBODY and partners[first] != NOBODY
+    only_there = (number for number in range(len(there)) if number not in met)
+    places = (first, partners[first] if is_shared else next(only_there, NOBODY))
+    sides = _sides((one, other), places) if places != (NOBODY, NOBODY) else None
     return Comparison(
-        counts=(len(runs[0].known), len(runs[1].known)),
-        only=(only_here, len(theirs)),
-        changed=changed,
+        counts=(len(here), len(there)),
+        only=(only_here, len(there) - len(met)),
+        changed=len(different) - only_here,
+        moved=moved,
         sides=sides,
-        fields=_fields(sides) if partner else (),
+        fields=_fields(sides) if is_shared else (),
         ended=tuple(changes(runs[0].end(), runs[1].end())),
-        order=_order((one, other), runs),
+        order=_order((one, other), runs, partners),
     )
+
+
+def _partners(runs: "tuple[_Run, _Run]") -> tuple["array[int]", int]:
+    """Find what is in both runs; return who is whose partner, and how many came of another request.
+
+    What came of the same request meets first; of what is left the request is not asked for.
+    """
+    one, other = runs
+    partners = array("q", [NOBODY]) * len(one.contents)
+    left: tuple[Sequence[int], Sequence[int]]
+    left = range(len(one.contents)), range(len(other.contents))
+    moved = 0
+    for ours, theirs in ((one.stories, other.stories), (one.names, other.names)):
+        pairs = list(_pairs(left, (ours, theirs)))
+        for number, partner in pairs:
+            partners[number] = partner
+        met = {partner for _, partner in pairs}
+        left = (
+            [it for it in left[0] if partners[it] == NOBODY],
+            [it for it in left[1] if it not in met],
+        )
+        moved = len(pairs)
+    return partners, moved
+
+
+def _pairs(
+    sides: tuple[Iterable[int], Iterable[int]], names: tuple["array[int]", "array[int]"]
+) -> Iterator[tuple[int, int]]:
+    """Pair what has the same name, the first with the first, the second with the second."""
+    ours, theirs = (
+        iter(sorted(side, key=of.__getitem__)) for side, of in zip(sides, names, strict=True)
+    )
+    here, there = next(ours, None), next(theirs, None)
+    while here is not None and there is not None:
+        one, other = names[0][here], names[1][there]
+        if one == other:
+            yield here, there
+        if one <= other:
+            here = next(ours, None)
+        if other <= one:
+            there = next(theirs, None)
 
 
 def _order(
-    paths: tuple[Path, Path], runs: "tuple[_Run, _Run]"
+    paths: tuple[Path, Path], runs: "tuple[_Run, _Run]", partners: "array[int]"
 ) -> tuple[Happening, Happening] | None:
     """Find the first place where requests that came in both runs do not come in the same order."""
-    one, other = (
-        [name for name in run.requests if name in against.known]
-        for run, against in (runs, runs[::-1])
-    )
-    for here, there in zip(one, other, strict=True):
-        if here != there:
-            numbers = (runs[0].known[here][0], runs[1].known[there][0])
-            first, second = (side.happening for side in _sides(paths, numbers))
+    shared = [number for number in runs[0].requests if partners[number] != NOBODY]
+    for here, there in zip(shared, sorted(partners[it] for it in shared), strict=True):
+        if partners[here] != there:
+            first, second = (side.happening for side in _sides(paths, (here, there)))
             assert first is not None
             assert second is not None
             return first, second
@@ -139,20 +200,31 @@ class _Run:
     """All that happened in a run, in few bytes each, and what is left of it in the end."""
 
     def __init__(self, path: Path) -> None:
-        self.known: dict[int, tuple[int, int]] = {}
-        """By a hash of the name: the number of the happening, and a hash of what it is."""
-        self.requests: list[int] = []
+        self.names = array("q")
+        """A hash of the name of each happening."""
+        self.stories = array("q")
+        """A hash of its name and of the request that it came of."""
+        self.contents = array("q")
+        """A hash of what it is."""
+        self.requests = array("q")
+        """Which of them are requests."""
         self._states: dict[tuple[str, int], PartitionState | None] = {}
         """None where facts are missing, or contradict each other."""
-        counts: Counter[tuple[str, ...]] = Counter()
         with TraceReader(path) as trace:
-            for number, it in enumerate(_happenings(trace, self._follow), 1):
-                counts[it.name] += 1
-                content = hash(msgspec.json.encode(it.what, order="sorted"))
-                name = hash((it.name, counts[it.name]))
-                self.known[name] = (number, content)
-                if it.name[0] == REQUEST:
-                    self.requests.append(name)
+            self._read(_happenings(trace, self._follow))
+
+    def _read(self, happenings: Iterator[Happening]) -> None:
+        counts: Counter[int] = Counter()
+        of_stimulus: dict[str, int] = {}
+        for number, it in enumerate(happenings):
+            name = hash(it.name)
+            if it.name[0] == REQUEST:
+                counts[name] += 1
+                of_stimulus[it.stimulus] = hash((name, counts[name]))
+                self.requests.append(number)
+            self.names.append(name)
+            self.stories.append(hash((name, of_stimulus.get(it.stimulus, it.stimulus))))
+            self.contents.append(hash(msgspec.json.encode(it.what, order="sorted")))
 
     def _follow(self, message: FactsAppended) -> None:
         """Keep a replica, as a scheduler does; one whose facts make no sense is given up."""
@@ -190,37 +262,31 @@ def _end_of(state: PartitionState | None) -> dict[str, Any]:
 # -- what happened
 
 
-def _happenings(trace: TraceReader, follow: Any = lambda _: None) -> Iterator[Happening]:  # noqa: ANN401
+def _happenings(
+    trace: TraceReader, follow: Callable[[FactsAppended], None] = lambda _: None
+) -> Iterator[Happening]:
     for delivery in trace:
-        if isinstance(delivery.message, FactsAppended):
+        message = delivery.message
+        if isinstance(message, FactsAppended):
             # Schedulers are told the same.
             if delivery.mailbox == EVENT_PUBLISHER:
-                follow(delivery.message)
-                yield from _told(trace, delivery)
-        elif delivery.sender == GATEWAY and not isinstance(delivery.message, _QUESTIONS):
-            kind, what = type_name(delivery.message), _plain(delivery.message)
-            text = f"{kind} {message_summary(delivery.message)}"
-            yield _happening(trace, delivery, (REQUEST, kind, *sorted(texts_in(what))), what, text)
+                follow(message)
+                for fact in facts_of(message):
+                    name = (type(fact).__name__, *_ids(fact))
+                    yield _happening(trace, delivery, name, fact)
+        elif delivery.sender == GATEWAY and not isinstance(message, _QUESTIONS):
+            texts = sorted(texts_in(_without(msgspec.to_builtins(message))))
+            yield _happening(trace, delivery, (REQUEST, type_name(message), *texts), message)
         else:
             for refusal in refusals_in(delivery):
-                name = ("refused", refusal.what, refusal.id)
-                text = f"refused {refusal.what} {refusal.id} ({refusal.reason})"
-                yield _happening(trace, delivery, name, {"reason": refusal.reason}, text)
-
-
-def _told(trace: TraceReader, delivery: Delivery) -> Iterator[Happening]:
-    for fact in facts_of(delivery.message):
-        kind = type(fact).__name__
-        yield _happening(
-            trace, delivery, (kind, *_ids(fact)), _plain(fact), f"{kind} {fact_summary(fact)}"
-        )
+                yield _happening(trace, delivery, ("refused", refusal.what, refusal.id), refusal)
 
 
 def _happening(
-    trace: TraceReader, delivery: Delivery, name: tuple[str, ...], what: dict[str, Any], text: str
+    trace: TraceReader, delivery: Delivery, name: tuple[str, ...], part: Struct
 ) -> Happening:
     return Happening(
-        name=name, what=what, text=text, at=Cause(delivery.mailbox, delivery.step),
+        name=name, part=part, at=Cause(delivery.mailbox, delivery.step),
         record=trace.number, stimulus=delivery.stimulus,
         after_ns=delivery.at_ns - trace.header.start_ns,
     )  # fmt: skip
@@ -233,11 +299,6 @@ def _ids(fact: Fact) -> tuple[str, ...]:
     if len(found) > 1 and "key" in found:
         found.pop("node_id", None)
     return tuple(str(found[name]) for name in sorted(found))
-
-
-def _plain(part: Struct) -> dict[str, Any]:
-    plain: dict[str, Any] = _without(msgspec.to_builtins(part))
-    return plain
 
 
 def _without(value: Any) -> Any:  # noqa: ANN401 - whatever is in a payload
@@ -265,10 +326,10 @@ def _sides(paths: tuple[Path, Path], numbers: tuple[int, int]) -> tuple[Side, Si
 
 
 def _side(path: Path, number: int) -> Side:
-    """Read again up to there: nothing but numbers was kept. Without a number, to the end."""
+    """Read again up to there: nothing but numbers was kept. Of nobody, to the end."""
     before: deque[Happening] = deque(maxlen=CONTEXT_LINES)
     with TraceReader(path) as trace:
-        for count, it in enumerate(_happenings(trace), 1):
+        for count, it in enumerate(_happenings(trace)):
             if count == number:
                 return Side(happening=it, before=tuple(before))
             before.append(it)
@@ -285,7 +346,7 @@ def _fields(sides: tuple[Side, Side] | None) -> tuple[Change, ...]:
 
 def comparison_lines(paths: tuple[Path, Path], found: Comparison) -> Iterator[str]:
     if found.is_same:
-        yield f"the same {found.counts[0]} requests, facts and refusals in both"
+        yield f"the same {found.counts[0]} requests, facts and refusals in both{_moved(found)}"
         return
     if found.order is not None:
         yield "requests came in another order, first:"
@@ -300,10 +361,14 @@ def comparison_lines(paths: tuple[Path, Path], found: Comparison) -> Iterator[st
         yield ""
         yield (
             f"{found.changed} are different, {found.only[0]} of {found.counts[0]} are only in "
-            f"{paths[0]}, {found.only[1]} of {found.counts[1]} only in {paths[1]}"
+            f"{paths[0]}, {found.only[1]} of {found.counts[1]} only in {paths[1]}{_moved(found)}"
         )
     yield "different in the end:" if found.ended else "nothing is different in the end"
     yield from map(change_line, found.ended)
+
+
+def _moved(found: Comparison) -> str:
+    return f"; {found.moved} came of another request" if found.moved else ""
 
 
 def _side_lines(path: Path, side: Side) -> Iterator[str]:
@@ -319,7 +384,8 @@ def _said(it: Happening) -> str:
 def comparison_rows(paths: tuple[Path, Path], found: Comparison) -> Iterator[dict[str, Any]]:
     """Yield what `comparison_lines` says as plain values, each with its kind under `what`."""
     yield {
-        "what": "counts", "changed": found.changed, "only": found.only, "of": found.counts,
+        "what": "counts", "changed": found.changed, "moved": found.moved, "only": found.only,
+        "of": found.counts,
     }  # fmt: skip
     for path, it in zip(paths, found.order or (), strict=False):
         yield {"what": "order", "file": str(path), "is": _row(it)}

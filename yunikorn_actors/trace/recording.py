@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.chain import Link, downwards, upwards
+from yunikorn_actors.trace.compare import Comparison, compare
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup, grouped
@@ -86,6 +87,10 @@ class Recording:
         """Return how many messages there were, how long they waited and how long they took."""
         with TraceReader(self.file) as trace:
             return stats(trace, Wanted())
+
+    def diff(self, other: Self | str | Path) -> Comparison:
+        """Return where this run and another one part, and what was different in the end."""
+        return compare(self.file, other.file if isinstance(other, Recording) else Path(other))
 
     def replay(self) -> ReplayOutcome:
         """Run the recorded messages through the core again, and compare all effects."""

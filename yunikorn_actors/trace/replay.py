@@ -17,7 +17,7 @@ import difflib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -124,6 +124,29 @@ class ReplayOutcome(Struct, frozen=True, kw_only=True):
                 f"{VERSION} does not know were not compared"
             )
         return text
+
+
+def outcome_rows(outcome: ReplayOutcome) -> Iterator[dict[str, Any]]:
+    """Yield what `report` says as plain values, each with its kind under `what`."""
+    found = outcome.difference
+    yield {
+        "what": "replayed", "identical": found is None,
+        **{name: getattr(outcome, name) for name in _OF_THE_WHOLE},
+    }  # fmt: skip
+    if found is not None:
+        yield {
+            "what": "first", "step": f"{found.mailbox}/{found.step}", "record": found.record,
+            "is": found.what, "fields": found.fields,
+            "recorded": found.recorded, "replayed": found.replayed,
+        }  # fmt: skip
+    for (mailbox, what), count in outcome.differences.items():
+        yield {"what": "count", "mailbox": mailbox, "is": what, "differences": count}
+
+
+_OF_THE_WHOLE: Final = (
+    "messages", "mailboxes", "complete", "states", "undelivered", "failures", "stopped",
+    "recorded_by", "has_unknown_fields",
+)  # fmt: skip
 
 
 class Extent(Struct, frozen=True, kw_only=True):
