@@ -40,3 +40,18 @@ def test_what_is_left_of_an_ask_is_short_again_when_it_was_told_to_fit() -> None
     _told(written, GateKind.QUEUE, GateKind.NONE)
     written.plan()
     assert {GateKind.QUEUE} == _found(written)
+
+
+def test_what_two_parts_of_a_plan_find_is_told_once() -> None:
+    """The lane is refused while it is tried, and the asks in it are looked at in the end."""
+    written = Written()
+    written.reconfigure(LEAF, max={"vcore": 4})
+    written.node("n1", vcore=10)
+    written.add(APP)
+    written.ask("j", vcore=3)
+    written.ask("k", vcore=3)
+    written.ask("l", vcore=3)
+    written.plan()
+    found = [(it.ask.spec.key, it.state, it.reason) for it in written.planner.findings.take()]
+    assert {"k", "l"} == {key for key, _, _ in found}
+    assert sorted(set(found)) == sorted(found)

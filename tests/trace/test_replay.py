@@ -8,8 +8,20 @@ from typing import Any, get_args
 
 import pytest
 from msgspec.structs import replace
-from recordings import in_service, records, rewrite, simulate
+from playing import Player
+from recordings import (
+    Tape,
+    ask,
+    in_service,
+    node,
+    records,
+    register,
+    rewrite,
+    simulate,
+    submit,
+)
 
+from yunikorn_actors import si
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.context.turn import Turn
@@ -458,3 +470,22 @@ def test_progress_is_told(path: Path) -> None:
     with TraceReader(path) as trace:
         outcome = replay(trace, progress=told.append)
     assert told == list(range(1, outcome.messages + 1))
+
+
+def test_a_report_that_said_the_same_twice_replays(path: Path) -> None:
+    """It did, when two parts of a plan found the same."""
+    tape = Tape(path, "proposing", 0)
+    core = Player("proposing", 0, checkers=(tape,)).simulator
+    register(core)
+    node(core, "n1", si.ActionFromRM.CREATE, 2)
+    submit(core, "app-1")
+    ask(core, "app-1", "a", "b", vcore=3)
+    core.settle()
+    tape.end(core)
+    recorded = records(path)
+    reports = [it["payload"] for it in recorded if it.get("type") == ReportWaiting.__name__]
+    assert any(it["observations"] for it in reports)
+    for report in reports:
+        report["observations"] += report["observations"]
+    rewrite(path, recorded)
+    assert replayed(path).difference is None

@@ -33,7 +33,8 @@ class Findings:
     def __init__(self, *, reports: bool) -> None:
         self._reports = reports
         """Whether the resource manager takes container states."""
-        self._found: list[Finding] = []
+        self._found: dict[tuple[object, ...], Finding] = {}
+        """By all but what is available: what two parts of a plan find is told once."""
         self._run_limits: list[RunLimitFinding] = []
 
     def __bool__(self) -> bool:
@@ -42,8 +43,8 @@ class Findings:
 
     def take(self) -> list[Finding]:
         """Hand out what was found since the last time."""
-        found, self._found = self._found, []
-        return found
+        found, self._found = self._found, {}
+        return list(found.values())
 
     def forget(self) -> None:
         """Somebody else tells."""
@@ -95,7 +96,7 @@ class Findings:
 
     def _report(self, ask: Ask, state: WaitingState, reason: str) -> None:
         if ask.reported is not state:
-            self._found.append(Finding(ask, state, reason))
+            self._find(Finding(ask, state, reason))
 
     def note(self, ask: AskView, lane: Lane) -> None:
         # The free size of the cluster is no quota: an ask that only this refuses is FAILED, as one
@@ -109,6 +110,13 @@ class Findings:
         refusals = _refusals(ask) if gate is None else {}
         if shortage is not ask.ask.shortage or refusals:
             available = available_to(ask, shortage)
-            self._found.append(Finding(ask.ask, state, reason, shortage, available, refusals))
+            self._find(Finding(ask.ask, state, reason, shortage, available, refusals))
         elif self._reports:
             self._report(ask.ask, state, reason)
+
+    def _find(self, found: Finding) -> None:
+        spec, refusals = found.ask.spec, tuple(found.refusals.items())
+        name = (
+            spec.application_id, spec.key, found.state, found.reason, found.shortage, refusals
+        )  # fmt: skip
+        self._found.setdefault(name, found)

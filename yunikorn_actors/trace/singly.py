@@ -1,7 +1,7 @@
-"""Messages with what is in their runs said one by one.
+"""Messages with what is in their runs said one by one, and what they say twice said once.
 
 A run says no more than its parts do. So a recording in which each of them was said by itself, made
-when there were no runs, replays as well.
+when there were no runs, replays as well; so does one made when a report told the same twice.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.facts import parts_of
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, RMNewAllocations
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.scheduling import FactsAppended, Observation, ReportWaiting
 
 
 def say_the_same(one: Message, other: Message) -> bool:
@@ -37,7 +37,18 @@ def _new_allocations(message: RMNewAllocations) -> Message:
     return replace(message, allocations=(*message.allocations, *in_runs), runs=())
 
 
+def _once(message: ReportWaiting) -> Message:
+    first: dict[tuple[object, ...], Observation] = {}
+    for it in message.observations:
+        refusals = tuple(it.refusals.items())
+        first.setdefault(
+            (it.application_id, it.key, it.state, it.reason, it.shortage, refusals), it
+        )
+    return replace(message, observations=tuple(first.values()))
+
+
 _SAID: dict[type, Callable[[Any], Message]] = {
     FactsAppended: _facts,
+    ReportWaiting: _once,
     RMNewAllocations: _new_allocations,
 }
