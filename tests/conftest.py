@@ -1,7 +1,10 @@
 """Lets every test import the modules in `helpers` and the commands beside this file, and more."""
 
+import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +27,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what Python compiles, out of the tree: else each command of a test compiles it all anew."""
+    if not sys.dont_write_bytecode or hasattr(config, "workerinput"):
+        return
+    folder = tempfile.mkdtemp(prefix="yunikorn-actors-compiled-")
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+    os.environ["PYTHONPYCACHEPREFIX"] = folder
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: while a test waits for a clock, another may work."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture

@@ -468,7 +468,9 @@ def test_a_cycle_says_what_is_called(capsys: pytest.CaptureFixture[str]) -> None
     assert "function calls" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("load", simulator.LOADS)
+@pytest.mark.parametrize(
+    "load", ["gang", *(pytest.param(it, marks=pytest.mark.slow) for it in ("flood", "fifo"))]
+)
 def test_the_simulator_says_how_fast_it_is(load: str, capsys: pytest.CaptureFixture[str]) -> None:
     simulator.main([load, "--topology", "fused", "--rounds", "1"])
     *lines, calibration = capsys.readouterr().out.splitlines()

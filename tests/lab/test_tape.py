@@ -111,17 +111,17 @@ def test_what_a_strategy_chose_is_a_tape_that_gives_the_same_run(
     folder: str, topology: TopologyName
 ) -> None:
     disturbed = 0
-    for file in sorted((SCENARIOS / folder).glob("*.yaml"))[::4]:
+    for file in sorted((SCENARIOS / folder).glob("*.yaml"))[::8]:
         case = read_case(file, topology)
         undisturbed = play(case, case.tape())
         assert undisturbed.ok, undisturbed.violation
-        for run in range(3):
+        for run in range(4):
             outcome = explore(case, Uniform(Draw(1, run)))
             tape = write(case, Uniform(Draw(1, run)))
             assert tape == parse_tape(str(case.explained(tape)))
             assert outcome.digest() == play(case, tape).digest()
             disturbed += outcome.order() != undisturbed.order()
-    assert disturbed > 5, "vacuous: hardly anything was disturbed"
+    assert disturbed > 3, "vacuous: hardly anything was disturbed"
 
 
 @pytest.mark.parametrize("seed", [0, 9])

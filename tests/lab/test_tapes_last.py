@@ -125,10 +125,14 @@ def replayed(runs: int, hash_seed: str, *tapes: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_every_process_plays_them_alike() -> None:
-    first, *others = (replayed(3, hash_seed, ".") for hash_seed in ("0", "1", "4294967295"))
-    assert len(FILES) == len(first)
-    assert {(3, 1)} == {(tape["runs"], tape["digests"]) for tape in first}
+@pytest.mark.parametrize(
+    "files", [FILES[::4], pytest.param(FILES, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_every_process_plays_them_alike(files: list[Path]) -> None:
+    names = [file.name for file in files]
+    first, *others = (replayed(2, hash_seed, *names) for hash_seed in ("0", "1", "4294967295"))
+    assert len(names) == len(first)
+    assert {(2, 1)} == {(tape["runs"], tape["digests"]) for tape in first}
     for other in others:
         assert first == other
 

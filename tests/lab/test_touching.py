@@ -1,5 +1,7 @@
 """A run that touches a mutant nowhere is the same with it, and one that does is noticed."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from yunikorn_actors.lab.mutants.corpus import CORPUS
@@ -82,13 +84,13 @@ def test_the_function_is_as_before() -> None:
     assert names == set(share.__globals__)
 
 
-def compare_all(runs: int, seed: int) -> int:
+def compare_all(mutants: Sequence[Mutant], runs: int, seed: int) -> int:
     """Play each run with each mutant that it does not touch; count them."""
-    tries = Tries(CORPUS, seed, runs)
+    tries = Tries(mutants, seed, runs)
     count = 0
     for tried in [*tries][-runs:]:
         right = tries.play(tried).digest()
-        for it in CORPUS:
+        for it in mutants:
             if it.id not in tried.touched:
                 with it.applied():
                     assert right == tries.play(tried).digest(), (it.id, tries.tape(tried).line())
@@ -97,9 +99,9 @@ def compare_all(runs: int, seed: int) -> int:
 
 
 def test_what_is_not_touched_makes_no_difference() -> None:
-    assert compare_all(1, seed=1) > 30
+    assert compare_all(CORPUS[::4], 1, seed=1) > 7
 
 
 @pytest.mark.slow
 def test_what_is_not_touched_makes_no_difference_in_many_runs() -> None:
-    assert compare_all(60, seed=2) > 2000
+    assert compare_all(CORPUS, 60, seed=2) > 2000

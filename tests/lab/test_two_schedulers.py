@@ -22,7 +22,7 @@ FILES = ("commitments", "gang", "preemption")
 @pytest.mark.parametrize(
     ("names", "runs"),
     [
-        pytest.param(FILES, 12, id="usual"),
+        pytest.param(FILES, 5, id="usual"),
         pytest.param(
             [file.stem for file in CASES.glob("*.yaml")], 400, id="all", marks=pytest.mark.slow
         ),

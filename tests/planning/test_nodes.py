@@ -233,7 +233,7 @@ def test_random_changes_of_many_nodes(policy: str) -> None:
 
 
 @pytest.mark.parametrize(("policy", "own"), list(permutations(POLICIES, 2)))
-@pytest.mark.parametrize("count", [3, 9, 330])
+@pytest.mark.parametrize("count", [3, 9, 150])
 def test_an_order_of_ones_own_follows_random_changes(policy: str, own: str, count: int) -> None:
     """Searches come seldom, so that nodes leave and come back under their names in between."""
     nodes = Nodes(policy, WEIGHTS)

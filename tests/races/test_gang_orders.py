@@ -7,7 +7,7 @@ they are about happened in them, is asserted here.
 import pytest
 from searching import Run, search
 
-ORDERS = 150
+ORDERS = 80
 
 
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])

@@ -25,7 +25,7 @@ from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import ProposalRejected
 from yunikorn_actors.sim.simulator import Simulator
 
-seeded = ranges.seeds(2_000, usual=300)
+seeded = ranges.seeds(2_000, usual=150)
 SEEDS_FOR_A_BUG = 200
 
 

@@ -20,7 +20,7 @@ def test_a_withdrawal_takes_what_is_not_committed() -> None:
     """One proposal at a time, so that the withdrawal falls between two repeats of one ask."""
     settled: set[int] = set()
     lost = 0
-    for lab in labs(600, settings=Settings(inflight_max=1)):
+    for lab in labs(400, settings=Settings(inflight_max=1)):
         _play(lab)
         running = lab.running()
         assert lab.waiting() == []
@@ -35,7 +35,7 @@ def test_a_withdrawal_takes_what_is_not_committed() -> None:
 def test_a_release_takes_the_ask_and_all_its_allocations() -> None:
     announced: set[int] = set()
     lost = 0
-    for lab in labs(600, settings=Settings(inflight_max=1)):
+    for lab in labs(400, settings=Settings(inflight_max=1)):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

@@ -18,7 +18,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 
-EXAMPLES = 30
+EXAMPLES = 10
 
 
 @pytest.mark.parametrize("kind", MESSAGE_TYPES.values(), ids=lambda kind: kind.__name__)
