@@ -68,7 +68,9 @@ With its default options and some seeds the search passes these by. A test of th
 each of them.
 """
 ABOUT_THE_REST = """\
-No order of messages can bring these about here.
+No order of messages can bring these about here: there are no locks to take in the wrong order.
+Instead of each the corpus has a mutant about the same two parts, where what one sends crosses what
+the other does.
 """
 ABOUT_TIMERS = """\
 Completing and Starting have a timer ([settings](settings.md)). An application without work is
@@ -425,6 +427,7 @@ def mutants() -> str:
         function = function_of(mutant.where)
         module = function.__module__.removeprefix("yunikorn_actors.")
         rows.append((mutant.id, mutant.source, mutant.wrong, f"`{module}.{function.__name__}`"))
+    rest = [(id_, it.why, it.instead) for id_, it in INEXPRESSIBLE.items()]
     held = [(it.id, it.unseen, f"`{it.held_by}`") for it in CORPUS if it.held_by]
     return "\n".join(
         (
@@ -434,7 +437,7 @@ def mutants() -> str:
             f"\n## Not found by the search\n\n{ABOUT_THE_HELD}",
             table(("id", "why", "the test that fails with it"), held),
             f"\n## Not to be expressed\n\n{ABOUT_THE_REST}",
-            table(("id", "why"), INEXPRESSIBLE.items()),
+            table(("id", "why", "instead"), rest),
         )
     )
 

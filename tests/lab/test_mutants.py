@@ -20,6 +20,8 @@ def test_the_corpus_is_large_and_named() -> None:
     races = {f"M{number:02}" for number in range(1, 25)}
     assert races == {id_ for id_ in IDS if id_ in races} | INEXPRESSIBLE.keys()
     assert len(races & set(IDS)) >= 18
+    instead = [it.instead for it in INEXPRESSIBLE.values()]
+    assert len(instead) == len(set(instead) & set(IDS) - races)
 
 
 @pytest.mark.parametrize("mutant", CORPUS, ids=IDS)

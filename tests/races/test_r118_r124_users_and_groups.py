@@ -3,11 +3,14 @@
 Reloads race with decisions on their way; the ledgers are checked after every message.
 """
 
+import pytest
 import ranges
 from support import APP, QUEUE, RM, Lab, facts_of, labs
 
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.application import ApplicationState
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.sim.simulator import Simulator
 
@@ -110,6 +113,27 @@ def test_r121_what_users_had_in_a_dynamic_queue_goes_with_it(seeds: range) -> No
         assert "root.ann" not in lab.state.queues
         assert lab.state.users == {}
     assert on_their_way > 0, "vacuous: nothing was on its way when the application went"
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_r121_what_a_user_had_goes_with_an_application_that_fails(topology: TopologyName) -> None:
+    lab = Lab(topology=topology)
+    lab.nodes(n1=4)
+    lab.submit(
+        APP,
+        placeholder_ask=si.Resource.of({"vcore": 4}),
+        execution_timeout_milli_seconds=1000,
+        gang_scheduling_style="Hard",
+    )
+    lab.settle()
+    lab.ask("stands", placeholder=True, task_group_name="workers")
+    lab.ask("waits", vcore=4, placeholder=True, task_group_name="workers")
+    lab.settle()
+    lab.advance(2)
+    assert ApplicationState.FAILING is lab.state.applications[APP].state, "vacuous: it lives"
+    lab.remove(APP)
+    lab.settle()
+    assert lab.state.users == {}
 
 
 @seeded
