@@ -13,7 +13,7 @@ from typing import Any, Final, Self, get_args
 
 import msgspec
 
-from yunikorn_actors.cli.exporting import add_export, add_query, ask, export
+from yunikorn_actors.cli.exporting import add_export, add_query, ask, export, whole_file
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
@@ -26,6 +26,7 @@ from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
+from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
 from yunikorn_actors.trace.show import Look, printable, show, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
@@ -317,6 +318,25 @@ class _Progress:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
+def _add_scrubbed(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o", "--out", required=True, type=Path, metavar="OUT", help="the file for the result"
+    )
+
+
+def _scrub(options: argparse.Namespace) -> int:
+    try:
+        with readable_twice(options.file) as path, whole_file(options.out) as out:
+            scrubbed = Scrubbed(path)
+            with out.open("wb") as file:
+                file.writelines(scrubbed)
+    except ScrubError as error:
+        print(printable(f"{options.file}: {error}"), file=sys.stderr)
+        return NO
+    print(f"replaced {scrubbed.names} names in {scrubbed.messages} messages")
+    return 0
+
+
 def _refusals(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     with TraceReader(options.file) as trace:
@@ -465,6 +485,10 @@ _COMMANDS: Final[dict[str, _Command]] = {
     "replay": (
         "run the recorded messages through the core again and compare all effects",
         _add_replayed, _replay,
+    ),
+    "scrub": (
+        "replace all names in a recorded run, so that it can be handed in with a bug",
+        _add_scrubbed, _scrub,
     ),
     "diff": ("tell two runs apart: where they part, and how they end", _add_compared, _diff),
     "at": ("print the state after a message, or how two states differ", _add_at, _at),

@@ -67,7 +67,7 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, texts: Mapping[str, str]) -> "ExtraConfig":
-        read = ((field, parse(texts.get(key, ""))) for key, (field, parse) in _READERS.items())
+        read = ((field, parse(texts.get(key, ""))) for key, (field, parse) in READERS.items())
         return convert({field: value for field, value in read if value is not None}, cls)
 
     @classmethod
@@ -76,12 +76,12 @@ class ExtraConfig(Struct, frozen=True, kw_only=True):
         return tuple(
             f"{key}: {text!r} is no value for it and counts as not set"
             for key, text in texts.items()
-            if text and key in _READERS and _READERS[key][1](text) is None
+            if text and key in READERS and READERS[key][1](text) is None
         )
 
 
 _POSITIVE: Final = whole(1, INT64_MAX)
-_READERS: Final[dict[str, tuple[str, Parser]]] = {
+READERS: Final[dict[str, tuple[str, Parser]]] = {
     "rm.pausedTimeout": ("paused_timeout_ns", positive_duration),
     "rm.confirmWarning": ("confirm_warning_ns", positive_duration),
     "rm.maxUndelivered": ("undelivered_max", _POSITIVE),

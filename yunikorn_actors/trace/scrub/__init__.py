@@ -1,0 +1,1 @@
+"""A recording with other names, to be handed in with a bug."""
