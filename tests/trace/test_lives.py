@@ -154,7 +154,7 @@ def test_the_parts_of_a_way_add_up_to_the_whole(path: Path, topology: TopologyNa
     with TraceReader(path) as trace:
         deliveries = list(trace)
     whole = 0
-    for number in range(0, 30, 10):
+    for number in (0, 10, 20, 39):  # nobody takes the last one back
         key = f"app-1-{number}"
         way = path_of(path, f"app-1/{key}")
         asked = next(

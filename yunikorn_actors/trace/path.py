@@ -16,8 +16,8 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations
 from yunikorn_actors.trace.news import keys_in
-from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.story import NotFound, Subject, subject_of
+from yunikorn_actors.trace.places import Places
+from yunikorn_actors.trace.story import NotFound, Subject, named_in
 from yunikorn_actors.trace.wanted import facts_of
 
 
@@ -105,16 +105,15 @@ _STAGES: Final = (
 
 
 def path_of(path: Path, name: str) -> Way:
-    """Read a recording twice; raise NotFound if no ask has this name."""
-    with TraceReader(path) as trace:
-        subject = subject_of(trace, name)
+    """Tell where its time went; raise NotFound if no ask has this name."""
+    places = Places(path)
+    subject = named_in(path, places, name)
     if not subject.keys:
         raise NotFound(f"{subject.title} is no ask: only asks have a way to the callback")
     walk = _Walk(subject)
-    with TraceReader(path) as trace:
-        for delivery in trace:
-            walk.take(delivery)
-            if walk.is_over:
-                break
+    for delivery in places.speaking_of(subject.keys):
+        walk.take(delivery)
+        if walk.is_over:
+            break
     ask = f"{subject.application_id}/{next(iter(subject.keys))}"
     return Way(ask=ask, began_ns=walk.began_ns, parts=tuple(walk.parts), is_whole=walk.is_over)

@@ -198,6 +198,16 @@ class TraceReader:
                     self._check_next(record, segment)
             yield raw, None
 
+    def raw(self) -> Iterator[bytes]:
+        """Yield each record behind the header as it is written, and look at none of them."""
+        return self._raw
+
+    def delivery_in(self, number: int, raw: bytes) -> Delivery | None:
+        """Return the message in a record that was found elsewhere; None if it holds none."""
+        self.number = number
+        record = self._record(raw)
+        return self._delivery(record) if isinstance(record, StoredDelivery) else None
+
     # -- one record
 
     def _count(self, gap: Gap) -> None:

@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 import msgspec
 
 STANDARD_INPUT: Final = Path("-")
+INDEX: Final = ".index"
+"""How the name of a file ends that is kept beside a recording, and belongs to it."""
 CHUNK: Final = 64 * 1024
 _COMPRESSED: Final = b"\x78"
 """What zlib begins with; a record begins with a map."""
@@ -39,7 +41,7 @@ class Source:
         self._path = path
         self._wait = wait
         with ExitStack() as opened:
-            self._files = [opened.enter_context(_open(part)) for part in _parts(path)]
+            self._files = [opened.enter_context(_open(part)) for part in parts(path)]
             self._opened = opened.pop_all()
 
     @property
@@ -87,13 +89,14 @@ def readable_twice(path: Path) -> Iterator[Path]:
     if path != STANDARD_INPUT:
         yield path
         return
-    with NamedTemporaryFile(prefix="yunikorn-actors-", suffix=".trace") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-        yield Path(file.name)
+    with TemporaryDirectory(prefix="yunikorn-actors-") as folder:
+        copy = Path(folder, "standard-input.trace")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield copy
 
 
-def _parts(path: Path) -> list[Path]:
+def parts(path: Path) -> list[Path]:
     """Return all segments of a recording, the oldest first."""
     if path == STANDARD_INPUT:
         return [path]
@@ -112,7 +115,7 @@ def _newest(folder: Path) -> Path:
     found = [
         file
         for file in sorted(folder.iterdir())
-        if file.is_file() and not file.suffix[1:].isdecimal()
+        if file.is_file() and not file.suffix[1:].isdecimal() and file.suffix != INDEX
     ]
     if len(found) != 1:
         raise IsADirectoryError(

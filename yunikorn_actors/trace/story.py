@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import Cause, Delivery, Message
@@ -17,6 +18,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.trace.news import keys_in, news_of
+from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.summary import fact_summary, message_summary
@@ -52,14 +54,24 @@ class Subject(Struct, kw_only=True):
     def title(self) -> str:
         return f"{self.kind} {self.name}"
 
+    @property
+    def names(self) -> set[str]:
+        """Return what stands in all that speaks of it."""
+        return self.keys | self.uuids or {self.name}
+
 
 def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
-    """Read a recording twice: to find out what the name means, and to follow it."""
-    with TraceReader(path) as trace:
-        subject = subject_of(trace, name)
-    with TraceReader(path) as trace:
-        # Facts stand where they are first told, which may be behind what they have led to.
-        return subject, sorted(_follow(trace, subject), key=lambda told: told.at_ns)
+    """Find out what the name means, and follow it; what it becomes is looked for as well."""
+    places = Places(path)
+    meant = named_in(path, places, name)
+    names: set[str] = set()
+    subject, told = meant, list[Told]()
+    while not subject.names <= names:
+        names |= subject.names
+        subject = replace(meant, keys=set(meant.keys), uuids=set(meant.uuids))
+        told = list(_follow(places.speaking_of(names), subject))
+    # Facts stand where they are first told, which may be behind what they have led to.
+    return subject, sorted(told, key=lambda line: line.at_ns)
 
 
 # -- what a name means
@@ -89,10 +101,19 @@ class _Names:
         return keys.union(self.uuids, *self.others.values())
 
 
-def subject_of(trace: TraceReader, name: str) -> Subject:
+def named_in(path: Path, places: Places, name: str) -> Subject:
     """Find what has this name; raise NotFound if it is nothing, or more than one ask."""
+    try:
+        return _subject_of(places.speaking_of({name, name.partition("/")[2] or name}), name)
+    except NotFound:
+        # Only who has seen all names can say which of them come near.
+        with TraceReader(path) as trace:
+            return _subject_of(trace, name)
+
+
+def _subject_of(deliveries: Iterable[Delivery], name: str) -> Subject:
     names = _Names()
-    for _, fact in news_of(trace):
+    for _, fact in news_of(deliveries):
         for part in f.parts_of(fact):
             names.note(part)
     application, slash, key = name.partition("/")
@@ -156,9 +177,9 @@ class _About:
 # -- following it
 
 
-def _follow(trace: TraceReader, subject: Subject) -> Iterator[Told]:
+def _follow(deliveries: Iterable[Delivery], subject: Subject) -> Iterator[Told]:
     concerns = _CONCERNS[subject.kind]
-    for delivery, fact in news_of(trace, with_messages=True):
+    for delivery, fact in news_of(deliveries, with_messages=True):
         if fact is None:
             yield from _messages(delivery, subject)
         else:

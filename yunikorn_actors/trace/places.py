@@ -1,0 +1,152 @@
+"""Where the records of a recording begin, so that those that speak of a thing are found at once.
+
+A name stands in a record as it is written. So the bytes are searched, and only what holds the name
+is decoded. Where records begin is kept in a file beside a large recording. It is nothing but
+numbers, and it counts only for the very files that it was made of: one that is older, foreign or
+damaged is made anew.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.source import INDEX, Source, parts
+
+KEPT_FROM: Final = 16 * 2**20
+"""Smaller recordings are read in no time."""
+_AT_ONCE: Final = 2**20
+_FORMAT: Final = 1
+
+
+class _File(NamedTuple):
+    """What tells a file from another of its name; nobody can set the time of its last change."""
+
+    device: int
+    number: int
+    size: int
+    changed_ns: int
+
+
+class _Index(Struct, frozen=True, kw_only=True, tag_field="record", tag="index"):
+    format: int
+    files: tuple[_File, ...]
+    starts: bytes
+
+
+class Places:
+    """Where each record begins in the plain stream, whatever the files hold."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        files = _files(path)
+        starts = _kept(path, files)
+        if starts is None:
+            starts = _counted(path)
+            if sum(file.size for file in files) >= KEPT_FROM:
+                _keep(path, files, starts)
+        self._starts = starts
+
+    def speaking_of(self, names: Iterable[str]) -> Iterator[Delivery]:
+        """Yield the messages in which one of the names stands, and perhaps others."""
+        with TraceReader(self._path) as trace:
+            for number, raw in self._holding([name.encode() for name in names]):
+                delivery = trace.delivery_in(number, raw)
+                if delivery is not None:
+                    yield delivery
+
+    def _holding(self, names: list[bytes]) -> Iterator[tuple[int, bytes]]:
+        source = Source(self._path)
+        try:
+            base, pending = 0, bytearray()
+            for chunk in source.chunks():
+                pending += chunk
+                if len(pending) >= _AT_ONCE:
+                    end = self._starts[bisect_right(self._starts, base + len(pending)) - 1] - base
+                    yield from self._records_in(base, bytes(pending[:end]), names)
+                    del pending[:end]
+                    base += end
+            end = self._starts[-1] - base
+            yield from self._records_in(base, bytes(pending[:end]), names)
+        finally:
+            source.close()
+
+    def _records_in(
+        self, base: int, data: bytes, names: list[bytes]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Yield whole records that hold a name, each with its number; a record begins `data`."""
+        found = {number for name in names for number in self._numbers(base, data, name)}
+        for number in sorted(found):
+            begin, end = self._starts[number], self._starts[number + 1]
+            yield number + 1, data[begin - base : end - base]
+
+    def _numbers(self, base: int, data: bytes, name: bytes) -> Iterator[int]:
+        at = data.find(name)
+        while at >= 0:
+            number = bisect_right(self._starts, base + at) - 1
+            yield number
+            at = data.find(name, self._starts[number + 1] - base)
+
+
+def _counted(path: Path) -> "array[int]":
+    """Return where each record begins, and where the last one ends."""
+    starts = array("Q", [0])
+    with TraceReader(path) as trace:
+        starts.append(len(trace.raw_header))
+        starts.extend(_ends(len(trace.raw_header), trace.raw()))
+    return starts
+
+
+def _ends(begin: int, records: Iterator[bytes]) -> Iterator[int]:
+    for raw in records:
+        begin += len(raw)
+        yield begin
+
+
+# -- beside the recording
+
+
+def _files(path: Path) -> tuple[_File, ...]:
+    found = (part.stat() for part in parts(path))
+    return tuple(_File(it.st_dev, it.st_ino, it.st_size, it.st_ctime_ns) for it in found)
+
+
+def _beside(path: Path) -> Path:
+    newest = parts(path)[-1]
+    return newest.with_name(f".{newest.name}{INDEX}")
+
+
+def _kept(path: Path, files: tuple[_File, ...]) -> "array[int] | None":
+    try:
+        index = msgspec.msgpack.decode(_beside(path).read_bytes(), type=_Index)
+    except (OSError, msgspec.DecodeError, ValueError):
+        return None
+    starts = array("Q")
+    if (index.format, index.files) != (_FORMAT, files) or len(index.starts) % starts.itemsize:
+        return None
+    starts.frombytes(index.starts)
+    if sys.byteorder == "big":
+        starts.byteswap()
+    return starts
+
+
+def _keep(path: Path, files: tuple[_File, ...], starts: "array[int]") -> None:
+    """Write it if there is a place for it; without it the next question takes longer."""
+    if sys.byteorder == "big":
+        starts = array("Q", starts)
+        starts.byteswap()
+    index = _Index(format=_FORMAT, files=files, starts=starts.tobytes())
+    with suppress(OSError):
+        place = _beside(path)
+        with NamedTemporaryFile(prefix=f"{place.name}.", dir=place.parent, delete=False) as file:
+            file.write(msgspec.msgpack.encode(index))
+        Path(file.name).replace(place)
