@@ -57,6 +57,7 @@ def _figures(outcome: Outcome) -> Run:
     timing = outcome.timing
     p50, p99, highest = timing.latency_ms(50, 99, 100)
     return {
+        "allocations": len(timing.latencies_s),
         "allocations_per_s": round(timing.allocations_per_s, 1),
         "latency_ms": {"p50": round(p50, 3), "p99": round(p99, 3), "max": round(highest, 3)},
         "peak_rss_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),

@@ -2,18 +2,31 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import calibrate, cli, cycle, flood, imports, simulator, targets, workloads
+from benchmarks import (
+    calibrate,
+    cli,
+    cycle,
+    flood,
+    imports,
+    questions,
+    recording,
+    simulator,
+    targets,
+    workloads,
+)
 from benchmarks.cluster import Cluster
 from benchmarks.failure import CheckFailed, Stalled, TurnedDown
 from benchmarks.load import Load
 from benchmarks.run import measure, run
 from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome, Workload
 from yunikorn_actors import CoreFailed, SchedulerCore, si
+from yunikorn_actors.cli import main as yunikorn_actors
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.runtime.system import CoreDriver
@@ -43,6 +56,7 @@ RUN_KEYS = {
     "workload",
     "topology",
     "driver",
+    "allocations",
     "allocations_per_s",
     "latency_ms",
     "peak_rss_mib",
@@ -476,3 +490,42 @@ def test_the_simulator_says_how_fast_it_is(load: str, capsys: pytest.CaptureFixt
     *lines, calibration = capsys.readouterr().out.splitlines()
     assert [*simulator.COLUMNS] == [line[18:35].strip() for line in lines]
     assert calibration.startswith("calibration ")
+
+
+# -- recordings
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_what_a_recording_costs_is_told_beside_a_run_without_one(
+    topology: TopologyName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(WORKLOADS, "W2", tiny("W2"))
+    runs = [recording.run("W2", topology, way) for way in recording.WAYS]
+    without, plain, compressed = (it["bytes"] for it in runs)
+    assert (without, {it["placements"] for it in runs}) == (0, {ANNOUNCED["W2"]})
+    assert 0 < compressed < plain
+    head, *rows = recording.lines([runs, runs])
+    assert [row.split()[0] for row in rows] == list(recording.WAYS)
+    assert rows[0].split()[2] == "1.00"
+    assert len(head.split()) == 7
+
+
+def test_each_question_is_asked_of_a_recording_and_is_answered(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "run.trace"
+    questions.record(path, 4)
+    for name, arguments in questions.questions(path, 4):
+        assert yunikorn_actors(["trace", *arguments]) == 0, name
+    assert "replayed" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_question_is_asked_in_a_process_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    questions.main(["--applications", "2", "--keep", str(tmp_path / "a.trace"), "--only", "show"])
+    told, _, row = capsys.readouterr().out.splitlines()
+    assert " messages, " in told
+    assert row.split()[0] == "show"
+    assert "status" not in row

@@ -33,7 +33,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import Refusal, refusals_in
-from yunikorn_actors.trace.show import place, printable
+from yunikorn_actors.trace.show import lacking, place, printable
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.tables import seconds
 from yunikorn_actors.trace.wanted import facts_of, texts_in
@@ -108,6 +108,8 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """What was different in the end."""
     order: tuple[Happening, Happening] | None
     """The first requests that came in another order, as in the one and as in the other."""
+    lacks: tuple[str, str]
+    """What is missing in each of the recordings."""
 
     @property
     def is_same(self) -> bool:
@@ -138,6 +140,7 @@ def compare(one: Path, other: Path) -> Comparison:
         fields=_fields(sides) if is_shared else (),
         ended=tuple(changes(runs[0].end(), runs[1].end())),
         order=_order((one, other), runs, partners),
+        lacks=(runs[0].lacks, runs[1].lacks),
     )
 
 
@@ -212,6 +215,8 @@ class _Run:
         """None where facts are missing, or contradict each other."""
         with TraceReader(path) as trace:
             self._read(_happenings(trace, self._follow))
+            self.lacks = "; ".join(lacking(trace))
+            """What is missing in the recording."""
 
     def _read(self, happenings: Iterator[Happening]) -> None:
         counts: Counter[int] = Counter()
@@ -345,6 +350,13 @@ def _fields(sides: tuple[Side, Side] | None) -> tuple[Change, ...]:
 
 
 def comparison_lines(paths: tuple[Path, Path], found: Comparison) -> Iterator[str]:
+    yield from _difference_lines(paths, found)
+    yield from (
+        printable(f"{it}: {lack}") for it, lack in zip(paths, found.lacks, strict=True) if lack
+    )
+
+
+def _difference_lines(paths: tuple[Path, Path], found: Comparison) -> Iterator[str]:
     if found.is_same:
         yield f"the same {found.counts[0]} requests, facts and refusals in both{_moved(found)}"
         return
@@ -385,7 +397,7 @@ def comparison_rows(paths: tuple[Path, Path], found: Comparison) -> Iterator[dic
     """Yield what `comparison_lines` says as plain values, each with its kind under `what`."""
     yield {
         "what": "counts", "changed": found.changed, "moved": found.moved, "only": found.only,
-        "of": found.counts,
+        "of": found.counts, "lacks": found.lacks,
     }  # fmt: skip
     for path, it in zip(paths, found.order or (), strict=False):
         yield {"what": "order", "file": str(path), "is": _row(it)}

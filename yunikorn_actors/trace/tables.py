@@ -9,7 +9,7 @@ from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup
-from yunikorn_actors.trace.show import place, printable
+from yunikorn_actors.trace.show import lacking, place, printable
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import Subject, Told
 from yunikorn_actors.trace.summary import message_summary
@@ -140,6 +140,9 @@ def stats_lines(trace: TraceReader, found: Stats) -> Iterator[str]:
         yield ""
         yield "The slowest steps:"
         yield from table(("step", "type", "stimulus", "took ms"), map(_slow, found.slowest), left=3)
+    if lacks := "; ".join(lacking(trace)):
+        yield ""
+        yield lacks
 
 
 _NO_TIMES = {
