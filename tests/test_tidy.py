@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from yunikorn_actors.cli import COMMANDS
+from yunikorn_actors.service.serving import KINDS
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "yunikorn_actors"
@@ -30,8 +31,9 @@ ENTRY_POINTS = (
     f"{PACKAGE}.cli",
     *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
     f"{PACKAGE}.lab.pytest_plugin",
+    *(kind.module for kind in KINDS.values()),
 )
-"""Imported by a program, a command line or pytest; everything else has to be reached from here."""
+"""Imported by a program, a command line, pytest or a service; everything else has to be reached from here."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})
 SKIPPED = re.compile(r"^\.git$|(^|/)(\.(?!ci/)[^/]+|__pycache__|build|dist|[^/]+\.egg-info)/")
 

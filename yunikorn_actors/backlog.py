@@ -7,6 +7,7 @@ manager talks, and however slowly it listens.
 """
 
 import threading
+from collections.abc import Callable
 
 MARKS = 64
 """Marks in one bound: their share of the work is small, and so is what they overlook."""
@@ -22,6 +23,8 @@ class Backlog:
         self._taken = 0
         self._handled = 0
         self._is_closed = False
+        self._waiting: list[Callable[[], None]] = []
+        """Called once each, as soon as nobody has to wait."""
 
     @property
     def unhandled(self) -> int:
@@ -42,13 +45,13 @@ class Backlog:
         """Take what a mark says; one of a call that a signal interrupted may come late."""
         with self._changed:
             self._handled = max(self._handled, count)
-            self._changed.notify_all()
+            self._let_go()
 
     def bound(self, unhandled_max: int) -> int:
         """Set another bound; return what a mark has to say: the last one may be long ago."""
         with self._changed:
             self._max = unhandled_max
-            self._changed.notify_all()
+            self._let_go()
             return self._taken
 
     def wait(self) -> None:
@@ -56,8 +59,23 @@ class Backlog:
             while self.is_full:
                 self._changed.wait()
 
+    def when_room(self, call: Callable[[], None]) -> None:
+        """Make a call that does not block as soon as nobody has to wait: perhaps at once."""
+        with self._changed:
+            self._waiting.append(call)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Called with the lock held, after whatever may have made room."""
+        if self.is_full:
+            return
+        self._changed.notify_all()
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+
     def close(self) -> None:
         """Nobody has to wait any more."""
         with self._changed:
             self._is_closed = True
-            self._changed.notify_all()
+            self._let_go()

@@ -454,6 +454,18 @@ class Gateway(ABC):
             self._post(RM_PROXY, message, self._name(call))
             self._mark(rm_id, registration.callback, registration.backlog.take())
 
+    def _when_room(self, rm_id: str, call: Callable[[], None]) -> None:
+        """For who may not wait: call once a request of this manager would not have to."""
+        registration = self._registered.get(rm_id)
+        if registration is None:
+            call()
+        else:
+            registration.backlog.when_room(call)
+
+    def _has_room(self, rm_id: str) -> bool:
+        registration = self._registered.get(rm_id)
+        return registration is None or not registration.backlog.is_full
+
     def _mark(self, rm_id: str, callback: str, count: int) -> None:
         if count:
             marked = RequestsMarked(rm_id=rm_id, callback=callback, count=count)

@@ -8,7 +8,10 @@ import pytest
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.service import serving
 from yunikorn_actors.service.part import Part, Site
+from yunikorn_actors.service.safety import Access
 from yunikorn_actors.service.serving import Kind, NotInstalled, Serving
+
+TRUSTED = Access(insecure=True)
 
 
 class _Noting(Part):
@@ -50,7 +53,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_parts_stand_between_the_start_and_the_stop_of_their_core(notes: list[str]) -> None:
-    with Serving(SchedulerCore(), {"one": "a", "two": "b"}):
+    with Serving(SchedulerCore(), {"one": "a", "two": "b"}, access=TRUSTED):
         notes.append("ready")
     made = ["a made without core", "b made without core"]
     started = ["a starts with core", "b starts with core", "ready"]
@@ -60,7 +63,7 @@ def test_parts_stand_between_the_start_and_the_stop_of_their_core(notes: list[st
 def test_where_a_part_cannot_start_nothing_is_left_running(notes: list[str]) -> None:
     core = SchedulerCore()
     with pytest.raises(OSError, match="the address is taken"):
-        Serving(core, {"one": "a", "two": "broken"}).start()
+        Serving(core, {"one": "a", "two": "broken"}, access=TRUSTED).start()
     assert "a stops with core" == notes[-1]
     assert core._state == "stopped"
 
@@ -69,8 +72,6 @@ def test_what_a_part_needs_and_is_not_there_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(serving.KINDS, "air", Kind("Air", "sky", "no_such_module", "air"))
-    expected = (
-        r"Air needs no_such_module, which is not installed: pip install 'yunikorn-actors\[air\]'"
-    )
+    expected = r"Air needs the package no_such_module, which is not installed: pip install 'yunikorn-actors\[air\]'"
     with pytest.raises(NotInstalled, match=expected):
-        Serving(SchedulerCore(), {"air": "sky"})
+        Serving(SchedulerCore(), {"air": "sky"}, access=TRUSTED)

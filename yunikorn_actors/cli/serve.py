@@ -3,60 +3,97 @@
 import argparse
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Final
 
-from yunikorn_actors.errors import ConfigError
+from yunikorn_actors.errors import ConfigError, CoreFailed
+from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.service.safety import Access, Unsafe, is_local, read_tls, read_token
 from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
 
 OFF: Final = "off"
+News = SimpleQueue[int | CoreFailed]
+"""What the main thread waits for: a signal, or the failure of the core."""
+
+
+FILES: Final = {
+    "config": "the administrator's configuration; it is loaded again when it changes",
+    "tls-cert": "a certificate with its chain (PEM)",
+    "tls-key": "the key of the certificate (PEM)",
+    "token-file": "holds what callers have to show, as `authorization: Bearer TOKEN`",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="the administrator's configuration"
-    )
-    parser.add_argument(
-        "--topology", choices=("proposing", "fused"), default="proposing",
-        help="where planning happens (default: %(default)s)",
-    )  # fmt: skip
     for name, kind in KINDS.items():
         parser.add_argument(
             f"--{name}", metavar="ADDR", default=kind.default,
             help=f"where {kind.title} listens, or `{OFF}` (default: %(default)s)",
         )  # fmt: skip
+    for name, help_ in FILES.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=help_)
+    parser.add_argument(
+        "--insecure", action="store_true",
+        help="listen where others are without TLS and token",
+    )  # fmt: skip
+    parser.add_argument(
+        "--topology", choices=("proposing", "fused"), default="proposing",
+        help="where planning happens (default: %(default)s)",
+    )  # fmt: skip
 
 
 def run(options: argparse.Namespace) -> int:
+    news: News = SimpleQueue()
     addresses = {name: getattr(options, name) for name in KINDS if getattr(options, name) != OFF}
     try:
-        core = SchedulerCore(config=options.config, topology=options.topology)
-        serving = Serving(core, addresses)
-    except (ConfigError, NotInstalled) as error:
+        core = SchedulerCore(config=options.config, topology=options.topology, on_failure=news.put)
+        serving = Serving(core, addresses, access=access_of(options), config=options.config)
+    except (ConfigError, NotInstalled, Unsafe) as error:
         print(error, file=sys.stderr)
         return 2
-    with told_to_stop() as stop, serving:
-        for name, part in serving.parts.items():
-            print(f"{KINDS[name].title} on {part.address}")
-        print("ready; Ctrl-C or SIGTERM ends it", flush=True)
-        stop.wait()
+    end_logs = enable_logs(sys.stderr)
+    try:
+        with signals(news), serving:
+            _introduce(serving, addresses)
+            return _wait(serving, news)
+    finally:
+        end_logs()
+
+
+def access_of(options: argparse.Namespace) -> Access:
+    tls = read_tls(options.tls_cert, options.tls_key)
+    return Access(tls, read_token(options.token_file), options.insecure)
+
+
+def _introduce(serving: Serving, addresses: dict[str, str]) -> None:
+    for name, part in serving.parts.items():
+        print(f"{KINDS[name].title} on {part.address}")
+    if serving.access.insecure and not all(map(is_local, addresses.values())):
+        print("open to everybody who reaches it, as --insecure says", file=sys.stderr)
+    print("ready; Ctrl-C or SIGTERM ends it", flush=True)
+
+
+def _wait(serving: Serving, news: News) -> int:
+    while (said := news.get()) == signal.SIGHUP:
+        if serving.config is not None:
+            serving.config.reload()
+    if isinstance(said, CoreFailed):
+        print(f"the core has failed, start it again: {said}", file=sys.stderr)
+        return 1
     return 0
 
 
 @contextmanager
-def told_to_stop() -> Iterator[threading.Event]:
-    """Give an event that SIGTERM and Ctrl-C set."""
-    stop = threading.Event()
-    former = {
-        number: signal.signal(number, lambda *_: stop.set())
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+def signals(news: News) -> Iterator[None]:
+    """Hear of signals: the queue is one that a handler may use."""
+    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    former = {it: signal.signal(it, lambda number, _: news.put(number)) for it in heard}
     try:
-        yield stop
+        yield
     finally:
         for number, handler in former.items():
             signal.signal(number, handler)

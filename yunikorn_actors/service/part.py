@@ -1,5 +1,7 @@
 """A part of the service: one thing that listens, and what it is given to work with."""
 
+import threading
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from yunikorn_actors.runtime.system import SchedulerCore
@@ -23,6 +25,39 @@ class Part(Protocol):
         """Take nothing new, deliver what there is, and end within so many seconds."""
 
 
+class Tls(NamedTuple):
+    """A certificate with its chain, and its key; both as the bytes of their PEM files."""
+
+    chain: bytes
+    key: bytes
+
+
+class Standing:
+    """What the service has to say of itself, beside the state of its core."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fault = ""
+        self._hearers: list[Callable[[str], object]] = []
+
+    @property
+    def configuration_fault(self) -> str:
+        """Why the configuration file is not in force as it stands; empty while it is."""
+        return self._fault
+
+    def hear(self, hearer: Callable[[str], object]) -> None:
+        """Tell of the fault now and whenever that changes; the hearer does not block."""
+        with self._lock:
+            self._hearers.append(hearer)
+            hearer(self._fault)
+
+    def tell(self, fault: str) -> None:
+        with self._lock:
+            self._fault = fault
+            for hearer in self._hearers:
+                hearer(fault)
+
+
 class Site(NamedTuple):
     """Where a part is to work."""
 
@@ -30,3 +65,8 @@ class Site(NamedTuple):
     """Not started yet while parts are made."""
     address: str
     """Where to listen: `HOST:PORT`; port 0 is any that is free."""
+    standing: Standing
+    tls: Tls | None = None
+    """How to encrypt, if at all."""
+    token: str = ""
+    """What a caller has to show; empty lets everybody in."""

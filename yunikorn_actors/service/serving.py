@@ -3,13 +3,16 @@
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from yunikorn_actors.runtime.system import SchedulerCore
-from yunikorn_actors.service.part import Part, Site
+from yunikorn_actors.service.config_file import ConfigFile
+from yunikorn_actors.service.part import Part, Site, Standing
+from yunikorn_actors.service.safety import Access
 
-STOP_S: Final = 5.0
-"""From the signal to the end: an operating system waits hardly longer before it kills."""
+STOP_S: Final = 4.8
+"""From the signal to the end of everything; a process is to be gone within 5 seconds."""
 
 
 class Kind(NamedTuple):
@@ -25,7 +28,9 @@ class Kind(NamedTuple):
     """What has to be installed for it: `pip install 'yunikorn-actors[EXTRA]'`."""
 
 
-KINDS: Final[dict[str, Kind]] = {}
+KINDS: Final[dict[str, Kind]] = {
+    "grpc": Kind("gRPC", "127.0.0.1:3333", "yunikorn_actors.service.rpc.server", "grpc"),
+}
 """By the name of the option that says where it listens."""
 
 
@@ -36,35 +41,53 @@ class NotInstalled(Exception):  # noqa: N818 - named like InvalidRequest
 class Serving:
     """A core in service: use it in a `with` block."""
 
-    def __init__(self, core: SchedulerCore, addresses: Mapping[str, str]) -> None:
-        """`addresses`: where each part listens, by its name in `KINDS`."""
+    def __init__(
+        self,
+        core: SchedulerCore,
+        addresses: Mapping[str, str],
+        *,
+        access: Access | None = None,
+        config: Path | None = None,
+    ) -> None:
+        """`addresses`: where each part listens, by its name in `KINDS`; `config` is followed."""
         self.core: Final = core
+        self.access: Final = access or Access()
+        self.access.check(addresses)
+        self.standing: Final = Standing()
+        self.config: Final = None if config is None else ConfigFile(config, core, self.standing)
         self.parts: Final[dict[str, Part]] = {
-            name: maker_of(KINDS[name])(Site(core, address)) for name, address in addresses.items()
+            name: maker_of(KINDS[name])(self._site(address)) for name, address in addresses.items()
         }
         self._started: list[Part] = []
 
-    def start(self) -> None:
+    def _site(self, address: str) -> Site:
+        return Site(self.core, address, self.standing, self.access.tls, self.access.token)
+
+    def start(self) -> Self:
         """Start the core, then its parts; where one cannot start nothing is left running."""
         try:
             self.core.start()
             for part in self.parts.values():
                 part.start()
                 self._started.append(part)
+            if self.config is not None:
+                self.config.start()
         except BaseException:
             self.stop()
             raise
+        return self
 
     def stop(self, timeout: float = STOP_S) -> None:
         """Stop what has started, the last first, within this time."""
         deadline = time.monotonic() + timeout
+        if self.config is not None:
+            self.config.stop(_left(deadline))
         while self._started:
             self._started.pop().stop(_left(deadline))
         self.core.stop(_left(deadline))
 
     def __enter__(self) -> Self:
-        self.start()
-        return self
+        return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -74,9 +97,9 @@ def maker_of(kind: Kind) -> Callable[[Site], Part]:
     """Find what makes a part of this kind."""
     try:
         module = import_module(kind.module)
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise NotInstalled(
-            f"{kind.title} needs {error.name}, which is not installed: "
+            f"{kind.title} needs the package {error.name}, which is not installed: "
             f"pip install 'yunikorn-actors[{kind.extra}]'"
         ) from error
     make: Callable[[Site], Part] = module.make

@@ -1,0 +1,191 @@
+"""The service `yunikorn_actors.v1.Extension`: what the interface has only within one process."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeVar
+
+import grpc
+import msgspec
+
+from yunikorn_actors import si
+from yunikorn_actors.runtime.streams import ROOM, Feed
+from yunikorn_actors.service.rpc import messages as m
+from yunikorn_actors.service.rpc.managers import Manager, Managers
+from yunikorn_actors.service.rpc.messages import Kind
+from yunikorn_actors.service.rpc.outlet import Item
+from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers, varint
+from yunikorn_actors.service.rpc.scheduler import UPDATES, take
+from yunikorn_actors.service.rpc.talk import (
+    Context,
+    Strangers,
+    answering,
+    converse,
+    read,
+    talking,
+    telling,
+)
+from yunikorn_actors.si import InvalidRequest
+from yunikorn_actors.si.form import check_counts
+from yunikorn_actors.si.wire import SiMessage
+
+NAME: Final = "yunikorn_actors.v1.Extension"
+PIECE: Final = 1024 * 1024
+"""Bytes of a state dump in one message."""
+EVENTS_MOST: Final = 10_000
+M = TypeVar("M", bound=SiMessage)
+Write = Callable[[bytes], Awaitable[None]]
+
+_FIELDS: Final = {
+    Kind.ALLOCATIONS: "allocations",
+    Kind.APPLICATIONS: "applications",
+    Kind.NODES: "nodes",
+    Kind.PREDICATES: "predicates",
+    Kind.PREEMPTION_PREDICATES: "preemptionPredicates",
+    Kind.CONTAINER_STATES: "containerState",
+    Kind.EVENTS: "events",
+    Kind.STATE: "state",
+}
+"""Where each kind stands in Told."""
+
+
+def told(item: Item) -> bytes:
+    numbers = field_numbers(m.Told)
+    number = varint(numbers["number"] << 3) + varint(item.place) if item.is_question else b""
+    return number + embedded(numbers[_FIELDS[item.kind]], item.data)
+
+
+class Extension:
+    def __init__(self, managers: Managers, strangers: Strangers) -> None:
+        self._managers = managers
+        self._strangers = strangers
+
+    def methods(self) -> grpc.GenericRpcHandler:
+        return grpc.method_handlers_generic_handler(
+            NAME,
+            {
+                "Converse": talking(self._converse),
+                "Unregister": answering(self._unregister),
+                "UpdateConfiguration": answering(self._update_configuration),
+                "Explain": answering(self._explain),
+                "StateDump": telling(self._state_dump),
+                "Events": answering(self._events),
+                "EventStream": telling(self._event_stream),
+            },
+        )
+
+    def _decode(self, kind: type[M], data: bytes) -> M:
+        self._managers.check()
+        message: M = codec(kind).decode(data, self._strangers.tell)
+        return message
+
+    # -- the conversation
+
+    async def _converse(self, context: Context) -> None:
+        said = await self._read(context)
+        if said is None:
+            return
+        if said.opening is None:
+            raise InvalidRequest("Said.opening: must come first: it says whose conversation it is")
+        manager = await self._open(said.opening)
+        registered = m.Told(registered=si.RegisterResourceManagerResponse())
+        await context.write(codec(m.Told).encode(registered))
+
+        async def hear() -> None:
+            while (said := await self._read(context)) is not None:
+                await self._take(manager, said)
+
+        async def say(item: Item) -> None:
+            await context.write(told(item))
+
+        await converse(self._managers, manager, said.opening.hears, hear, say)
+
+    async def _read(self, context: Context) -> m.Said | None:
+        return await read(self._managers, context, m.Said, self._strangers)
+
+    async def _open(self, opening: m.Opening) -> Manager:
+        if opening.registration is None:
+            return self._managers.find(opening.rm_id)
+        return await self._managers.register(opening.registration, opening.hears)
+
+    async def _take(self, manager: Manager, said: m.Said) -> None:
+        if said.answer is not None:
+            manager.outlet.answered(said.answer)
+            return
+        requests = {
+            "UpdateAllocation": said.allocations,
+            "UpdateApplication": said.applications,
+            "UpdateNode": said.nodes,
+        }
+        for name, request in requests.items():
+            if request is not None:
+                await take(self._managers, manager, UPDATES[name], request)
+                return
+        raise InvalidRequest("Said: must have a request or an answer; the opening comes once")
+
+    # -- calls
+
+    async def _unregister(self, data: bytes) -> bytes:
+        await self._managers.unregister(self._decode(m.ResourceManager, data).rm_id)
+        return b""
+
+    async def _update_configuration(self, data: bytes) -> bytes:
+        request = self._decode(si.UpdateConfigurationRequest, data)
+        await self._managers.call(partial(self._managers.core.update_configuration, request))
+        return b""
+
+    async def _explain(self, data: bytes) -> bytes:
+        asked = self._decode(m.Question, data)
+        why = await self._managers.call(
+            partial(
+                self._managers.core.explain,
+                asked.application_id,
+                asked.allocation_key,
+                partition=asked.partition,
+            )
+        )
+        written = msgspec.json.encode(why).decode()
+        return codec(m.Explanation).encode(m.Explanation(text=str(why), json=written))
+
+    async def _events(self, data: bytes) -> bytes:
+        asked = self._decode(m.EventsRequest, data)
+        count = asked.count or EVENTS_MOST
+        events = partial(self._managers.core.events, asked.first_id, count)
+        found = await self._managers.call(events)
+        answer = m.EventsFound(
+            records=found.records, lowest_id=found.lowest_id, highest_id=found.highest_id
+        )
+        return await self._managers.call(partial(codec(m.EventsFound).encode, answer))
+
+    async def _state_dump(self, data: bytes, write: Write) -> None:
+        self._decode(m.StateDumpRequest, data)
+        dump = await self._managers.call(
+            lambda: json.dumps(self._managers.core.state_dump(), separators=(",", ":")).encode()
+        )
+        for start in range(0, len(dump), PIECE):
+            await write(codec(m.Piece).encode(m.Piece(json=dump[start : start + PIECE])))
+
+    async def _event_stream(self, data: bytes, write: Write) -> None:
+        asked = self._decode(m.EventStreamRequest, data)
+        check_counts("EventStreamRequest", history=asked.history)
+        feed = Feed(max(ROOM, asked.history))
+        news = asyncio.Event()
+        feed.on_change = partial(self._managers.on_loop, news.set)
+        core = self._managers.core
+        address = await self._managers.call(partial(core._open_feed, feed, asked.history))
+        missed = 0
+        try:
+            while True:
+                news.clear()
+                # Read before the records: they may come, and the end behind them, after this.
+                is_over = feed.has_ended
+                if records := tuple(iter(feed.take, None)):
+                    missed, before = feed.overflow, missed
+                    told = m.Records(records=records, missed=missed - before)
+                    await write(codec(m.Records).encode(told))
+                if is_over:
+                    return
+                await news.wait()
+        finally:
+            core._close_feed(address)

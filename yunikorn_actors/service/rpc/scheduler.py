@@ -1,0 +1,88 @@
+"""The service `si.v1.Scheduler`: the scheduler interface, for clients of either generation."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import grpc
+
+from yunikorn_actors import si
+from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.service.rpc.managers import Manager, Managers
+from yunikorn_actors.service.rpc.messages import Kind
+from yunikorn_actors.service.rpc.outlet import Item
+from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.talk import (
+    Context,
+    Strangers,
+    answering,
+    check_same,
+    converse,
+    read,
+    talking,
+)
+
+NAME: Final = "si.v1.Scheduler"
+
+
+class Update(NamedTuple):
+    """One kind of request, and what answers it."""
+
+    kind: Kind
+    request: type[Any]
+    take: Callable[[SchedulerCore, Any], None]
+    may_block: bool = False
+    """Whether the core may have to ask others, such as a directory of users."""
+
+
+UPDATES: Final = {
+    "UpdateAllocation": Update(
+        Kind.ALLOCATIONS, si.AllocationRequest, SchedulerCore.update_allocation
+    ),
+    "UpdateApplication": Update(
+        Kind.APPLICATIONS,
+        si.ApplicationRequest,
+        SchedulerCore.update_application,
+        may_block=True,
+    ),
+    "UpdateNode": Update(Kind.NODES, si.NodeRequest, SchedulerCore.update_node),
+}
+
+
+async def take(managers: Managers, manager: Manager, update: Update, request: Any) -> None:  # noqa: ANN401
+    """Hand a request to the core when there is room for it."""
+    check_same(manager, request.rm_id)
+    call = partial(update.take, managers.core, request)
+    await managers.say(manager, call, may_block=update.may_block)
+
+
+def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
+    async def register(data: bytes) -> bytes:
+        kind = si.RegisterResourceManagerRequest
+        await managers.register(codec(kind).decode(data, strangers.tell))
+        return b""
+
+    async def stream(update: Update, context: Context) -> None:
+        request = await read(managers, context, update.request, strangers)
+        if request is None:
+            return
+        manager = managers.find(request.rm_id)
+
+        async def hear() -> None:
+            heard: Any = request
+            while heard is not None:
+                await take(managers, manager, update, heard)
+                heard = await read(managers, context, update.request, strangers)
+
+        async def say(item: Item) -> None:
+            await context.write(item.data)
+
+        await converse(managers, manager, (update.kind,), hear, say)
+
+    return grpc.method_handlers_generic_handler(
+        NAME,
+        {
+            "RegisterResourceManager": answering(register),
+            **{name: talking(partial(stream, update)) for name, update in UPDATES.items()},
+        },
+    )

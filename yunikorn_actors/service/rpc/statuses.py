@@ -1,0 +1,47 @@
+"""Errors as status codes of gRPC, and back: a code for any client, a name for ours.
+
+The name travels in the trailing metadata, because several errors share a code.
+"""
+
+from typing import Final, NoReturn
+
+from grpc import StatusCode
+from grpc.aio import ServicerContext
+
+from yunikorn_actors import errors
+from yunikorn_actors.service.rpc.protobuf import Malformed
+
+
+class StreamOver(errors.CoreError):
+    """The stream was ended by another one, or by another registration."""
+
+
+NAME: Final = "yunikorn-error"
+"""Key of the metadata."""
+LONGEST: Final = 2_000
+"""Characters of a text: metadata of more than 8 kB is refused by most clients."""
+_CODES: Final[dict[type[Exception], StatusCode]] = {
+    Malformed: StatusCode.INVALID_ARGUMENT,
+    errors.InvalidRequest: StatusCode.INVALID_ARGUMENT,
+    errors.ConfigError: StatusCode.INVALID_ARGUMENT,
+    errors.UnknownResourceManager: StatusCode.FAILED_PRECONDITION,
+    errors.Refused: StatusCode.FAILED_PRECONDITION,
+    errors.UnknownAsk: StatusCode.NOT_FOUND,
+    errors.CallbackStuck: StatusCode.ABORTED,
+    StreamOver: StatusCode.ABORTED,
+    errors.NoReply: StatusCode.DEADLINE_EXCEEDED,
+    errors.CoreStopped: StatusCode.UNAVAILABLE,
+    errors.CoreFailed: StatusCode.UNAVAILABLE,
+}
+ERRORS: Final = tuple(_CODES)
+"""What a call may raise that is no fault of the service."""
+
+
+def code_of(error: Exception) -> StatusCode:
+    return next(code for kind, code in _CODES.items() if isinstance(error, kind))
+
+
+async def end(context: "ServicerContext[bytes, bytes]", error: Exception) -> NoReturn:
+    """End a call with what an error says; names and texts stay short enough for any client."""
+    context.set_trailing_metadata(((NAME, type(error).__name__),))
+    await context.abort(code_of(error), str(error)[:LONGEST])

@@ -1,0 +1,76 @@
+"""Who may reach the service: what is needed beyond this computer, and the files it is read from."""
+
+import ipaddress
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from yunikorn_actors.service.part import Tls
+
+SHORTEST_TOKEN: Final = 16
+_LOCAL_NAMES: Final = ("localhost", "ip6-localhost")
+
+
+class Unsafe(ValueError):  # noqa: N818 - named like InvalidRequest
+    """The service would be open to others, or cannot be protected as was asked for."""
+
+
+class Access(NamedTuple):
+    """How callers are let in."""
+
+    tls: Tls | None = None
+    token: str = ""
+    insecure: bool = False
+    """Whoever runs the service has said that its network is trusted."""
+
+    def check(self, addresses: Mapping[str, str]) -> None:
+        """Refuse to listen where others are, unless it is protected; addresses by their option."""
+        if self.insecure or (self.tls is not None and self.token):
+            return
+        for option, address in addresses.items():
+            if not is_local(address):
+                raise Unsafe(
+                    f"--{option} {address}: others can reach this address: give --tls-cert, "
+                    "--tls-key and --token-file, or --insecure if nobody else is on that network"
+                )
+
+
+def is_local(address: str) -> bool:
+    """Whether only this computer can reach `HOST:PORT`."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in _LOCAL_NAMES
+
+
+def read_tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise Unsafe("--tls-cert and --tls-key belong together: give both")
+    try:
+        # It says what is wrong with them, which a server would only show to its clients.
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)
+        return Tls(certificate.read_bytes(), key.read_bytes())
+    except OSError as error:
+        raise Unsafe(f"{certificate} with {key}: no certificate with its key: {error}") from None
+
+
+def read_token(path: Path | None) -> str:
+    """Read the token; nothing that is raised here tells any of it."""
+    if path is None:
+        return ""
+    try:
+        token = path.read_text("ascii").strip()
+    except OSError as error:
+        raise Unsafe(f"--token-file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Unsafe(f"--token-file {path}: must be plain ASCII") from None
+    if len(token) < SHORTEST_TOKEN or not token.isprintable() or " " in token:
+        raise Unsafe(
+            f"--token-file {path}: must hold one word of at least {SHORTEST_TOKEN} characters: "
+            f"make one with `openssl rand -hex 32 > {path}`"
+        )
+    return token
