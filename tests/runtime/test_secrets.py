@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from probes import wait_until
 from support import Recorder as Hearing
+from viewed import blocks
 
 from yunikorn_actors import SchedulerCore, TraceSettings, si
 from yunikorn_actors.cli import main
@@ -89,6 +90,12 @@ def test_nothing_that_goes_out_has_a_secret(
     shown = capsys.readouterr().out
     assert SECRET not in shown
     assert '"si_secret": "masked:' in shown
+    page = path.with_suffix(".html")
+    assert main(["trace", "view", str(path), "-o", str(page), "--why", "all"]) == 0
+    assert SECRET not in page.read_text("utf-8")
+    packed = "".join(blocks(page).values())
+    assert SECRET not in packed
+    assert '"si_secret":"masked:' in packed
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

@@ -1,6 +1,7 @@
 """The life of a thing, and the way of an ask, beside what the raw records say."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.story import stories, story, subjects_in
 
 Screen = pytest.CaptureFixture[str]
 SWAP = """
@@ -77,17 +79,19 @@ def test_an_ask_is_followed_from_the_request_to_the_end(path: Path, capsys: Scre
     assert [it["what"] for it in by_uuid] == [it["what"] for it in found]
 
 
-def test_the_member_that_takes_over_a_placeholder_is_followed(
-    path: Path, tmp_path: Path, capsys: Screen
-) -> None:
-    scenario = tmp_path / "swap.yaml"
+def swapped(path: Path) -> None:
+    scenario = path.with_suffix(".yaml")
     scenario.write_text(SWAP)
     assert main(["scenario", "run", str(scenario), "--trace", str(path)]) == 0
+
+
+def test_the_member_that_takes_over_a_placeholder_is_followed(path: Path, capsys: Screen) -> None:
+    swapped(path)
     capsys.readouterr()
     found = told(capsys, "story", str(path), "gang/hold")
     kinds = [it["what"] for it in found]
-    begin, swapped, gone = map(kinds.index, ("AskAdded", "SwapCompleted", "AllocationReleased"))
-    assert begin < swapped < gone
+    begin, swap, gone = map(kinds.index, ("AskAdded", "SwapCompleted", "AllocationReleased"))
+    assert begin < swap < gone
     assert "member" in found[gone]["text"]
 
 
@@ -186,3 +190,18 @@ def test_a_way_is_drawn(path: Path, capsys: Screen) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("app-2/app-2-9: ")
     assert any("<- most of it" in line for line in lines)
+
+
+@pytest.mark.parametrize("run", [in_service, swapped])
+def test_many_lives_are_told_at_once_as_each_by_itself(
+    path: Path, run: Callable[[Path], object]
+) -> None:
+    run(path)
+    with TraceReader(path) as trace:
+        subjects = subjects_in(trace)
+    with TraceReader(path) as trace:
+        told = stories(trace, subjects)
+    assert {"application", "ask", "node", "queue", "user"} == {it.kind for it in subjects}
+    for subject, lines in [*zip(subjects, told, strict=True)][:: len(told) // 8 + 1]:
+        assert lines == story(path, subject.name)[1]
+        assert lines

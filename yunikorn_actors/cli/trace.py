@@ -14,6 +14,7 @@ from typing import Any, Final, Self, get_args
 import msgspec
 
 from yunikorn_actors.cli.exporting import add_export, add_query, ask, export, whole_file
+from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
@@ -271,6 +272,18 @@ def _export(options: argparse.Namespace) -> int:
     return 0 if exported else _look_for(options.file, wanted)
 
 
+def _add_viewed(parser: argparse.ArgumentParser) -> None:
+    add_view(parser)
+    _add_wanted(parser)
+
+
+def _view(options: argparse.Namespace) -> int:
+    wanted = _wanted(options)
+    if all(view(options, wanted)):
+        return 0
+    return max(_look_for(path, wanted) for path in (options.file, options.other) if path)
+
+
 def _add_queried(parser: argparse.ArgumentParser) -> None:
     add_query(parser)
     _add_wanted(parser)
@@ -481,6 +494,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
         _add_told, _stats,
     ),
     "export": ("write a recorded run for another program", _add_exported, _export),
+    "view": ("write a page that shows a recorded run, or two", _add_viewed, _view),
     "query": ("ask a recorded run a question in SQL", _add_queried, _query),
     "replay": (
         "run the recorded messages through the core again and compare all effects",

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, GATEWAY, Cause, Delivery, Message
@@ -33,6 +32,7 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import Refusal, refusals_in
+from yunikorn_actors.trace.replicas import Replicas
 from yunikorn_actors.trace.show import lacking, place, printable
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.tables import seconds
@@ -114,6 +114,37 @@ class Comparison(Struct, frozen=True, kw_only=True):
     @property
     def is_same(self) -> bool:
         return self.sides is None and self.order is None and not self.ended
+
+
+class Alignment(Struct, frozen=True, kw_only=True):
+    """Which messages of two runs tell of the same thing; a message is named by its record."""
+
+    same: tuple[tuple[int, int], ...]
+    changed: tuple[tuple[int, int], ...]
+    """What happened in both, and was different."""
+    only: tuple[tuple[int, ...], tuple[int, ...]]
+    """What happened only in the one, and only in the other."""
+
+
+def align(one: Path, other: Path) -> Alignment:
+    here, there = runs = (_Run(one), _Run(other))
+    partners, _ = _partners(runs)
+    met = {partner for partner in partners if partner != NOBODY}
+    pairs: tuple[list[tuple[int, int]], list[tuple[int, int]]] = ([], [])
+    for number, partner in enumerate(partners):
+        if partner != NOBODY:
+            is_changed = here.contents[number] != there.contents[partner]
+            pairs[is_changed].append((here.records[number], there.records[partner]))
+    return Alignment(
+        same=tuple(pairs[False]),
+        changed=tuple(pairs[True]),
+        only=(
+            tuple(
+                record for record, it in zip(here.records, partners, strict=True) if it == NOBODY
+            ),
+            tuple(record for number, record in enumerate(there.records) if number not in met),
+        ),
+    )
 
 
 def compare(one: Path, other: Path) -> Comparison:
@@ -209,12 +240,13 @@ class _Run:
         """A hash of its name and of the request that it came of."""
         self.contents = array("q")
         """A hash of what it is."""
+        self.records = array("q")
+        """In which record each is told."""
         self.requests = array("q")
         """Which of them are requests."""
-        self._states: dict[tuple[str, int], PartitionState | None] = {}
-        """None where facts are missing, or contradict each other."""
+        self._replicas = Replicas()
         with TraceReader(path) as trace:
-            self._read(_happenings(trace, self._follow))
+            self._read(_happenings(trace, self._replicas.take))
             self.lacks = "; ".join(lacking(trace))
             """What is missing in the recording."""
 
@@ -228,24 +260,12 @@ class _Run:
                 of_stimulus[it.stimulus] = hash((name, counts[name]))
                 self.requests.append(number)
             self.names.append(name)
+            self.records.append(it.record)
             self.stories.append(hash((name, of_stimulus.get(it.stimulus, it.stimulus))))
             self.contents.append(hash(msgspec.json.encode(it.what, order="sorted")))
 
-    def _follow(self, message: FactsAppended) -> None:
-        """Keep a replica, as a scheduler does; one whose facts make no sense is given up."""
-        life = (message.partition, message.epoch)
-        state = self._states.setdefault(life, PartitionState(message.partition))
-        if state is None or message.first_revision != state.revision + 1:
-            self._states[life] = None
-            return
-        try:
-            for fact in message.facts:
-                apply(state, fact)
-        except Exception:  # noqa: BLE001 - a recording comes from anywhere
-            self._states[life] = None
-
     def end(self) -> dict[str, Any]:
-        return {name: _end_of(state) for (name, _), state in self._states.items()}
+        return {name: _end_of(state) for (name, _), state in self._replicas.states.items()}
 
 
 def _end_of(state: PartitionState | None) -> dict[str, Any]:
@@ -268,7 +288,7 @@ def _end_of(state: PartitionState | None) -> dict[str, Any]:
 
 
 def _happenings(
-    trace: TraceReader, follow: Callable[[FactsAppended], None] = lambda _: None
+    trace: TraceReader, follow: Callable[[FactsAppended], object] = lambda _: None
 ) -> Iterator[Happening]:
     for delivery in trace:
         message = delivery.message

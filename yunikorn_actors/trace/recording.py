@@ -16,6 +16,9 @@ from yunikorn_actors.trace.replay import ReplayOutcome, replay
 from yunikorn_actors.trace.stats import Stats, stats
 from yunikorn_actors.trace.story import Told, story
 from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.view.objects import WhyOf
+from yunikorn_actors.trace.view.page import page
+from yunikorn_actors.trace.view.run import Shown
 from yunikorn_actors.trace.wanted import Wanted, moment_of
 from yunikorn_actors.trace.why import Waits, named, why
 
@@ -91,6 +94,17 @@ class Recording:
     def diff(self, other: Self | str | Path) -> Comparison:
         """Return where this run and another one part, and what was different in the end."""
         return compare(self.file, other.file if isinstance(other, Recording) else Path(other))
+
+    def view(self, out: str | Path, other: Self | str | Path | None = None) -> None:
+        """Write a page for a browser that shows this run, or this one above another one."""
+        files = [self.file]
+        if other is not None:
+            files.append(other.file if isinstance(other, Recording) else Path(other))
+        shown = [Shown(file.absolute().name, file) for file in files]
+        made = page(shown, Wanted(), WhyOf.FILTERED)
+        # As a recording, it is for its owner.
+        Path(out).touch(mode=0o600)
+        Path(out).write_text(made.text, "utf-8")
 
     def replay(self) -> ReplayOutcome:
         """Run the recorded messages through the core again, and compare all effects."""

@@ -6,6 +6,7 @@ is told, what was asked for and what was refused.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import did_you_mean
+from yunikorn_actors.trace.wanted import did_you_mean, texts_in
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -69,9 +70,24 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
     while not subject.names <= names:
         names |= subject.names
         subject = replace(meant, keys=set(meant.keys), uuids=set(meant.uuids))
-        told = list(_follow(places.speaking_of(names), subject))
+        (told,) = stories(places.speaking_of(names), [subject])
+    return subject, told
+
+
+def stories(deliveries: Iterable[Delivery], subjects: Iterable[Subject]) -> list[list[Told]]:
+    """Read a recording once, and return the life of each."""
+    lives = [_Life(subject) for subject in subjects]
+    index = _Index(lives)
+    for delivery, fact in news_of(deliveries, with_messages=True):
+        if fact is None:
+            for life in index.of(texts_in(delivery.message)):
+                life.hear(delivery)
+        else:
+            for life in index.of(chain.from_iterable(map(texts_in, f.parts_of(fact)))):
+                life.live(delivery, fact)
+                index.add(life)
     # Facts stand where they are first told, which may be behind what they have led to.
-    return subject, sorted(told, key=lambda line: line.at_ns)
+    return [sorted(life.told, key=lambda line: line.at_ns) for life in lives]
 
 
 # -- what a name means
@@ -111,11 +127,23 @@ def named_in(path: Path, places: Places, name: str) -> Subject:
             return _subject_of(trace, name)
 
 
-def _subject_of(deliveries: Iterable[Delivery], name: str) -> Subject:
+def _names_in(deliveries: Iterable[Delivery]) -> _Names:
     names = _Names()
     for _, fact in news_of(deliveries):
         for part in f.parts_of(fact):
             names.note(part)
+    return names
+
+
+def subjects_in(deliveries: Iterable[Delivery]) -> list[Subject]:
+    """Find all that have a life; an allocation is a part of that of its ask."""
+    names = _names_in(deliveries)
+    others = [Subject(kind=kind, name=it) for kind, known in names.others.items() for it in known]
+    return [*others, *(_ask(application, key) for application, key in names.asks)]
+
+
+def _subject_of(deliveries: Iterable[Delivery], name: str) -> Subject:
+    names = _names_in(deliveries)
     application, slash, key = name.partition("/")
     if slash and (application, key) in names.asks:
         return _ask(application, key)
@@ -177,16 +205,43 @@ class _About:
 # -- following it
 
 
-def _follow(deliveries: Iterable[Delivery], subject: Subject) -> Iterator[Told]:
-    concerns = _CONCERNS[subject.kind]
-    for delivery, fact in news_of(deliveries, with_messages=True):
-        if fact is None:
-            yield from _messages(delivery, subject)
-        else:
-            for part in _told_as(subject, fact):
-                if concerns(subject, part):
-                    at_ns = getattr(part, "at_ns", delivery.at_ns)
-                    yield _told(delivery, type(part).__name__, fact_summary(part), at_ns)
+class _Life:
+    """What was told of one thing so far."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.told: list[Told] = []
+        self._concerns = _CONCERNS[subject.kind]
+
+    def hear(self, delivery: Delivery) -> None:
+        self.told.extend(_messages(delivery, self.subject))
+
+    def live(self, delivery: Delivery, fact: f.Fact) -> None:
+        for part in _told_as(self.subject, fact):
+            if self._concerns(self.subject, part):
+                at_ns = getattr(part, "at_ns", delivery.at_ns)
+                self.told.append(_told(delivery, type(part).__name__, fact_summary(part), at_ns))
+
+
+class _Index:
+    """Finds lives by names: so many lives can be told at once."""
+
+    def __init__(self, lives: Iterable[_Life]) -> None:
+        self._by_name: dict[str, dict[int, _Life]] = {}
+        for life in lives:
+            self.add(life)
+
+    def add(self, life: _Life) -> None:
+        """Learn the names of a life; it may have got more."""
+        for name in life.subject.names:
+            self._by_name.setdefault(name, {})[id(life)] = life
+
+    def of(self, texts: Iterable[str]) -> Iterable[_Life]:
+        """Return those that are spoken of, each once."""
+        found: dict[int, _Life] = {}
+        for text in texts:
+            found.update(self._by_name.get(text, {}))
+        return found.values()
 
 
 def _told_as(subject: Subject, fact: f.Fact) -> Iterable[f.Fact]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import starmap
 from typing import Any, get_args
 
+import msgspec
 from msgspec import Struct
 
 from yunikorn_actors import si
@@ -29,6 +30,7 @@ from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.codec import UnknownMessage
 
 SHOWN_MAX = 4
 """How many items of a list are named; the others are counted."""
@@ -45,6 +47,11 @@ def message_summary(message: Message) -> str:
 
 def fact_summary(fact: f.Fact) -> str:
     return _FACTS.get(type(fact), _ids)(fact)
+
+
+def in_json(part: Struct) -> bytes:
+    """Return the payload of a message, or a fact, on one line."""
+    return msgspec.json.encode(part.payload if isinstance(part, UnknownMessage) else part)
 
 
 def _ids(value: Struct) -> str:

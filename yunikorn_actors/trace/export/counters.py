@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from yunikorn_actors.domain.changes import apply
-from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.replicas import Replicas
 
 
 class Length(NamedTuple):
@@ -62,24 +61,16 @@ class QueueUsage:
     """Follows the facts as a scheduler does, and tells which queues hold something else now."""
 
     def __init__(self) -> None:
-        self._states: dict[tuple[str, int], PartitionState] = {}
-        """Of each life of a partition."""
+        self._replicas = Replicas()
         self._told: dict[tuple[str, int, str], Resource] = {}
 
     def take(self, message: Message) -> Iterator[Usage]:
-        if not isinstance(message, FactsAppended):
+        state = self._replicas.take(message)
+        if state is None:
             return
-        life = (message.partition, message.epoch)
-        state = self._states.setdefault(life, PartitionState(message.partition))
-        if message.first_revision != state.revision + 1:
-            return
-        try:
-            for fact in message.facts:
-                apply(state, fact)
-        except Exception:  # noqa: BLE001 - facts that make no sense: nothing can be counted any more
-            state.revision = -2
-            return
+        assert isinstance(message, FactsAppended)
         for path, queue in state.queues.items():
-            if self._told.get((*life, path), {}) != queue.allocated:
-                self._told[*life, path] = dict(queue.allocated)
-                yield Usage(message.partition, queue.path, self._told[*life, path])
+            name = (message.partition, message.epoch, path)
+            if self._told.get(name, {}) != queue.allocated:
+                self._told[name] = dict(queue.allocated)
+                yield Usage(message.partition, queue.path, self._told[name])

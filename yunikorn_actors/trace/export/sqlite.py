@@ -13,14 +13,12 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
-import msgspec
-
 from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.messages.codec import UnknownMessage, type_name
+from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.wanted import Sieve, texts_in
 
 _SCHEMA: Final = """
@@ -93,7 +91,7 @@ class _Writer:
             "INSERT INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 number, it.mailbox, it.step, it.sender, it.stimulus, it.at_ns, it.sent_ns, None,
-                it.joined, type_name(message), message_summary(message), _payload(message),
+                it.joined, type_name(message), message_summary(message), in_json(message).decode(),
             ),
         )  # fmt: skip
         if isinstance(message, FactsAppended):
@@ -112,7 +110,7 @@ class _Writer:
 
     def _new_facts(self, number: int, message: FactsAppended) -> Iterator[tuple[Any, ...]]:
         for revision, fact in enumerate(self._facts.of(message), start=message.first_revision):
-            said = (type(fact).__name__, fact_summary(fact), _payload(fact))
+            said = (type(fact).__name__, fact_summary(fact), in_json(fact).decode())
             yield (number, message.partition, revision, *said)
 
     def ends(self, following: Delivery) -> None:
@@ -131,11 +129,6 @@ class _Writer:
 
     def _took(self, number: int, took_ns: int) -> None:
         self._database.execute("UPDATE message SET took_ns = ? WHERE id = ?", (took_ns, number))
-
-
-def _payload(part: msgspec.Struct) -> str:
-    payload = part.payload if isinstance(part, UnknownMessage) else part
-    return msgspec.json.encode(payload).decode()
 
 
 def query(path: Path, sql: str, seconds: float) -> Iterator[dict[str, Any]]:

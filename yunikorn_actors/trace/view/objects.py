@@ -1,0 +1,177 @@
+"""What a run is about: applications, asks, nodes, queues and users, each with its life.
+
+Why an ask waited is worked out by running the recording again and asking after each step. That
+takes long for many asks, so it may be left out, or done for some of them.
+"""
+
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.trace.show import place
+from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
+from yunikorn_actors.trace.view.run import NONE
+from yunikorn_actors.trace.wanted import texts_in
+from yunikorn_actors.trace.why import Period, Waits, why
+
+WHY_USUAL: Final = 50
+"""Of so many asks it is worked out if nothing else is said."""
+
+
+class WhyOf(StrEnum):
+    """Of which asks it is worked out why they waited."""
+
+    ALL = "all"
+    FILTERED = "filtered"
+    NONE = "none"
+
+
+class Line(Struct, frozen=True, kw_only=True):
+    """Of a life."""
+
+    at_ns: int
+    message: int
+    place: str
+    text: str
+
+
+class Wait(Struct, frozen=True, kw_only=True):
+    """One reason for which an ask waited, and from when to when; the last has no end."""
+
+    from_ns: int
+    to_ns: int | None
+    from_record: int
+    to_record: int | None
+    text: str
+    since: str
+    message: int
+    held_by: tuple[str, ...]
+
+
+class Object(Struct, kw_only=True):
+    kind: str
+    name: str
+    names: list[str]
+    """As which it stands in payloads."""
+    application: str
+    """Of an ask: its names are its own only beside this one."""
+    messages: list[int]
+    """Those that speak of it."""
+    story: list[int]
+    """Numbers of lines."""
+    why: list[Wait] | None
+    """None if it was not worked out."""
+
+
+class Objects(Struct, kw_only=True):
+    objects: list[Object]
+    lines: list[Line]
+    """Of all stories; many stand in several."""
+    has_times: bool
+    """Whether the clock went on while asks waited; if not, only the records tell how long."""
+    problem: str
+    """Why there is no `why`, or not of all."""
+
+
+def objects_of(path: Path, deliveries: list[Delivery], why_of: WhyOf) -> Objects:
+    """Return what the messages of a picture speak of; its life is told whole."""
+    with TraceReader(path) as trace:
+        subjects = subjects_in(trace)
+        start_ns = trace.header.start_ns
+    with TraceReader(path) as trace:
+        told = stories(trace, subjects)
+    spoken = _spoken_of(subjects, deliveries)
+    numbers = {Cause(it.mailbox, it.step): number for number, it in enumerate(deliveries)}
+    lines: dict[Told, int] = {}
+    objects = [
+        Object(
+            kind=it.kind, name=it.name, names=_names(it), application=it.application_id,
+            messages=messages, story=[lines.setdefault(line, len(lines)) for line in life],
+            why=None,
+        )
+        for it, life, messages in zip(subjects, told, spoken, strict=True)
+        if messages
+    ]  # fmt: skip
+    has_times, problem = _add_why(path, objects, numbers, why_of)
+    all_lines = [
+        Line(
+            at_ns=it.at_ns - start_ns, message=numbers.get(it.step, NONE), place=place(it.step),
+            text=f"{it.what} {it.text}".rstrip(),
+        )
+        for it in lines
+    ]  # fmt: skip
+    return Objects(objects=objects, lines=all_lines, has_times=has_times, problem=problem)
+
+
+def _names(subject: Subject) -> list[str]:
+    if subject.kind != "ask":
+        return [subject.name]
+    return sorted(subject.keys) + sorted(subject.uuids)
+
+
+def _spoken_of(subjects: list[Subject], deliveries: list[Delivery]) -> list[list[int]]:
+    """Return for each thing the messages that speak of it."""
+    by_name: dict[str, list[int]] = {}
+    for number, subject in enumerate(subjects):
+        for name in _names(subject):
+            by_name.setdefault(name, []).append(number)
+    spoken: list[list[int]] = [[] for _ in subjects]
+    for number, delivery in enumerate(deliveries):
+        texts = set(texts_in(delivery.message))
+        for found in {it for name in texts & by_name.keys() for it in by_name[name]}:
+            if _is_meant(subjects[found], texts):
+                spoken[found].append(number)
+    return spoken
+
+
+def _is_meant(subject: Subject, texts: Collection[str]) -> bool:
+    """A UUID tells by itself whose it is; a key does with its application."""
+    owner = subject.application_id
+    return not owner or owner in texts or not subject.uuids.isdisjoint(texts)
+
+
+# -- why
+
+
+def _add_why(
+    path: Path, objects: list[Object], numbers: dict[Cause, int], why_of: WhyOf
+) -> tuple[bool, str]:
+    """Work out why asks waited; return whether that has times, and what was in the way of it."""
+    asks = [it for it in objects if it.kind == "ask"]
+    if why_of is WhyOf.FILTERED:
+        asks = asks[:WHY_USUAL]
+    if why_of is WhyOf.NONE or not asks:
+        return True, ""
+    wanted = {it.name: it for it in asks}
+    try:
+        with TraceReader(path) as trace:
+            answer = why(trace, lambda app, key: f"{app}/{key}" in wanted).told()
+    except TraceError as error:
+        return True, str(error)
+    for waits in answer.waits:
+        ask = wanted[f"{waits.application_id}/{waits.key}"]
+        ask.why = [*(ask.why or ()), *_waits(waits, numbers, answer.start_ns)]
+    return answer.has_times, "" if answer.difference is None else answer.difference.told()
+
+
+def _waits(waits: Waits, numbers: dict[Cause, int], start_ns: int) -> Iterable[Wait]:
+    return (_wait(it, numbers.get(it.step, NONE), start_ns) for it in waits.periods)
+
+
+def _wait(period: Period, message: int, start_ns: int) -> Wait:
+    begin, end = period.begin, period.end
+    return Wait(
+        from_ns=begin.at_ns - start_ns,
+        to_ns=None if end is None else end.at_ns - start_ns,
+        from_record=begin.record,
+        to_record=None if end is None else end.record,
+        text=period.text,
+        since=period.since,
+        message=message,
+        held_by=period.held_by,
+    )

@@ -1,0 +1,220 @@
+"""A recorded run as the data of a page: columns of numbers, and each text once.
+
+The page reads this; `assets/run.js` is the other side. All that is told of messages stands in
+columns, with an entry for each message. The payloads stand apart, one a line, in the same order. A
+number that stands for a message is its place in these columns.
+"""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.show import ending, origin, place
+from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
+from yunikorn_actors.trace.view.fullness import Fullness
+from yunikorn_actors.trace.view.marks import marks_in
+from yunikorn_actors.trace.wanted import Sieve, Wanted
+
+NONE: Final = -1
+"""In a column: there is none, or it is not known."""
+
+
+class Shown(NamedTuple):
+    """A recording that is to be shown, and what it is called."""
+
+    name: str
+    path: Path
+
+
+class Columns(Struct, kw_only=True):
+    """An entry of each list is about one message; texts and places are numbers of `texts`."""
+
+    record: list[int] = []
+    lane: list[int] = []
+    place: list[int] = []
+    """The mailbox and the step, such as `context/751`."""
+    kind: list[int] = []
+    stimulus: list[int] = []
+    origin: list[int] = []
+    cause: list[int] = []
+    """The message that led to it, if it is in the picture."""
+    says: list[int] = []
+    begin_ns: list[int] = []
+    sent_ns: list[int] = []
+    took_ns: list[int] = []
+    joined: list[int] = []
+
+
+class Series(Struct, kw_only=True):
+    """How full a queue was: for each change the message that is next, the time and the part."""
+
+    name: str
+    points: list[tuple[int, int, int]] = []
+
+
+class MarkedAt(Struct, kw_only=True):
+    kind: str
+    text: str
+    message: int
+    """NONE if the message is not in the picture."""
+    following: int
+    """The message, or else the next one that is in the picture; the last of it may be before."""
+    at_ns: int
+
+
+class Run(Struct, kw_only=True):
+    name: str
+    about: str
+    """Who recorded it, and how."""
+    ending: str
+    is_simulated: bool
+    texts: list[str] = []
+    lanes: list[str] = []
+    messages: Columns = field(default_factory=Columns)
+    series: list[Series] = []
+    marks: list[MarkedAt] = []
+
+
+class Drawn(Struct, kw_only=True):
+    run: Run
+    payloads: list[bytes]
+    """JSON of each message, without line ends."""
+    deliveries: list[Delivery]
+
+
+def drawn(shown: Shown, wanted: Wanted) -> Drawn:
+    with TraceReader(shown.path) as trace:
+        return _Drawing(trace, Sieve(wanted, trace)).drawn(shown.name)
+
+
+class _Drawing:
+    def __init__(self, trace: TraceReader, sieve: Sieve) -> None:
+        self._trace = trace
+        self._sieve = sieve
+        self._columns = Columns()
+        self._texts = _Numbers()
+        self._lanes = _Numbers()
+        self._messages: dict[Cause, int] = {}
+        self._last: dict[str, tuple[int, int]] = {}
+        """Of each mailbox the step that was handled last, and its message or NONE."""
+        self._facts = FactsOnce()
+        self._fullness = Fullness()
+        self._series: dict[str, Series] = {}
+        self._marks: list[MarkedAt] = []
+        self._deliveries: list[Delivery] = []
+
+    def drawn(self, name: str) -> Drawn:
+        trace, timeline = self._trace, Timeline(self._trace.header)
+        for step in timeline.steps(trace, self._sieve):
+            self._end_former(step.delivery)
+            self._whole_run(step)
+            if step.is_wanted:
+                self._message(step, timeline)
+            else:
+                self._last.pop(step.delivery.mailbox, None)
+        for mailbox, took_ns in ({} if trace.footer is None else trace.footer.took_ns).items():
+            self._took(mailbox, took_ns)
+        self._sort_lanes()
+        run = Run(
+            name=name, about=_about(trace), ending=ending(trace),
+            is_simulated=timeline.is_simulated, texts=self._texts.all(), lanes=self._lanes.all(),
+            messages=self._columns, series=[self._series[it] for it in sorted(self._series)],
+            marks=self._marks,
+        )  # fmt: skip
+        payloads = [in_json(it.message) for it in self._deliveries]
+        return Drawn(run=run, payloads=payloads, deliveries=self._deliveries)
+
+    def _message(self, step: Step, timeline: Timeline) -> None:
+        it, columns, text = step.delivery, self._columns, self._texts.of
+        number, at = len(self._deliveries), Cause(it.mailbox, it.step)
+        columns.record.append(self._trace.number)
+        columns.lane.append(self._lanes.of(lane_of(it.mailbox)))
+        columns.place.append(text(place(at)))
+        columns.kind.append(text(type_name(it.message)))
+        columns.stimulus.append(text(it.stimulus))
+        columns.origin.append(text(origin(it)))
+        columns.cause.append(self._messages.get(it.cause, NONE))
+        columns.says.append(text(_says(it.message)))
+        columns.begin_ns.append(step.begin_ns)
+        columns.sent_ns.append(NONE if it.sent_ns is None else timeline.since_start(it.sent_ns))
+        columns.took_ns.append(NONE)
+        columns.joined.append(int(it.joined))
+        self._messages[at] = number
+        self._last[it.mailbox] = (it.step, number)
+        self._deliveries.append(it)
+
+    def _end_former(self, following: Delivery) -> None:
+        """How long handling took is told with what the mailbox handles next."""
+        if following.joined:
+            return
+        step, _ = self._last.get(following.mailbox, (NONE, NONE))
+        if following.previous_took_ns is not None and step == following.step - 1:
+            self._took(following.mailbox, following.previous_took_ns)
+        self._last.pop(following.mailbox, None)
+
+    def _took(self, mailbox: str, took_ns: int) -> None:
+        _, number = self._last.get(mailbox, (NONE, NONE))
+        if number != NONE:
+            self._columns.took_ns[number] = took_ns
+
+    def _whole_run(self, step: Step) -> None:
+        """Queues and marks are those of the run, whatever is left out of the picture."""
+        said, following = step.delivery.message, len(self._deliveries)
+        for level in self._fullness.take(said):
+            series = self._series.setdefault(level.name, Series(name=level.name))
+            series.points.append((following, step.begin_ns, level.permille))
+        for mark in marks_in(step.delivery, self._facts.of(said)):
+            message = following if step.is_wanted else NONE
+            self._marks.append(
+                MarkedAt(
+                    kind=mark.kind,
+                    text=mark.text,
+                    message=message,
+                    following=following,
+                    at_ns=step.begin_ns,
+                )
+            )
+
+    def _sort_lanes(self) -> None:
+        """From the outside inwards; so two runs have the same order."""
+        names = self._lanes.all()
+        order = sorted(range(len(names)), key=lambda number: rank_of(names[number]))
+        new = {number: position for position, number in enumerate(order)}
+        self._columns.lane = [new[number] for number in self._columns.lane]
+        self._lanes = _Numbers()
+        for number in order:
+            self._lanes.of(names[number])
+
+
+class _Numbers:
+    """Numbers texts in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def of(self, text: str) -> int:
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def all(self) -> list[str]:
+        return list(self._numbers)
+
+
+def _about(trace: TraceReader) -> str:
+    header = trace.header
+    seed = "" if header.seed is None else f", seed {header.seed}"
+    package = "" if header.package is None else f", {header.package.name} {header.package.version}"
+    return f"{header.topology} topology, driver {header.driver}{seed}, {header.instance}{package}"
+
+
+def _says(message: Message) -> str:
+    if not isinstance(message, FactsAppended):
+        return message_summary(message)
+    facts = [f"{type(it).__name__} {fact_summary(it)}" for it in message.facts[:SHOWN_MAX]]
+    rest = len(message.facts) - len(facts)
+    return "; ".join((*facts, *((f"+{rest} more",) if rest else ())))
