@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -36,10 +36,14 @@ from yunikorn_actors.messages.base import (
     RM_PROXY,
     Message,
     callback_address,
+    follower_address,
     stream_address,
 )
+from yunikorn_actors.messages.following import FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
+    CountsFound,
+    CountsRequested,
     Declined,
     EventsFound,
     EventsRequested,
@@ -85,6 +89,12 @@ def overrides(callback: si.ResourceManagerCallback, method: str) -> bool:
     if isinstance(callback, StandIn):
         return callback.answers(method)
     return getattr(type(callback), method) is not getattr(si.ResourceManagerCallback, method)
+
+
+class Follower(Protocol):
+    """A read side: it hears how everything stands, then all that becomes true, in order."""
+
+    def hear(self, message: Message) -> None: ...
 
 
 class _Registration(NamedTuple):
@@ -183,6 +193,9 @@ class Gateway(ABC):
 
     @abstractmethod
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None: ...
+
+    @abstractmethod
+    def _open_follower(self, address: str, follower: Follower) -> None: ...
 
     @abstractmethod
     def _close_callback(self, address: str) -> None:
@@ -415,6 +428,33 @@ class Gateway(ABC):
             lambda reply_to: EventsRequested(first_id=first_id, count=count, reply_to=reply_to),
             "events",
         )
+
+    def _counts(self) -> CountsFound:
+        """Return the numbers that no fact tells."""
+        return self._answer(
+            CountsFound, CONTEXT, lambda reply_to: CountsRequested(reply_to=reply_to), "counts"
+        )
+
+    def _follow(self, follower: Follower) -> str:
+        """Have everything that becomes true told to this follower; return its address."""
+        address = follower_address(next(self._streams))
+        self._open_follower(address, follower)
+        try:
+            self._await_acceptance(
+                CONTEXT,
+                lambda reply_to: FollowRequested(follower=address, reply_to=reply_to),
+                "follow",
+            )
+        except BaseException:
+            self._close_callback(address)
+            raise
+        return address
+
+    def _unfollow(self, address: str) -> None:
+        """Tell it no more; a core that has stopped or failed has closed it already."""
+        self._close_callback(address)
+        with suppress(CoreStopped, CoreFailed), self._afterwards:
+            self._post(CONTEXT, FollowEnded(follower=address), self._name("follow"))
 
     def _open_stream(self, hearer: si.ResourceManagerCallback, history: int) -> str:
         """Have every record delivered to this callback; return its address."""

@@ -186,3 +186,6 @@ class ForeignAllocation(Struct, frozen=True, kw_only=True):
     key: str
     node_id: str
     resource: Resource
+    tags: dict[str, str] = field(default_factory=dict)
+    priority: int = 0
+    created_ns: int = 0

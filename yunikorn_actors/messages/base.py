@@ -18,6 +18,7 @@ TIMER = "timer"
 _SCHEDULER = "scheduler:"
 _CALLBACK = "rm:"
 _STREAM = "events:"
+_FOLLOWER = "follower:"
 _REPLY = "reply:"
 
 
@@ -70,6 +71,11 @@ def stream_address(number: int) -> str:
     return f"{_STREAM}{number}"
 
 
+def follower_address(number: int) -> str:
+    """Name the mailbox of one follower of the truth."""
+    return f"{_FOLLOWER}{number}"
+
+
 def reply_address(number: int) -> str:
     """Name the slot of a caller that waits for an answer."""
     return f"{_REPLY}{number}"
@@ -80,8 +86,8 @@ def is_reply(address: str) -> bool:
 
 
 def is_callback(address: str) -> bool:
-    """Whether the receiver is a callback: of a resource manager, or a reader of events."""
-    return address.startswith((_CALLBACK, _STREAM))
+    """Whether the receiver is a callback: of a resource manager, a reader of events, a follower."""
+    return address.startswith((_CALLBACK, _STREAM, _FOLLOWER))
 
 
 def is_outside(address: str) -> bool:

@@ -12,7 +12,15 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages import events, predicates, queries, rm_calls, rm_events, scheduling
+from yunikorn_actors.messages import (
+    events,
+    following,
+    predicates,
+    queries,
+    rm_calls,
+    rm_events,
+    scheduling,
+)
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.older import GATHERED, RENAMED, renewed
 
@@ -27,7 +35,7 @@ _canonical = msgspec.msgpack.Encoder(order="sorted")
 
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
-    for module in (events, predicates, queries, rm_calls, rm_events, scheduling)
+    for module in (events, following, predicates, queries, rm_calls, rm_events, scheduling)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 }

@@ -17,6 +17,26 @@ class StateDump(Message, frozen=True, kw_only=True):
     state: dict[str, Any]
 
 
+class CountsRequested(Message, frozen=True, kw_only=True):
+    """Ask Context for the few numbers that no fact tells."""
+
+    reply_to: str
+
+
+class CountsFound(Message, frozen=True, kw_only=True):
+    """What Context has counted, and who failed."""
+
+    issued_uuids: int
+    stale_messages: int
+    scheduling_errors: int
+    """Asks that named an application that is not there."""
+    rejected_asks: int
+    refused_node_actions: int
+    """Of partitions that are not there; others are facts."""
+    failed_nodes: tuple[str, ...]
+    failed_machines: dict[str, int]
+
+
 class ExplainRequested(Message, frozen=True, kw_only=True):
     """Ask what becomes of an ask; without a key and an application, why asks of a partition wait.
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol, cast
 import pykka
 
 from yunikorn_actors import si
+from yunikorn_actors.gateway import Follower
 from yunikorn_actors.machines.machine import (
     Effect,
     Joining,
@@ -69,7 +70,32 @@ class System(Protocol):
     def go_on(self) -> None: ...
 
 
-class CallbackHolder:
+class Outsider(ABC):
+    """Holds somebody outside of the core, who has a thread whatever the machines have."""
+
+    @abstractmethod
+    def handle(self, message: Message, now_ns: int) -> list[Effect]: ...
+
+
+class FollowerHolder(Outsider):
+    """A read side: the core goes on without one that raises."""
+
+    def __init__(self, follower: Follower, leave: Callable[[Exception], None]) -> None:
+        self._follower = follower
+        self._leave = leave
+        self._has_left = False
+
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
+        if not self._has_left:
+            try:
+                self._follower.hear(message)
+            except Exception as error:  # noqa: BLE001 - the edge: told, and asked no more
+                self._has_left = True
+                self._leave(error)
+        return []
+
+
+class CallbackHolder(Outsider):
     """A resource manager's callback: what it raises is its own affair, and is reported as such."""
 
     def __init__(
@@ -147,7 +173,7 @@ class Station(ABC):
         self,
         system: System,
         address: str,
-        holder: "Machine | CallbackHolder",
+        holder: "Machine | Outsider",
         step: int = 0,
     ) -> None:
         self.address = address
@@ -287,7 +313,7 @@ class Shell(Station, pykka.ThreadingActor):
         self,
         system: System,
         address: str,
-        holder: "Machine | CallbackHolder",
+        holder: "Machine | Outsider",
         step: int = 0,
     ) -> None:
         pykka.ThreadingActor.__init__(self)

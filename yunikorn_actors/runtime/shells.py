@@ -14,7 +14,7 @@ import time
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import Envelope, is_callback_of
 from yunikorn_actors.runtime.line import Line, StationInLine
-from yunikorn_actors.runtime.shell import CallbackHolder, Shell, Station, System
+from yunikorn_actors.runtime.shell import Outsider, Shell, Station, System
 
 
 class Shells:
@@ -28,7 +28,7 @@ class Shells:
         self._handled_by_forgotten = 0
         self._silent = False
 
-    def start(self, system: System, address: str, holder: Machine | CallbackHolder) -> bool:
+    def start(self, system: System, address: str, holder: Machine | Outsider) -> bool:
         """Set a station up and replace the one there, if any; False when no more may be set up."""
         with self._lock:
             if self._silent:
@@ -37,7 +37,7 @@ class Shells:
             former = self._by_address.get(address)
             step = 0 if former is None else former.step
             station: Station
-            if self._line is None or isinstance(holder, CallbackHolder):
+            if self._line is None or isinstance(holder, Outsider):
                 station = Shell(system, address, holder, step)
             else:
                 station = StationInLine(self._line, system, address, holder, step)
@@ -105,7 +105,7 @@ class Shells:
         return {
             address: station.holder
             for address, station in sorted(self._by_address.items())
-            if not isinstance(station.holder, CallbackHolder) and not station.has_failed
+            if not isinstance(station.holder, Outsider) and not station.has_failed
         }
 
     @property

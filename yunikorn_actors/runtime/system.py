@@ -33,7 +33,7 @@ from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
 from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
-from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.gateway import Follower, Gateway
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
     CallRm,
@@ -69,7 +69,7 @@ from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.secret_values import masked_dump
-from yunikorn_actors.runtime.shell import CallbackHolder, Here, Shell, Station
+from yunikorn_actors.runtime.shell import CallbackHolder, FollowerHolder, Here, Shell, Station
 from yunikorn_actors.runtime.shells import Shells
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.runtime.timers import TimerThread
@@ -370,6 +370,18 @@ class SchedulerCore(Gateway):
             self._check_running()
             holder = CallbackHolder(callback, partial(self._callback_raised, address))
             self._shells.start(self._inside, address, holder)
+
+    def _open_follower(self, address: str, follower: Follower) -> None:
+        with self._lock:
+            self._check_running()
+            holder = FollowerHolder(follower, partial(self._follower_raised, address))
+            self._shells.start(self._inside, address, holder)
+
+    def _follower_raised(self, address: str, error: Exception) -> None:
+        told = f"{address} raised and follows no more: {error!r}"
+        if not logger.error("{}", told, exception=error):
+            alarm(told)
+        self._unfollow(address)
 
     def _callback_raised(self, address: str, call: Message, error: BaseException) -> None:
         rm_id = manager_of(address)

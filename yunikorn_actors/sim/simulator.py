@@ -16,7 +16,7 @@ from yunikorn_actors.armed import ArmedTimers
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.errors import NoReply, WouldBlock
-from yunikorn_actors.gateway import Gateway
+from yunikorn_actors.gateway import Follower, Gateway
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
     CallRm,
@@ -101,6 +101,7 @@ class Simulator(Gateway):
         self.failure: Exception | None = None
         """What ended the run: the exception of a machine or of a checker."""
         self._callbacks: dict[str, si.ResourceManagerCallback] = {}
+        self._followers: dict[str, Follower] = {}
         self._replies: dict[str, Message] = {}
         self._reply_numbers = count(1)
         self._channels: Channels = {}
@@ -223,6 +224,8 @@ class Simulator(Gateway):
                 self._carry_out(address, effect)
         elif address in self._callbacks:
             self._call_back(address, envelope.message)
+        elif address in self._followers:
+            self._followers[address].hear(envelope.message)
         elif address == GATEWAY:
             self._receive(envelope.message)
         else:
@@ -303,6 +306,7 @@ class Simulator(Gateway):
     def _stop(self, address: str) -> None:
         self.machines.pop(address, None)
         self._callbacks.pop(address, None)
+        self._followers.pop(address, None)
         for channel in [channel for channel in self._channels if channel[1] == address]:
             for _, envelope in self._channels.pop(channel):
                 self._decline(envelope)
@@ -316,7 +320,7 @@ class Simulator(Gateway):
             self._put((GATEWAY, answer.to), declined)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
-        outside = to == GATEWAY or is_reply(to)
+        outside = to == GATEWAY or is_reply(to) or to in self._followers
         if outside or to in self.machines or to in self._callbacks:
             self._put((sender, to), self._envelope(sender, message))
 
@@ -370,6 +374,9 @@ class Simulator(Gateway):
     def _open_callback(self, address: str, callback: si.ResourceManagerCallback) -> None:
         assert is_callback(address)
         self._callbacks[address] = callback
+
+    def _open_follower(self, address: str, follower: Follower) -> None:
+        self._followers[address] = follower
 
     def _close_callback(self, address: str) -> None:
         self._stop(address)

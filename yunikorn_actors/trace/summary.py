@@ -24,6 +24,7 @@ from yunikorn_actors.domain.proposals import (
     Replace,
 )
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.messages import following as w
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
 from yunikorn_actors.messages import rm_calls as c
@@ -436,4 +437,9 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     q.EventsFound: _found,
     q.EventStreamRequested: lambda it: f"{it.hearer} with {it.history} past records",
     q.EventStreamLeft: lambda it: f"{it.hearer}",
+    q.CountsFound: lambda it: f"{it.rejected_asks} asks rejected",
+    w.FollowRequested: lambda it: it.follower,
+    w.FollowEnded: lambda it: it.follower,
+    w.ManagerShown: lambda it: f"{it.rm_id} under {it.config.checksum[:8]}",
+    w.ManagerGone: lambda it: it.rm_id,
 }

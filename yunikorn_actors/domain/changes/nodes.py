@@ -66,7 +66,14 @@ def node_action_refused(state: PartitionState, _: f.NodeActionRefused) -> None:
 
 def foreign_put(state: PartitionState, fact: f.ForeignAllocationPut) -> None:
     _drop_foreign(state, fact.key)
-    foreign = ForeignAllocation(key=fact.key, node_id=fact.node_id, resource=fact.resource)
+    foreign = ForeignAllocation(
+        key=fact.key,
+        node_id=fact.node_id,
+        resource=fact.resource,
+        tags=fact.tags,
+        priority=fact.priority,
+        created_ns=fact.created_ns,
+    )
     state.foreign[fact.key] = foreign
     node = state.nodes[fact.node_id]
     node.foreign[fact.key] = foreign

@@ -1,5 +1,7 @@
 """What is true of a partition, its queues and its nodes."""
 
+from msgspec import field
+
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.queue import QueueSpec, QueueState
@@ -124,6 +126,9 @@ class ForeignAllocationPut(Base, frozen=True, kw_only=True):
     node_id: str
     resource: Resource
     at_ns: int
+    tags: dict[str, str] = field(default_factory=dict)
+    priority: int = 0
+    created_ns: int = 0
 
 
 class ForeignAllocationRemoved(Base, frozen=True, kw_only=True):

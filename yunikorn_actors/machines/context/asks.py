@@ -396,7 +396,13 @@ def _take_foreign(turn: Turn, item: AskItem) -> None:
         _leave_former_node(turn, item)
         turn.record(
             f.ForeignAllocationPut(
-                key=spec.key, node_id=item.node_id, resource=spec.resource, at_ns=turn.now_ns
+                key=spec.key,
+                node_id=item.node_id,
+                resource=spec.resource,
+                at_ns=turn.now_ns,
+                tags=spec.tags,
+                priority=spec.priority,
+                created_ns=turn.now_ns if spec.created_ns is None else spec.created_ns,
             )
         )
         drop_overpromised(turn, turn.state.nodes[item.node_id])

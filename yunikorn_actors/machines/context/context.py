@@ -39,7 +39,10 @@ from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import RM_PROXY, Message
+from yunikorn_actors.messages.following import FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
+    Accepted,
+    CountsRequested,
     ExplainRequested,
     Explanation,
     StateDump,
@@ -216,6 +219,7 @@ class Context(Joining):
         manager.extra_config, manager.extra = message.extra_config, message.extra
         self._partitions.registry.bring(manager.policy_group, message.config)
         effects = self._partitions.reload_group(manager.policy_group, now_ns)
+        effects.extend(self._partitions.show(manager))
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
@@ -372,6 +376,17 @@ class Context(Joining):
     def _on_state_dump_requested(self, message: StateDumpRequested, _: int) -> list[Effect]:
         return [Send(to=message.reply_to, message=StateDump(state=self.canonical_state()))]
 
+    def _on_counts_requested(self, message: CountsRequested, _: int) -> list[Effect]:
+        return [Send(to=message.reply_to, message=self._partitions.counts())]
+
+    def _on_follow_requested(self, message: FollowRequested, _: int) -> list[Effect]:
+        stand = self._partitions.follow(message.follower)
+        return [*stand, Send(to=message.reply_to, message=Accepted())]
+
+    def _on_follow_ended(self, message: FollowEnded, _: int) -> list[Effect]:
+        self._partitions.unfollow(message.follower)
+        return []
+
     def _on_explain_requested(self, message: ExplainRequested, now_ns: int) -> list[Effect]:
         return self._partitions.explain(message, now_ns)
 
@@ -404,6 +419,9 @@ ContextInbox = (
     | p.Checked
     | p.DenialsLifted
     | StateDumpRequested
+    | CountsRequested
+    | FollowRequested
+    | FollowEnded
     | ExplainRequested
     | Explanation
 )
@@ -434,6 +452,9 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     p.PreemptionPredicatesChecked: Context._on_checked,
     p.DenialsLifted: Context._on_denials_lifted,
     StateDumpRequested: Context._on_state_dump_requested,
+    CountsRequested: Context._on_counts_requested,
+    FollowRequested: Context._on_follow_requested,
+    FollowEnded: Context._on_follow_ended,
     ExplainRequested: Context._on_explain_requested,
     Explanation: Context._on_explanation,
 }

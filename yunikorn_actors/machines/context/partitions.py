@@ -41,8 +41,9 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import EVENT_PUBLISHER
-from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
+from yunikorn_actors.messages.following import ManagerGone, ManagerShown
+from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured, RejectedAsk
 
 PARTITION_REMOVED = "PartitionRemoved"
@@ -69,6 +70,9 @@ class Partitions:
         self.failed_nodes: dict[tuple[str, str], None] = {}
         """Nodes of each resource manager that were refused and have not been registered since."""
         self.failures = Failures()
+        self.hearers: tuple[str, ...] = (EVENT_PUBLISHER,)
+        """Who hears the facts of all partitions; behind the first those who follow from outside."""
+        self.rejected_asks = 0
         self._schedulers = schedulers
         """How many each partition has; without any Context plans by itself."""
         self._epoch = 0
@@ -76,7 +80,7 @@ class Partitions:
         """How many EventPublishers there have been before this one."""
 
     def work(self, rm_id: str, now_ns: int) -> Work:
-        return Work(rm_id, now_ns, self.settings)
+        return Work(rm_id, now_ns, self.settings, self.hearers)
 
     def finish(self, work: Work) -> list[Effect]:
         """Tell what was done and found; a partition just planned may have findings alone."""
@@ -119,6 +123,7 @@ class Partitions:
         answers = work.answers.by_kind
         self.refused_node_actions += len(work.stray)
         if RejectedAsk in answers:
+            self.rejected_asks += len(answers[RejectedAsk])
             self.scheduling_errors += sum(map(names_no_application, answers[RejectedAsk]))
         if NodeVerdict in answers:
             self._count_nodes(work)
@@ -281,7 +286,8 @@ class Partitions:
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
-        return [*effects, Send(to=EVENT_PUBLISHER, message=gone)]
+        effects.append(Send(to=EVENT_PUBLISHER, message=gone))
+        return [*effects, *self._tell_followers(ManagerGone(rm_id=rm_id))]
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
@@ -305,10 +311,8 @@ class Partitions:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
         partition = self.by_name.pop(name)
         closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
-        effects: list[Effect] = [
-            Send(to=EVENT_PUBLISHER, message=closed),
-            *cancelled_histories(partition),
-        ]
+        effects: list[Effect] = [Send(to=hearer, message=closed) for hearer in self.hearers]
+        effects.extend(cancelled_histories(partition))
         effects.extend(StopMachine(address=address) for address in partition.schedulers.values())
         gone = Declined(reason=f"partition {name} has gone")
         return [*effects, *(Send(to=asker, message=gone) for asker in partition.explaining)]
@@ -344,7 +348,52 @@ class Partitions:
             configure(turn, partition_config)
             if is_new and manager.is_suspended:
                 turn.record(manager.suspension(now_ns))
-        return [*effects, *self.finish(work), *closing]
+        return [*effects, *self.show(manager), *self.finish(work), *closing]
+
+    # -- those who follow from outside
+
+    def follow(self, follower: str) -> list[Effect]:
+        """Say how everything stands; what becomes true from here on comes as facts."""
+        self.hearers = (*self.hearers, follower)
+        shown = [self._shown(manager) for manager in self.registry.managers.values()]
+        stand = (
+            s.PartitionSnapshot(partition=name, epoch=it.epoch, image=image_of(it.state))
+            for name, it in self.by_name.items()
+        )
+        return [Send(to=follower, message=message) for message in (*shown, *stand)]
+
+    def unfollow(self, follower: str) -> None:
+        self.hearers = tuple(it for it in self.hearers if it != follower)
+
+    def show(self, manager: ResourceManager) -> list[Effect]:
+        """Tell those who follow what a resource manager brings, and what it lives under."""
+        followers = self.hearers[1:]
+        return self._tell_followers(self._shown(manager)) if followers else []
+
+    def _tell_followers(self, message: Message) -> list[Effect]:
+        return [Send(to=follower, message=message) for follower in self.hearers[1:]]
+
+    def _shown(self, manager: ResourceManager) -> ManagerShown:
+        return ManagerShown(
+            rm_id=manager.rm_id,
+            version=manager.version,
+            policy_group=manager.policy_group,
+            build_info=manager.build_info,
+            extra_config=manager.extra_config,
+            extra=manager.extra,
+            config=self.registry.config_of(manager.policy_group),
+        )
+
+    def counts(self) -> CountsFound:
+        return CountsFound(
+            issued_uuids=self.uuids.issued,
+            stale_messages=self.stale,
+            scheduling_errors=self.scheduling_errors,
+            rejected_asks=self.rejected_asks,
+            refused_node_actions=self.refused_node_actions,
+            failed_nodes=tuple(f"{id_} of {rm_id}" for rm_id, id_ in sorted(self.failed_nodes)),
+            failed_machines=self.failures.canonical(),
+        )
 
 
 def _empty(turn: Turn) -> None:

@@ -22,10 +22,18 @@ class Work:
     and all that a handler wrote would wait for the garbage collector.
     """
 
-    def __init__(self, rm_id: str, now_ns: int, settings: Settings) -> None:
+    def __init__(
+        self,
+        rm_id: str,
+        now_ns: int,
+        settings: Settings,
+        hearers: tuple[str, ...] = (EVENT_PUBLISHER,),
+    ) -> None:
         self.rm_id = rm_id
         self.now_ns = now_ns
         self.settings = settings
+        self._hearers = hearers
+        """Who hears the facts of all partitions."""
         self.answers = Answers()
         self.stray: list[NodeActionRefused] = []
         """Actions on nodes of a partition that is not there."""
@@ -74,11 +82,11 @@ class Work:
                 first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            subscribers = (*partition.schedulers.values(), EVENT_PUBLISHER)
+            subscribers = (*partition.schedulers.values(), *self._hearers)
             effects.extend(Send(to=subscriber, message=message) for subscriber in subscribers)
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
-            effects.append(Send(to=EVENT_PUBLISHER, message=stray))
+            effects.extend(Send(to=hearer, message=stray) for hearer in self._hearers)
 
 
 class Turn:
