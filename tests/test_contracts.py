@@ -27,6 +27,7 @@ PLANTED = {
     "a thread in a machine": ("machines/event_publisher.py", "import threading", PURE),
     "a file in a message": ("messages/queries.py", "import os.path", PURE),
     "logging in a machine": ("machines/rm_proxy/rm_proxy.py", "from loguru import logger", PURE),
+    "a clock in the read side": ("service/read/side.py", "import time", PURE),
     "the runtime in a machine": (
         "machines/settings.py",
         "from yunikorn_actors.runtime.clock import Clock",

@@ -21,7 +21,7 @@ class FollowEnded(Message, frozen=True, kw_only=True):
     follower: str
 
 
-class ManagerShown(Message, frozen=True, kw_only=True):
+class ManagerDescribed(Message, frozen=True, kw_only=True):
     """A resource manager has registered, or lives under another configuration."""
 
     rm_id: str
@@ -34,7 +34,7 @@ class ManagerShown(Message, frozen=True, kw_only=True):
     """The one in force."""
 
 
-class ManagerGone(Message, frozen=True, kw_only=True):
+class ManagerLeft(Message, frozen=True, kw_only=True):
     """Nothing of this resource manager is left."""
 
     rm_id: str

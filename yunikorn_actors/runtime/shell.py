@@ -29,6 +29,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
@@ -51,6 +52,9 @@ class System(Protocol):
 
     @property
     def recorder(self) -> Recorder | None: ...
+
+    @property
+    def meter(self) -> Meter | None: ...
 
     @property
     def here(self) -> Here: ...
@@ -260,6 +264,9 @@ class Station(ABC):
             self.at = None
             if system.recorder is not None:
                 system.recorder.took(self.address, system.clock.now_ns() - now_ns)
+            if system.meter is not None:
+                took_ns = system.clock.now_ns() - now_ns
+                system.meter.took(self.address, type(envelope.message), took_ns)
 
     def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
         self._in_hand = envelope
@@ -272,6 +279,9 @@ class Station(ABC):
         if recorder is not None:
             at = (self.address, self.step, sender, cause, stimulus, now_ns)
             recorder.add(Delivery(*at, message, joined, sent_ns))
+        meter = self._system.meter
+        if meter is not None:
+            meter.arrived(self.address, envelope, now_ns)
 
     def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""

@@ -108,6 +108,16 @@ class Shells:
             if not isinstance(station.holder, Outsider) and not station.has_failed
         }
 
+    def lengths(self) -> dict[str, int]:
+        """Count what waits in each mailbox, or is in hand."""
+        with self._lock:
+            # Handled first: it never runs ahead of what was received.
+            handled = {address: it.handled for address, it in self._by_address.items()}
+            return {
+                address: it.received - handled[address]
+                for address, it in sorted(self._by_address.items())
+            }
+
     @property
     def handled(self) -> int:
         """How many messages have been handled since the start."""

@@ -66,6 +66,7 @@ from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
 from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
+from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.runtime.recorder import FlightRecorder, Recorder, TraceSettings, recorder_of
 from yunikorn_actors.runtime.replies import Replies
 from yunikorn_actors.runtime.secret_values import masked_dump
@@ -529,6 +530,7 @@ class Inside:
         self.clock = core.clock
         self.here = Here()
         self.recorder: Recorder | None = None
+        self.meter: Meter | None = None
         self.survived: deque[CoreFailed] = deque(maxlen=REPLACED_MAX + 1)
         """What machines were replaced for: the first of too many is why the core stops."""
         self._core = core
@@ -577,6 +579,8 @@ class Inside:
         elif self._core._replies.serves(to):
             self._record(station, to, 1, message)
             self._core._replies.answer(to, message)
+        elif self.meter is not None:
+            self.meter.lost()
 
     def _record(self, station: Station, to: str, step: int, message: Message) -> None:
         """Note what goes to a caller, who has no mailbox; what the gateway hears has one sender."""
@@ -586,8 +590,10 @@ class Inside:
             self.recorder.add(Delivery(*head, message))
 
     def stamp(self) -> int | None:
-        """Return when an envelope is made, for the recording; nobody else asks."""
-        return None if self.recorder is None else self.clock.now_ns()
+        """Return when an envelope is made, for recording and meter; nobody else asks."""
+        if self.recorder is None and self.meter is None:
+            return None
+        return self.clock.now_ns()
 
     def go_on(self) -> None:
         """What a callback has answered or said may be left to its thread."""

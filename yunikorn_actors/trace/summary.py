@@ -440,6 +440,6 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     q.CountsFound: lambda it: f"{it.rejected_asks} asks rejected",
     w.FollowRequested: lambda it: it.follower,
     w.FollowEnded: lambda it: it.follower,
-    w.ManagerShown: lambda it: f"{it.rm_id} under {it.config.checksum[:8]}",
-    w.ManagerGone: lambda it: it.rm_id,
+    w.ManagerDescribed: lambda it: f"{it.rm_id} under {it.config.checksum[:8]}",
+    w.ManagerLeft: lambda it: it.rm_id,
 }

@@ -42,7 +42,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
-from yunikorn_actors.messages.following import ManagerGone, ManagerShown
+from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.rm_events import EventsConfigured, RejectedAsk
 
@@ -287,7 +287,7 @@ class Partitions:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
         effects.append(Send(to=EVENT_PUBLISHER, message=gone))
-        return [*effects, *self._tell_followers(ManagerGone(rm_id=rm_id))]
+        return [*effects, *self._tell_followers(ManagerLeft(rm_id=rm_id))]
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
@@ -373,8 +373,8 @@ class Partitions:
     def _tell_followers(self, message: Message) -> list[Effect]:
         return [Send(to=follower, message=message) for follower in self.hearers[1:]]
 
-    def _shown(self, manager: ResourceManager) -> ManagerShown:
-        return ManagerShown(
+    def _shown(self, manager: ResourceManager) -> ManagerDescribed:
+        return ManagerDescribed(
             rm_id=manager.rm_id,
             version=manager.version,
             policy_group=manager.policy_group,

@@ -1,0 +1,115 @@
+"""What a read side cannot know and has to ask its core: each question with a plain answer.
+
+A read side may live in another process, so questions and answers are plain values. The answers that
+take long are counted here by name, and none of them is a state dump.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from yunikorn_actors.errors import UnknownAsk
+from yunikorn_actors.runtime.recorder import FlightRecorder
+from yunikorn_actors.runtime.secret_values import masked_dump
+from yunikorn_actors.runtime.system import SchedulerCore
+
+
+class Questions(Protocol):
+    """Who answers: the core itself, or a line to the process that has it."""
+
+    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        """Wait for the answer; raise CoreStopped, CoreFailed or NoReply if there is none."""
+
+
+class CoreQuestions:
+    def __init__(self, core: SchedulerCore) -> None:
+        self._core = core
+
+    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        return ANSWERS[question](self._core, *arguments)
+
+
+def _counts(core: SchedulerCore) -> Any:  # noqa: ANN401 - plain values
+    return msgspec.to_builtins(core._counts())
+
+
+def _why(core: SchedulerCore, application: str, key: str, partition: str) -> dict[str, Any]:
+    try:
+        return {"why": msgspec.to_builtins(core.explain(application, key, partition=partition))}
+    except UnknownAsk as error:
+        return {"unknown": str(error)}
+
+
+def _waiting(core: SchedulerCore, partition: str) -> dict[str, Any]:
+    return core._waiting(partition)
+
+
+def _mailboxes(core: SchedulerCore) -> dict[str, Any]:
+    """Tell how long each mailbox is, and with a meter what its actor did."""
+    meter = core._inside.meter
+    return {
+        "lengths": core._shells.lengths(),
+        "metered": None if meter is None else meter.plain(),
+        "callback_errors": dict(sorted(core._raised_in.copy().items())),
+        "unhandled": {
+            rm_id: registration.backlog.unhandled
+            for rm_id, registration in sorted(core._registered.copy().items())
+        },
+    }
+
+
+def _diagnostics(core: SchedulerCore) -> dict[str, Any]:
+    return masked_dump(
+        {
+            rm_id: core._diagnosis(rm_id, tells_state=registration.tells_state)
+            for rm_id, registration in sorted(core._registered.copy().items())
+        }
+    )
+
+
+def _trace(core: SchedulerCore) -> bytes | None:
+    """Return what the flight recorder has kept; None where there is none."""
+    recorder = core._inside.recorder
+    if not isinstance(recorder, FlightRecorder):
+        return None
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / recorder.path.name
+        recorder.save(path)
+        return path.read_bytes()
+
+
+def _trace_failure(core: SchedulerCore) -> str:
+    return "" if core.trace_failure is None else str(core.trace_failure)
+
+
+def _stacks(_: SchedulerCore) -> str:
+    frames = sys._current_frames()
+    return "\n".join(
+        f"thread {number}:\n{''.join(traceback.format_stack(frame))}"
+        for number, frame in sorted(frames.items())
+    )
+
+
+def _is_ready(core: SchedulerCore) -> str:
+    """Say why the core takes nothing; empty while it does."""
+    if core.failure is not None:
+        return str(core.failure).partition(";")[0]
+    return "" if core._state == "running" else f"the core is {core._state}"
+
+
+ANSWERS: Final[dict[str, Callable[..., Any]]] = {
+    "counts": _counts,
+    "why": _why,
+    "waiting": _waiting,
+    "mailboxes": _mailboxes,
+    "diagnostics": _diagnostics,
+    "trace": _trace,
+    "trace_failure": _trace_failure,
+    "stacks": _stacks,
+    "is_ready": _is_ready,
+}

@@ -1,0 +1,205 @@
+"""Applications as YuniKorn's REST interface shows them, those that have ended too."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.application import (
+    Application,
+    ApplicationState,
+    FinishedApplication,
+    StateLog,
+)
+from yunikorn_actors.domain.history import ResourceSeconds, UsageHistory
+from yunikorn_actors.domain.swap import TaskGroup
+from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.notes import AppNote, AskNote, Notes
+from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
+from yunikorn_actors.service.read.values import Value, lean, used
+
+NEVER_MS: Final = -62_135_596_800_000
+"""The zero time of Go: an application that has not run yet started then."""
+STATUSES: Final = {
+    state.value.lower(): state
+    for state in (
+        ApplicationState.NEW,
+        ApplicationState.ACCEPTED,
+        ApplicationState.STARTING,
+        ApplicationState.RUNNING,
+        ApplicationState.COMPLETING,
+        ApplicationState.FAILING,
+        ApplicationState.RESUMING,
+    )
+}
+"""By which active applications can be chosen."""
+ALWAYS: Final = frozenset(
+    {"applicationID", "partition", "queueName", "startTime", "resourceHistory"}
+)
+_KEYED: Final = frozenset({"allocationKey"})
+_MS: Final = 1_000_000
+_NO_NOTE: Final = AppNote()
+_NOT_SAID: Final = AskNote()
+
+
+def active(book: Book, *, queue: str = "", status: ApplicationState | None = None) -> list[Value]:
+    """List the applications that have not ended, of one queue or of all."""
+    return [
+        application(book, app)
+        for app in book.state.applications.values()
+        if queue in {"", app.queue.path} and status in {None, app.state}
+    ]
+
+
+def completed(book: Book) -> list[Value]:
+    return [
+        finished(book, app)
+        for serial, app in book.state.finished.items()
+        if serial not in book.state.rejected
+    ]
+
+
+def rejected(book: Book) -> list[Value]:
+    return [finished(book, book.state.finished[serial]) for serial in book.state.rejected]
+
+
+def application(book: Book, app: Application) -> Value:
+    note = book.notes.apps.get(app.serial, _NO_NOTE)
+    reserved = [key for ask in app.asks.values() for key in (ask.spec.key,) * len(ask.reserved)]
+    priority = highest_priority(app.asks.values())
+    return lean(
+        _common(book, app, note)
+        | {
+            "usedResource": used(app.allocated),
+            "pendingResource": used(app.pending),
+            "queueName": app.queue.path,
+            "requests": [
+                request(ask, note.asks.get(ask.spec.key, _NOT_SAID)) for ask in app.waiting_asks()
+            ],
+            "allocations": [allocation(it, app, book.notes) for it in app.allocations.values()],
+            "placeholderData": _placeholders(app.task_groups, note),
+            "hasReserved": bool(reserved),
+            "reservations": reserved,
+            "maxRequestPriority": 0 if priority == NO_PRIORITY else priority,
+        },
+        ALWAYS,
+    )
+
+
+def finished(book: Book, app: FinishedApplication) -> Value:
+    note = book.notes.apps.get(app.serial, _NO_NOTE)
+    is_rejected = app.serial in book.state.rejected
+    return lean(
+        _common(book, app, note)
+        | {
+            "queueName": app.queue,
+            "finishedTime": app.state_log.entries[-1].at_ns,
+            "rejectedMessage": app.message if is_rejected else "",
+            "placeholderData": _placeholders(note.task_groups, note),
+        },
+        ALWAYS,
+    )
+
+
+def _common(book: Book, app: Application | FinishedApplication, note: AppNote) -> Value:
+    return {
+        "applicationID": app.spec.application_id,
+        "maxUsedResource": used(note.peak),
+        "partition": book.short_name,
+        "submissionTime": app.submitted_ns,
+        "applicationState": app.state.value,
+        "user": app.spec.user,
+        "groups": list(app.spec.groups),
+        "stateLog": _state_log(app.state_log),
+        "startTime": app.started_ns // _MS if app.started_ns else NEVER_MS,
+        "resourceHistory": _history(app.history),
+    }
+
+
+def _state_log(log: StateLog) -> list[Value]:
+    return [{"time": it.at_ns, "applicationState": it.state.value} for it in log.entries]
+
+
+def _placeholders(groups: Mapping[str, TaskGroup], note: AppNote) -> list[Value]:
+    return [
+        lean(
+            {
+                "taskGroupName": name,
+                "count": group.count,
+                "minResource": used(note.smallest.get(name)),
+                "replaced": group.replaced,
+                "timedout": group.timed_out,
+            }
+        )
+        for name, group in sorted(groups.items())
+    ]
+
+
+def _history(history: UsageHistory) -> Value:
+    return lean(
+        {
+            "resourceUsage": _seconds(history.used),
+            "preemptedResource": _seconds(history.preempted),
+            "placeholderResource": _seconds(history.placeholder),
+        }
+    )
+
+
+def _seconds(part: ResourceSeconds) -> Value:
+    return {instance: used(amounts) for instance, amounts in sorted(part.items())}
+
+
+def request(ask: Ask, note: AskNote) -> Value:
+    """Show an ask of which something waits, once, however many repeats do."""
+    spec = ask.spec
+    return lean(
+        {
+            "allocationKey": spec.key,
+            "allocationTags": spec.tags,
+            "requestTime": ask.created_ns,
+            "resource": used(spec.resource),
+            "priority": str(spec.priority),
+            "requiredNodeId": spec.required_node,
+            "applicationId": spec.application_id,
+            "placeholder": spec.placeholder,
+            "taskGroupName": spec.task_group,
+            "allocationLog": list(_log(note)),
+            "triggeredPreemption": note.has_preempted,
+            "originator": spec.originator,
+            "schedulingAttempted": bool(ask.reported or note.log or ask.shortage),
+            "triggeredScaleUp": note.wants_node,
+        },
+        _KEYED,
+    )
+
+
+def _log(note: AskNote) -> Iterator[Value]:
+    for said in note.log.values():
+        yield {"message": said.message, "lastOccurrence": said.last_ns, "count": said.count}
+
+
+def allocation(it: Allocation, app: Application, notes: Notes) -> Value:
+    spec = it.spec
+    ask = app.asks.get(spec.key)
+    replaced_ns = notes.requested.get(it.uuid)
+    asked_ns = it.allocated_ns if ask is None else ask.created_ns
+    requested_ns = asked_ns if replaced_ns is None else replaced_ns
+    return lean(
+        {
+            "allocationKey": spec.key,
+            "allocationTags": spec.tags,
+            "requestTime": requested_ns,
+            "allocationTime": it.allocated_ns,
+            "allocationDelay": it.allocated_ns - requested_ns,
+            "resource": used(it.resource),
+            "priority": str(spec.priority),
+            "nodeId": it.node_id,
+            "applicationId": spec.application_id,
+            "placeholder": spec.placeholder,
+            "placeholderUsed": replaced_ns is not None,
+            "taskGroupName": spec.task_group,
+            "preempted": it.releasing is TerminationType.PREEMPTED_BY_SCHEDULER,
+            "originator": spec.originator,
+        },
+        _KEYED,
+    )

@@ -1,0 +1,119 @@
+"""The pages about a whole core: clusters, partitions, history, health."""
+
+from collections import Counter
+from typing import Final
+
+from yunikorn_actors.domain.health import Dump, Health, health_of
+from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.messages.queries import CountsFound
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.values import Value, lean, most, percentages, used
+
+CLUSTER: Final = "kubernetes"
+"""YuniKorn calls every cluster so, and its pages know no other."""
+ALWAYS: Final = frozenset({
+    "clusterId", "name", "capacity", "nodeSortingPolicy", "preemptionEnabled",
+    "quotaPreemptionEnabled",
+})  # fmt: skip
+
+
+def clusters(side: ReadSide) -> list[Value]:
+    return [
+        {
+            "startTime": side.start_ns,
+            "rmBuildInformation": [_build(side, book.rm_id)],
+            "partition": book.short_name,
+            "clusterName": CLUSTER,
+        }
+        for book in side.books.values()
+    ]
+
+
+def _build(side: ReadSide, rm_id: str) -> dict[str, str]:
+    manager = side.managers.get(rm_id)
+    return {"rmId": rm_id} if manager is None else manager.build_info
+
+
+def partition(book: Book) -> Value:
+    state = book.state
+    config = state.config
+    taken = used(state.root.allocated) if state.queues else {}
+    return lean(
+        {
+            "clusterId": book.rm_id,
+            "name": book.short_name,
+            "capacity": lean(
+                {
+                    "capacity": most(state.capacity),
+                    "usedCapacity": taken,
+                    "utilization": percentages(taken, state.capacity),
+                }
+            ),
+            "nodeSortingPolicy": {}
+            if config is None
+            else {
+                "type": config.node_sort.policy,
+                "resourceWeights": dict(config.node_sort.weights),
+            },
+            "preemptionEnabled": config is None or config.preemption_enabled,
+            "quotaPreemptionEnabled": config is not None and config.quota_preemption_enabled,
+            "totalNodes": len(state.nodes),
+            "applications": _applications(book),
+            "totalContainers": state.allocation_count,
+            "state": book.state_name,
+            "lastStateTransitionTime": book.changed_ns,
+        },
+        ALWAYS,
+    )
+
+
+def _applications(book: Book) -> dict[str, int]:
+    """Count them by state, those that ended too, as long as they are remembered."""
+    state = book.state
+    counts = Counter(app.state.value for app in state.applications.values())
+    counts.update(app.state.value for app in state.finished.values())
+    return {**dict(sorted(counts.items())), "total": counts.total()}
+
+
+def applications_over_time(side: ReadSide) -> list[Value]:
+    return [
+        {"timestamp": it.at_ns, "totalApplications": str(it.applications)}
+        for it in side.history.samples
+    ]
+
+
+def containers_over_time(side: ReadSide) -> list[Value]:
+    return [
+        {"timestamp": it.at_ns, "totalContainers": str(it.containers)}
+        for it in side.history.samples
+    ]
+
+
+def dump(side: ReadSide, counts: CountsFound) -> Dump:
+    """Return a state dump as far as checks of health look at it; the replicas are the truth."""
+    return {
+        "partitions": {name: snapshot(book.state) for name, book in side.books.items()},
+        "scheduling_errors": counts.scheduling_errors,
+        "failed_nodes": list(counts.failed_nodes),
+        "failed_machines": counts.failed_machines,
+    }
+
+
+def health(side: ReadSide, counts: CountsFound) -> Health:
+    return health_of(dump(side, counts))
+
+
+def shown_health(found: Health) -> Value:
+    return {
+        "Healthy": found.healthy,
+        "HealthChecks": [
+            {
+                "Name": check.name,
+                "Succeeded": check.succeeded,
+                "Description": check.description,
+                "DiagnosisMessage": check.diagnosis,
+            }
+            for check in found.checks
+        ],
+    }

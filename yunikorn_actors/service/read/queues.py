@@ -1,0 +1,132 @@
+"""Queues as YuniKorn's REST interface shows them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from yunikorn_actors.domain.allocation import Ask
+from yunikorn_actors.domain.config import PreemptionPolicy, TemplateConfig
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource, component_wise_min, sub_only_existing
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.values import (
+    Value,
+    go_duration,
+    lean,
+    most,
+    percentages,
+    used,
+)
+
+NO_PRIORITY: Final = -(2**31)
+"""Of a queue in which nothing waits."""
+_HIGHEST: Final = 2**31 - 1
+ALWAYS: Final = frozenset({
+    "queuename", "partition", "isLeaf", "isManaged", "currentPriority", "prioritySorting",
+    "preemptionEnabled", "isPreemptionFence", "isPriorityFence",
+})  # fmt: skip
+
+
+class Queues:
+    """The queues of one partition, at one moment: what belongs to several is worked out once."""
+
+    def __init__(self, book: Book, preemption_delay_ns: int) -> None:
+        self._book = book
+        self._state = book.state
+        self._preemption_delay_ns = preemption_delay_ns
+        """Where a queue says nothing."""
+        self._priorities: dict[str, int] = {}
+        """What each queue exports, by path; without those in which nothing waits."""
+        self._ids = {app.serial: app.id for app in self._state.applications.values()}
+        for app in self._state.applications.values():
+            self._raise(app.queue, highest_priority(app.asks.values()))
+
+    def tree(self) -> Value:
+        """Return root with everything below it; it alone names its partition."""
+        return self.queue(self._state.root, subtree=True) | {"partition": self._book.short_name}
+
+    def queue(self, queue: Queue, *, subtree: bool) -> Value:
+        children = sorted(queue.children.values(), key=lambda child: child.spec.position)
+        value = self._own(queue) | {
+            "childNames": [child.path for child in children],
+            "children": [self.queue(child, subtree=True) for child in children] if subtree else [],
+        }
+        return lean(value, ALWAYS)
+
+    def _own(self, queue: Queue) -> Value:
+        spec, properties = queue.spec, queue.properties
+        sorting = (
+            properties.application_sort_policy if queue.is_leaf else properties.queue_sort_policy
+        )
+        own_max = self._max(queue)
+        delay_ns = properties.preemption_delay_ns
+        return {
+            "queuename": queue.path,
+            "status": queue.state.value,
+            "partition": "",
+            "pendingResource": used(queue.pending),
+            "maxResource": most(own_max),
+            "guaranteedResource": most(spec.guaranteed),
+            "allocatedResource": used(queue.allocated),
+            "preemptingResource": used(queue.preempting),
+            "headroom": most(self._headroom(queue)),
+            "isLeaf": queue.is_leaf,
+            "isManaged": spec.managed,
+            "properties": dict(sorted(spec.properties.items())),
+            "parent": "" if queue.parent is None else queue.parent.path,
+            "template": _template(spec.template),
+            "absUsedCapacity": percentages(queue.allocated, own_max),
+            "maxRunningApps": spec.max_applications,
+            "runningApps": queue.running_apps,
+            "currentPriority": self._priorities.get(queue.path, NO_PRIORITY),
+            "allocatingAcceptedApps": sorted(self._ids[it] for it in queue.allocating),
+            "sortingPolicy": sorting.value,
+            "prioritySorting": properties.application_sort_priority,
+            "preemptionEnabled": properties.preemption_policy is not PreemptionPolicy.DISABLED,
+            "isPreemptionFence": properties.preemption_policy is PreemptionPolicy.FENCE,
+            "preemptionDelay": go_duration(
+                self._preemption_delay_ns if delay_ns is None else delay_ns
+            ),
+            "quotaPreemptionDelay": go_duration(properties.quota_preemption_delay_ns),
+            "isPriorityFence": properties.priority_fence,
+            "priorityOffset": properties.priority_offset,
+        }
+
+    def _max(self, queue: Queue) -> Resource | None:
+        return self._state.capacity if queue.parent is None else queue.spec.max
+
+    def _headroom(self, queue: Queue) -> Resource | None:
+        """What is left on the whole path, where anything bounds it."""
+        room: Resource | None = None
+        for level in queue.lineage:
+            room = component_wise_min(room, sub_only_existing(self._max(level), level.allocated))
+        return room
+
+    def _raise(self, leaf: Queue, priority: int) -> None:
+        """Hand a priority up the path, as far as it is the highest there."""
+        for level in leaf.lineage:
+            if priority == NO_PRIORITY:
+                return
+            properties = level.properties
+            own = 0 if properties.priority_fence else priority
+            priority = max(NO_PRIORITY, min(_HIGHEST, own + properties.priority_offset))
+            if priority <= self._priorities.get(level.path, NO_PRIORITY):
+                return
+            self._priorities[level.path] = priority
+
+
+def highest_priority(asks: Iterable[Ask]) -> int:
+    """Return the highest priority of those that wait."""
+    return max((ask.spec.priority for ask in asks if ask.remaining), default=NO_PRIORITY)
+
+
+def _template(template: TemplateConfig | None) -> Value:
+    if template is None:
+        return {}
+    return lean(
+        {
+            "maxApplications": template.max_applications,
+            "maxResource": most(template.max),
+            "guaranteedResource": most(template.guaranteed),
+            "properties": dict(sorted(template.properties.items())),
+        }
+    )

@@ -1,0 +1,91 @@
+"""REST as a part of the service: a follower of the core, and a loop that answers."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Final
+
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.service.part import Part, Site
+from yunikorn_actors.service.questions import CoreQuestions
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.server import RestServer
+
+START_S: Final = 10.0
+
+
+def make(site: Site) -> Part:
+    return RestPart(site)
+
+
+class RestPart(Part):
+    """The read side in a thread of this process."""
+
+    def __init__(self, site: Site, guard: Guard | None = None) -> None:
+        self._core = site.core
+        self._wanted = site.address
+        self._guard = guard or Guard()
+        self._listener: socket.socket | None = None
+        self._loop = asyncio.new_event_loop()
+        self._thread: threading.Thread | None = None
+        self._server: RestServer | None = None
+        self._following = ""
+
+    @property
+    def address(self) -> str:
+        if self._listener is None:
+            return self._wanted
+        host, port = self._listener.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def start(self) -> None:
+        self._listener = listen_at(self._wanted)
+        core = self._core
+        clock = core.clock
+        side = ReadSide(
+            settings=core._topology.settings,
+            instance=core._topology.instance,
+            start_ns=clock.now_ns(),
+        )
+        self._server = RestServer(side, CoreQuestions(core), clock.now_ns, self._guard)
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="yunikorn-actors-rest", daemon=True
+        )
+        self._thread.start()
+        self._on_loop(self._server.start(self._listener)).result(START_S)
+        self._following = core._follow(self)
+
+    def hear(self, message: Message) -> None:
+        """Hand on what the core tells its followers, on one of its threads."""
+        assert self._server is not None
+        now_ns = self._core.clock.now_ns()
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._server.hear, message, now_ns)
+
+    def stop(self, grace: float) -> None:
+        if self._following:
+            self._core._unfollow(self._following)
+        if self._server is not None and self._thread is not None:
+            with suppress(TimeoutError):
+                self._on_loop(self._server.stop(grace / 2)).result(grace)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(grace)
+        if not self._loop.is_running():
+            self._loop.close()
+        if self._listener is not None:
+            self._listener.close()
+
+    def _on_loop(self, work: Coroutine[object, object, None]) -> "Future[None]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def listen_at(address: str) -> socket.socket:
+    """Take the address at once, so that who starts the service learns whether it is free."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family)

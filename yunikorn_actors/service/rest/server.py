@@ -1,0 +1,303 @@
+"""The routes on the web server: connections, bounds, streams; what is answered is not known here.
+
+Everything runs on one event loop, so the read side needs no lock. A question to the core waits on a
+thread of its own, and the loop goes on.
+"""
+
+import asyncio
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+from aiohttp import web
+
+from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.service.questions import Questions
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.rest import own, yunikorn
+from yunikorn_actors.service.rest.asking import TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.si import EventRecord
+
+BODY_MAX: Final = 4 * 1024 * 1024
+LINE_MAX: Final = 8190
+HEADERS_MAX: Final = 64
+IDLE_S: Final = 10.0
+"""A connection on which nothing is asked for so long is closed."""
+CONNECTIONS_MAX: Final = 1_000
+STREAMS_MAX: Final = 100
+STREAMS_OF_HOST_MAX: Final = 15
+STREAM_ROOM: Final = 1_000
+"""Records that wait for a slow reader; one that falls further behind is cut off."""
+WRITE_S: Final = 5.0
+GZIP_MIN: Final = 1_400
+_LOOKS: Final = 2
+"""So many looks at idle connections make up the time that they have."""
+_HEADERS: Final = {
+    "Server": "yunikorn-actors",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_OVER: Final = (CoreStopped, CoreFailed, NoReply)
+_UNAVAILABLE: Final = 503
+_NOT_FOUND: Final = 404
+_NOT_ALLOWED: Final = 405
+_STREAM: Final = Route(
+    "/ws/v1/events/stream",
+    "event records as they come, one JSON object a line",
+    lambda _, __: None,
+    queries=("count",),
+)
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def all_routes() -> tuple[Route, ...]:
+    return (*yunikorn.routes(), _STREAM, *own.ROUTES)
+
+
+class RestServer:
+    def __init__(
+        self, side: ReadSide, questions: Questions, now_ns: Callable[[], int], guard: Guard
+    ) -> None:
+        self._side = side
+        self._questions = questions
+        self._now_ns = now_ns
+        self._guard = guard
+        self._routes = {route.path: route for route in all_routes()}
+        self._failure = ""
+        """Why the read side is not the truth any more."""
+        self._streams = count(1)
+        self._streaming: Counter[str] = Counter()
+        """How many streams each host has open."""
+        self._closing = asyncio.Event()
+        self._runner: web.AppRunner | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    # -- life, on the loop
+
+    async def start(self, listener: socket.socket) -> None:
+        app = web.Application(client_max_size=BODY_MAX, middlewares=[self._middleware()])
+        for route in self._routes.values():
+            handler = self._stream_events if route is _STREAM else self._answering(route)
+            app.router.add_route(route.method, route.path, handler)
+            if route.is_yunikorns and route.method == "GET":
+                app.router.add_route("OPTIONS", route.path, self._options)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            keepalive_timeout=IDLE_S,
+            max_line_size=LINE_MAX,
+            max_field_size=LINE_MAX,
+            max_headers=HEADERS_MAX,
+        )
+        app.on_response_prepare.append(_harden)
+        await self._runner.setup()
+        await web.SockSite(self._runner, listener, backlog=128).start()
+        self._tasks.append(asyncio.create_task(self._reap()))
+
+    async def stop(self, grace: float) -> None:
+        self._closing.set()
+        for task in self._tasks:
+            task.cancel()
+        if self._runner is not None:
+            self._runner._shutdown_timeout = max(0.1, grace)
+            await self._runner.cleanup()
+
+    def hear(self, message: Message, now_ns: int) -> None:
+        """Take what a follower is told; what cannot be taken ends all answers."""
+        if self._failure:
+            return
+        try:
+            self._side.handle(message, now_ns)
+        except Exception as error:  # noqa: BLE001 - the edge: told to everybody who asks
+            self._failure = f"the read side has failed: {error!r}"
+            logger.error("{}", self._failure, exception=error)
+
+    async def _reap(self) -> None:
+        """Close connections that ask for nothing: the server waits for ever for a first line."""
+        idle: dict[Any, int] = {}
+        while True:
+            await asyncio.sleep(IDLE_S / _LOOKS)
+            assert self._runner is not None
+            assert self._runner.server is not None
+            now = {
+                it: idle.get(it, 0) + 1
+                for it in self._runner.server.connections
+                if it._current_request is None
+            }
+            for connection, seen in now.items():
+                if seen > _LOOKS or len(self._runner.server.connections) > CONNECTIONS_MAX:
+                    connection.force_close()
+            idle = now
+
+    # -- every request
+
+    def _middleware(self) -> Any:  # noqa: ANN401 - the web server's own protocol
+        @web.middleware
+        async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
+            try:
+                self._guard.check_host(request.host)
+                self._guard.check_origin(request.method, request.host, request.headers)
+            except Refusal as refusal:
+                return _refused(request, refusal)
+            response = await self._respond(request, handler)
+            if not response.prepared:
+                response.headers.update(self._headers(request))
+            return response
+
+        return guarded
+
+    async def _respond(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Refusal as refusal:
+            return _refused(request, refusal)
+        except web.HTTPException as error:
+            return _plain(request, error)
+        except _OVER as error:
+            return _refused(request, Refusal(_UNAVAILABLE, str(error).partition(";")[0]))
+
+    def _headers(self, request: web.Request) -> dict[str, str]:
+        resource = request.match_info.route.resource
+        route = None if resource is None else self._routes.get(resource.canonical)
+        return self._guard.headers(route)
+
+    async def _options(self, _: web.Request) -> web.Response:
+        return web.Response(status=204, headers={"Allow": "GET, OPTIONS"})
+
+    def _answering(self, route: Route) -> _Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            asked = await self._asked(request, route)
+            return _response(request, self._answer(route, asked))
+
+        return answer
+
+    async def _asked(self, request: web.Request, route: Route) -> Asked:
+        query = {name: request.query[name] for name in route.queries if name in request.query}
+        body = await request.read() if route.method == "POST" else b""
+        accept = request.headers.get("Accept", "")
+        asked = Asked(dict(request.match_info), query, accept, body)
+        if route.question is None:
+            return asked
+        question = route.question(self._side, asked)
+        answer = await asyncio.get_running_loop().run_in_executor(
+            None, lambda: self._questions.ask(*question)
+        )
+        return asked._replace(answer=answer)
+
+    def _answer(self, route: Route, asked: Asked) -> Answer:
+        self._check_true()
+        self._side.catch_up(max(self._side.now_ns, self._now_ns()))
+        answer = route.handler(self._side, asked)
+        return answer if isinstance(answer, Answer) else Answer(answer)
+
+    def _check_true(self) -> None:
+        if self._failure:
+            raise Refusal(_UNAVAILABLE, self._failure)
+
+    # -- events as they come
+
+    async def _stream_events(self, request: web.Request) -> web.StreamResponse:
+        self._check_true()
+        yunikorn.check_tracked(self._side)
+        asked = Asked(query=dict(request.query))
+        past = min(yunikorn.BATCH_MAX, yunikorn.number_of(asked, "count", 0, 0))
+        host = request.remote or ""
+        busy = self._streaming.total() >= STREAMS_MAX
+        if busy or self._streaming[host] >= STREAMS_OF_HOST_MAX:
+            raise Refusal(_UNAVAILABLE, "Too many streaming connections")
+        self._streaming[host] += 1
+        name = f"{host}#{next(self._streams)}"
+        waiting: asyncio.Queue[tuple[EventRecord, ...] | None] = asyncio.Queue(STREAM_ROOM)
+        try:
+            if not self._side.listen(name, past, _hearer(waiting)):
+                raise Refusal(_UNAVAILABLE, "Too many streaming connections")
+            return await self._write_events(request, waiting)
+        finally:
+            self._side.leave(name)
+            self._streaming[host] -= 1
+
+    async def _write_events(
+        self, request: web.Request, waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]"
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(headers={**self._guard.headers(_STREAM)})
+        response.content_type = "application/json"
+        response.charset = "UTF-8"
+        await response.prepare(request)
+        with suppress(ConnectionError, TimeoutError):
+            await _write(response, ({"InstanceUUID": self._side.instance},))
+            while True:
+                records = await self._next(waiting)
+                if records is None:
+                    refusal = Refusal(500, "Event stream was closed by the producer")
+                    await _write(response, (refusal.value,))
+                    break
+                await _write(response, records)
+        return response
+
+    async def _next(
+        self, waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]"
+    ) -> tuple[EventRecord, ...] | None:
+        """Wait for records; None where the reader was too slow, or the service ends."""
+        if waiting.full():
+            return None
+        getting = asyncio.ensure_future(waiting.get())
+        closing = asyncio.ensure_future(self._closing.wait())
+        try:
+            await asyncio.wait((getting, closing), return_when=asyncio.FIRST_COMPLETED)
+            return getting.result() if getting.done() else None
+        finally:
+            getting.cancel()
+            closing.cancel()
+
+
+def _hearer(
+    waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]",
+) -> Callable[[tuple[EventRecord, ...]], None]:
+    def hear(records: tuple[EventRecord, ...]) -> None:
+        # A reader for whom there is no room any more is cut off when it looks.
+        with suppress(asyncio.QueueFull):
+            waiting.put_nowait(records)
+
+    return hear
+
+
+async def _harden(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_HEADERS)
+
+
+async def _write(response: web.StreamResponse, values: tuple[Any, ...]) -> None:
+    data = b"".join(msgspec.json.encode(value) + b"\n" for value in values)
+    await asyncio.wait_for(response.write(data), WRITE_S)
+
+
+def _response(request: web.Request, answer: Answer) -> web.Response:
+    content = answer.content
+    data = content if isinstance(content, bytes) else msgspec.json.encode(content)
+    headers = {**answer.headers, "Content-Type": answer.type}
+    response = web.Response(body=data, status=answer.status, headers=headers)
+    if len(data) >= GZIP_MIN and "gzip" in request.headers.get("Accept-Encoding", ""):
+        response.enable_compression(web.ContentCoding.gzip)
+        response.headers["Vary"] = "Accept-Encoding"
+    return response
+
+
+def _refused(request: web.Request, refusal: Refusal) -> web.Response:
+    return _response(request, Answer(refusal.value, status=refusal.status))
+
+
+def _plain(request: web.Request, error: web.HTTPException) -> web.Response:
+    """What the web server refuses: nothing is there, or it is asked in another way."""
+    if error.status == _NOT_FOUND and request.path != "/" and request.path.endswith("/"):
+        return web.Response(status=301, headers={"Location": request.path.rstrip("/") or "/"})
+    text = f"{error.status} {error.reason}\n".lower()
+    headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    headers["Content-Type"] = TEXT
+    return web.Response(body=text.encode(), status=error.status, headers=headers)

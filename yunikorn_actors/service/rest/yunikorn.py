@@ -1,0 +1,376 @@
+"""The answers to YuniKorn's routes: its paths, its names, its errors."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.config import ConfigError, parse_config
+from yunikorn_actors.domain.config.names import is_group_name, is_queue_name, is_user_name
+from yunikorn_actors.domain.health import Health
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.messages.queries import CountsFound
+from yunikorn_actors.runtime.secret_values import masked_dump
+from yunikorn_actors.service.read import applications, clusters, configuration, nodes, usage
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.queues import Queues
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route
+
+BATCH_MAX: Final = 10_000
+HEALTH_NS: Final = 30_000_000_000
+"""So long the outcome of a check of health holds: it looks at everything."""
+_BAD_REQUEST: Final = 400
+_NOT_FOUND: Final = 404
+_FAULT: Final = 500
+_MOVED: Final = 301
+
+
+# -- who is meant
+
+
+def _book(side: ReadSide, asked: Asked) -> Book:
+    book = side.partition(asked.path["partition"])
+    if book is None or not book.state.queues:
+        raise Refusal(_NOT_FOUND, "Partition not found")
+    return book
+
+
+def _queue(book: Book, asked: Asked) -> Queue:
+    path = asked.path["queue"]
+    for name in path.split("."):
+        if not is_queue_name(name):
+            raise Refusal(_BAD_REQUEST, f"problem in queue query parameter parsing: {name!r}")
+    queue = book.state.queue(path)
+    if queue is None:
+        raise Refusal(_NOT_FOUND, "Queue not found")
+    return queue
+
+
+def _application(book: Book, asked: Asked) -> Application:
+    app = book.state.applications.get(asked.path["application"])
+    if app is None:
+        raise Refusal(_NOT_FOUND, "Application not found")
+    return app
+
+
+def _status(asked: Asked) -> ApplicationState | None:
+    text = asked.query.get("status", "")
+    if text and text.lower() not in applications.STATUSES:
+        known = ", ".join(applications.STATUSES)
+        raise Refusal(
+            _BAD_REQUEST, f"Only following active statuses are allowed: {known}", f"not {text!r}"
+        )
+    return applications.STATUSES[text.lower()] if text else None
+
+
+# -- the pages
+
+
+def _clusters(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
+    return masked_dump({"shown": clusters.clusters(side)})["shown"]
+
+
+def _partitions(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
+    return [clusters.partition(book) for book in side.books.values()]
+
+
+def _queues(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    return Queues(_book(side, asked), side.settings.preemption_delay_ns).tree()
+
+
+def _one_queue(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _book(side, asked)
+    queue = _queue(book, asked)
+    shown = Queues(book, side.settings.preemption_delay_ns)
+    return shown.queue(queue, subtree="subtree" in asked.query)
+
+
+def _queue_applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _book(side, asked)
+    queue = _queue(book, asked)
+    if asked.path.get("state", "active").lower() != "active":
+        raise Refusal(_BAD_REQUEST, "Only following application states are allowed: active")
+    return applications.active(book, queue=queue.path, status=_status(asked))
+
+
+_BY_STATE: Final[dict[str, Callable[[Book, Asked], Any]]] = {
+    "active": lambda book, asked: applications.active(book, status=_status(asked)),
+    "rejected": lambda book, _: applications.rejected(book),
+    "completed": lambda book, _: applications.completed(book),
+}
+
+
+def _applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _book(side, asked)
+    listed = _BY_STATE.get(asked.path["state"].lower())
+    if listed is None:
+        known = ", ".join(_BY_STATE)
+        raise Refusal(_BAD_REQUEST, f"Only following application states are allowed: {known}")
+    return listed(book, asked)
+
+
+def _one_application(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _book(side, asked)
+    queue = _queue(book, asked) if "queue" in asked.path else None
+    app = _application(book, asked)
+    if queue is not None and app.queue is not queue:
+        raise Refusal(_NOT_FOUND, "Application not found")
+    return applications.application(book, app)
+
+
+def _nodes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    return nodes.nodes(_book(side, asked))
+
+
+def _one_node(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _book(side, asked)
+    node = book.state.nodes.get(asked.path["node"])
+    if node is None:
+        raise Refusal(_NOT_FOUND, "Node not found")
+    return nodes.node(book, node)
+
+
+def _rules(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    config = _book(side, asked).state.config
+    return [] if config is None else configuration.rules(config)
+
+
+# -- who uses how much: YuniKorn does not look at the partition
+
+
+def _any_book(side: ReadSide, asked: Asked) -> Book | None:
+    return side.partition(asked.path["partition"]) or next(iter(side.books.values()), None)
+
+
+def _users(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _any_book(side, asked)
+    return [] if book is None else usage.users(book)
+
+
+def _groups(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book = _any_book(side, asked)
+    return [] if book is None else usage.groups(book)
+
+
+def _user(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book, name = _any_book(side, asked), asked.path["user"]
+    if not is_user_name(name):
+        raise Refusal(_BAD_REQUEST, "Invalid user name")
+    if book is None or name not in book.state.users:
+        raise Refusal(_NOT_FOUND, "User not found")
+    return usage.user(book, name)
+
+
+def _group(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    book, name = _any_book(side, asked), asked.path["group"]
+    if not is_group_name(name):
+        raise Refusal(_BAD_REQUEST, "Invalid group name")
+    if book is None or name not in book.state.groups:
+        raise Refusal(_NOT_FOUND, "Group not found")
+    return usage.group(book, name)
+
+
+# -- events
+
+
+def number_of(asked: Asked, name: str, default: int, least: int) -> int:
+    text = asked.query.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
+        raise Refusal(_BAD_REQUEST, f'strconv.ParseUint: parsing "{text:.100}": invalid syntax')
+    if int(text) < least:
+        raise Refusal(_BAD_REQUEST, f'{text} is not a valid value for "{name}"')
+    return int(text)
+
+
+def check_tracked(side: ReadSide) -> None:
+    if side.managers and not any(it.extra.events_tracked for it in side.managers.values()):
+        raise Refusal(_FAULT, "Event tracking is disabled")
+
+
+def _events(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    check_tracked(side)
+    count = min(BATCH_MAX, number_of(asked, "count", BATCH_MAX, 1))
+    ring = side.events.ring
+    return {
+        "InstanceUUID": side.instance,
+        "LowestID": ring.lowest_id,
+        "HighestID": ring.highest_id,
+        "EventRecords": ring.read(number_of(asked, "start", 0, 0), count) or None,
+    }
+
+
+# -- health, history
+
+
+def _utilizations(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
+    return [nodes.utilizations(book) for book in side.books.values()]
+
+
+class Checkup:
+    """The outcome of the last check of health, for as long as it holds."""
+
+    def __init__(self) -> None:
+        self._found: Health | None = None
+        self._until_ns = 0
+
+    def __call__(self, side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+        if self._found is None or side.now_ns >= self._until_ns:
+            counts = msgspec.convert(asked.answer, CountsFound)
+            self._found = clusters.health(side, counts)
+            self._until_ns = side.now_ns + HEALTH_NS
+        return clusters.shown_health(self._found)
+
+
+def _applications_over_time(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
+    return clusters.applications_over_time(side)
+
+
+def _containers_over_time(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
+    return clusters.containers_over_time(side)
+
+
+# -- configuration
+
+
+def shown_config(side: ReadSide) -> dict[str, Any]:
+    """Return that of the resource manager that came first, with what it set beside it."""
+    manager = next(iter(side.managers.values()), None)
+    shown = configuration.document(manager) | {
+        "checksum": "" if manager is None else manager.config.checksum,
+        "extra": {} if manager is None else dict(sorted(manager.extra_config.items())),
+    }
+    return masked_dump(shown)
+
+
+def _config(side: ReadSide, asked: Asked) -> Answer:
+    shown = shown_config(side)
+    extra, checksum = shown.pop("extra"), shown.pop("checksum")
+    if asked.accept == "application/json":
+        value = configuration.in_go_names(shown) | {
+            "Checksum": checksum,
+            "Extra": extra,
+            "DeadlockDetectionEnabled": False,
+            "DeadlockTimeoutSeconds": 0,
+        }
+        return Answer(value)
+    document = {
+        **shown,
+        "checksum": checksum,
+        "extra": extra,
+        "deadlockdetectionenabled": False,
+        "deadlocktimeoutseconds": 0,
+    }
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    return Answer(text.encode(), YAML)
+
+
+def _validate(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    try:
+        parse_config(asked.body.decode())
+    except (ConfigError, UnicodeDecodeError) as error:
+        return {"allowed": False, "reason": str(error)}
+    return {"allowed": True}
+
+
+# -- diagnostics
+
+
+def _dump(side: ReadSide, asked: Asked) -> Answer:
+    """Everything at once, as YuniKorn's support collects it."""
+    books = list(side.books.values())
+    dump = {
+        "timestamp": side.now_ns,
+        "partitions": [clusters.partition(book) for book in books],
+        "applications": [
+            app
+            for book in books
+            for listed in (applications.active, applications.completed, applications.rejected)
+            for app in listed(book)
+        ],
+        "appHistory": clusters.applications_over_time(side),
+        "nodes": [
+            {"partitionName": book.short_name, "nodesInfo": nodes.nodes(book)} for book in books
+        ],
+        "clusterInfo": clusters.clusters(side),
+        "containerHistory": clusters.containers_over_time(side),
+        "queues": [
+            Queues(book, side.settings.preemption_delay_ns).tree()
+            for book in books
+            if book.state.queues
+        ],
+        "rmDiagnostics": asked.answer,
+        "logLevel": "INFO",
+        "config": shown_config(side),
+        "placementRules": [
+            {"partition": book.short_name, "rules": configuration.rules(book.state.config)}
+            for book in books
+            if book.state.config is not None
+        ],
+        "eventStreams": side.streams(),
+    }
+    text = msgspec.json.format(msgspec.json.encode(masked_dump(dump)), indent=2)
+    return Answer(text)
+
+
+def _stack(_: ReadSide, asked: Asked) -> Answer:
+    return Answer(asked.answer.encode(), TEXT)
+
+
+def _moved(path: str) -> Callable[[ReadSide, Asked], Answer]:
+    body = f'<a href="{path}">Moved Permanently</a>.\n\n'.encode()
+    answer = Answer(body, "text/html; charset=utf-8", {"Location": path}, _MOVED)
+    return lambda _, __: answer
+
+
+def _counts(_: ReadSide, __: Asked) -> tuple[str, ...]:
+    return ("counts",)
+
+
+_P: Final = "/ws/v1/partition/{partition}"
+_Q: Final = f"{_P}/queue/{{queue}}"
+
+
+def routes() -> tuple[Route, ...]:
+    """Return all of them; what one of them remembers belongs to these alone."""
+    of_queue, of_state = f"{_Q}/applications", f"{_Q}/applications/{{state}}"
+    return (
+        Route("/ws/v1/clusters", "one for each partition", _clusters),
+        Route("/ws/v1/partitions", "the partitions", _partitions),
+        Route(f"{_P}/queues", "the tree of queues", _queues),
+        Route(_Q, "one queue; with `subtree` all below it", _one_queue, queries=("subtree",)),
+        Route(of_queue, "active applications of a leaf", _queue_applications, queries=("status",)),
+        Route(of_state, "the same, of state `active`", _queue_applications, queries=("status",)),
+        Route(f"{_Q}/application/{{application}}", "one active application", _one_application),
+        Route(
+            f"{_P}/applications/{{state}}",
+            "applications: active, rejected or completed",
+            _applications,
+            queries=("status",),
+        ),
+        Route(f"{_P}/application/{{application}}", "one active application", _one_application),
+        Route(f"{_P}/nodes", "the nodes", _nodes),
+        Route(f"{_P}/node/{{node}}", "one node", _one_node),
+        Route(f"{_P}/placementrules", "the placement rules, in their order", _rules),
+        Route(f"{_P}/usage/users", "what users have", _users),
+        Route(f"{_P}/usage/user/{{user}}", "what one user has", _user),
+        Route(f"{_P}/usage/groups", "what groups have", _groups),
+        Route(f"{_P}/usage/group/{{group}}", "what one group has", _group),
+        Route("/ws/v1/events/batch", "event records", _events, queries=("count", "start")),
+        Route("/ws/v1/scheduler/healthcheck", "checks of health", Checkup(), _counts),
+        Route("/ws/v1/scheduler/node-utilizations", "how many nodes are how full", _utilizations),
+        Route("/ws/v1/history/apps", "running applications, minute by minute",
+              _applications_over_time),
+        Route("/ws/v1/history/containers", "allocations, minute by minute", _containers_over_time),
+        Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config),
+        Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,
+              method="POST"),
+        Route("/debug/fullstatedump", "everything at once", _dump, lambda _, __: ("diagnostics",)),
+        Route("/debug/stack", "what every thread is doing", _stack, lambda _, __: ("stacks",)),
+        Route("/ws/v1/fullstatedump", "moved", _moved("/debug/fullstatedump")),
+        Route("/ws/v1/stack", "moved", _moved("/debug/stack")),
+    )  # fmt: skip
