@@ -1,0 +1,534 @@
+"""Every route of YuniKorn, through a server and a plain client, against a typed table."""
+
+import gzip
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from probes import wait_until
+from served import CONFIG, RM, P, Served, live, node, register, serving
+from shapes import (
+    Application,
+    Applications,
+    Cluster,
+    Containers,
+    Dump,
+    Events,
+    GroupUsage,
+    Health,
+    Node,
+    Partition,
+    Queue,
+    Refused,
+    Rule,
+    UserUsage,
+    Utilizations,
+    Verdict,
+)
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.server import STREAMS_OF_HOST_MAX, all_routes
+
+STREAM = "/ws/v1/events/stream"
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Served]:
+    """Everything at once; no test changes it."""
+    with serving() as served:
+        live(served)
+        yield served
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as it:
+        yield it
+
+
+# -- the typed table
+
+TABLE: list[tuple[str, Any]] = [
+    ("/ws/v1/clusters", list[Cluster]),
+    ("/ws/v1/partitions", list[Partition]),
+    (f"{P}/queues", Queue),
+    (f"{P}/queue/root.prod", Queue),
+    (f"{P}/queue/root?subtree", Queue),
+    (f"{P}/queue/root.prod/applications", list[Application]),
+    (f"{P}/queue/root.prod/applications/active?status=running", list[Application]),
+    (f"{P}/queue/root.prod/application/app-gang", Application),
+    (f"{P}/applications/active", list[Application]),
+    (f"{P}/applications/rejected", list[Application]),
+    (f"{P}/applications/COMPLETED", list[Application]),
+    (f"{P}/application/app-need", Application),
+    (f"{P}/nodes", list[Node]),
+    (f"{P}/node/n1", Node),
+    (f"{P}/placementrules", list[Rule]),
+    (f"{P}/usage/users", list[UserUsage]),
+    (f"{P}/usage/user/ann", UserUsage),
+    (f"{P}/usage/groups", list[GroupUsage]),
+    (f"{P}/usage/group/ops", GroupUsage),
+    ("/ws/v1/events/batch?count=20", Events),
+    ("/ws/v1/scheduler/healthcheck", Health),
+    ("/ws/v1/scheduler/node-utilizations", list[Utilizations]),
+    ("/ws/v1/history/apps", list[Applications]),
+    ("/ws/v1/history/containers", list[Containers]),
+    ("/debug/fullstatedump", Dump),
+]
+
+
+@pytest.mark.parametrize(("path", "shape"), TABLE, ids=[path for path, _ in TABLE])
+def test_a_route_answers_in_its_shape(town: Served, path: str, shape: Any) -> None:
+    response = town.ask(path)
+    assert (200, "application/json; charset=UTF-8") == (
+        response.status,
+        response.headers["Content-Type"],
+    )
+    msgspec.json.decode(response.body, type=shape)
+
+
+def test_every_route_of_yunikorn_stands_in_a_test() -> None:
+    """What the table has not is tested by itself below."""
+    apart = {
+        "/ws/v1/config",
+        "/ws/v1/validate-conf",
+        "/debug/stack",
+        "/ws/v1/fullstatedump",
+        "/ws/v1/stack",
+        "/ws/v1/metrics",
+        STREAM,
+    }
+    routes = {route.path for route in all_routes() if route.is_yunikorns}
+    tested = {route for route in routes for path, _ in TABLE if is_of(path, route)}
+    assert routes - apart == tested
+
+
+def is_of(path: str, route: str) -> bool:
+    parts, names = path.partition("?")[0].split("/"), route.split("/")
+    return len(parts) == len(names) and all(
+        name.startswith("{") or name == part for part, name in zip(parts, names, strict=True)
+    )
+
+
+# -- what they say
+
+
+def by(values: list[dict[str, Any]], name: str) -> dict[str, dict[str, Any]]:
+    return {value[name]: value for value in values}
+
+
+def test_a_gang_and_its_swap(town: Served) -> None:
+    app = town.get(f"{P}/application/app-gang")
+    placed = by(app["allocations"], "allocationKey")
+    real = placed["real-0"]
+    expected = {"taskGroupName": "tg", "count": 3, "replaced": 1}
+    (group,) = app["placeholderData"]
+    assert expected == {name: group[name] for name in expected}
+    assert {"vcore": 1000, "memory": 1 << 30} == group["minResource"] == app["usedResource"]
+    # All three placeholders stood before the first was replaced.
+    assert 3000 == app["maxUsedResource"]["vcore"]
+    assert real["placeholderUsed"]
+    assert real["allocationDelay"] == real["allocationTime"] - real["requestTime"] > 0
+    assert placed["ph-1" if "ph-1" in placed else "ph-2"]["placeholder"]
+    assert {"kubernetes.io/meta/namespace": "ns", "kubernetes.io/meta/podName": "real-0"} == real[
+        "allocationTags"
+    ]
+
+
+def test_preemption_and_reservation(town: Served) -> None:
+    (ask,) = town.get(f"{P}/application/app-need")["requests"]
+    assert ("need-0", "7", True, True) == (
+        ask["allocationKey"],
+        ask["priority"],
+        ask["triggeredPreemption"],
+        ask["schedulingAttempted"],
+    )
+    app = town.get(f"{P}/application/app-need")
+    assert ["need-0"] == app["reservations"]
+    assert (True, 7) == (app["hasReserved"], app["maxRequestPriority"])
+    (kept,) = [node for node in town.get(f"{P}/nodes") if node["isReserved"]]
+    assert ["need-0"] == kept["reservations"]
+    assert any(item.get("preempted") for item in kept["allocations"])
+    queue = town.get(f"{P}/queue/root.dev.hogs")
+    assert queue["preemptingResource"]["vcore"] > 0
+    assert not queue["isManaged"]
+
+
+def test_what_holds_an_ask_back_and_how_often(town: Served) -> None:
+    app = town.get(f"{P}/application/app-etl")
+    (ask,) = app["requests"]
+    (said,) = ask["allocationLog"]
+    assert "queue root.dev.batch has no room for it" in said["message"]
+    assert 1 <= said["count"]
+
+
+def test_work_of_others(town: Served) -> None:
+    proxy = town.get(f"{P}/node/n1")["foreignAllocations"][0]
+    other = town.get(f"{P}/node/n2")["foreignAllocations"][0]
+    assert {"foreign": "static"} == proxy["allocationTags"]
+    assert ("preemptable" in proxy, other["preemptable"]) == (False, True)
+
+
+def test_a_node(town: Served) -> None:
+    found = town.get(f"{P}/node/n1")
+    assert ("host-n1", "/rack") == (found["hostName"], found["rackName"])
+    for kind, capacity in found["capacity"].items():
+        parts = (found[name].get(kind, 0) for name in ("allocated", "occupied", "available"))
+        assert capacity == sum(parts)
+
+
+def test_applications_that_have_ended(town: Served) -> None:
+    (done,) = town.get(f"{P}/applications/completed")
+    assert ("app-done", "Completed", "ann", ["ops"], "root.prod") == tuple(
+        done[name] for name in ("applicationID", "applicationState", "user", "groups", "queueName")
+    )
+    assert {"vcore": 1000, "memory": 1 << 30} == done["maxUsedResource"]
+    assert done["submissionTime"] < done["finishedTime"]
+    (lost,) = town.get(f"{P}/applications/rejected")
+    assert "Rejected" == lost["applicationState"]
+    assert "nowhere" in lost["rejectedMessage"]
+    counts = town.get("/ws/v1/partitions")[0]["applications"]
+    assert (1, 1, 6) == (counts["Completed"], counts["Rejected"], counts["total"])
+
+
+def test_a_queue_and_its_policies(town: Served) -> None:
+    prod = town.get(f"{P}/queue/root.prod")
+    assert (5, "1ms", "fifo", 12, 10) == (
+        prod["priorityOffset"],
+        prod["preemptionDelay"],
+        prod["sortingPolicy"],
+        prod["currentPriority"],
+        prod["maxRunningApps"],
+    )
+    assert 16_000 - prod["allocatedResource"]["vcore"] >= prod["headroom"]["vcore"]
+    tree = town.get(f"{P}/queues")
+    below = by(tree["children"], "queuename")
+    assert ("default", "", ["root.prod", "root.dev"]) == (
+        tree["partition"],
+        below["root.prod"]["partition"],
+        tree["childNames"],
+    )
+    fenced = by(below["root.dev"]["children"], "queuename")["root.dev.batch"]
+    assert fenced["isPreemptionFence"]
+    assert {"maxApplications": 3, "maxResource": {"vcore": 4000}} == below["root.dev"]["template"]
+
+
+def test_what_users_and_groups_have_and_may_have(town: Served) -> None:
+    ann, ops = town.get(f"{P}/usage/user/ann"), town.get(f"{P}/usage/group/ops")
+    (prod,) = ann["queues"]["children"]
+    assert (["app-gang"], {"vcore": 12_000}) == (prod["runningApplications"], prod["maxResources"])
+    assert {"app-gang": "ops", "app-need": "ops"} == ann["groups"]
+    (prod,) = ops["queues"]["children"]
+    assert (5, ["app-gang", "app-need"]) == (prod["maxApplications"], ops["applications"])
+
+
+def test_placement_rules(town: Served) -> None:
+    provided, tag, recovery = town.get(f"{P}/placementrules")
+    assert {"type": "allow", "userList": ["ann", "bob"]} == provided["filter"]
+    assert {"tagName": "namespace", "create": "true"} == tag["parameters"]
+    assert {"queue": "root.dev", "qualified": "true", "create": "false"} == tag["parentRule"][
+        "parameters"
+    ]
+    assert {"name": "recovery", "parameters": {"queue": "root.@recovery@"}} == recovery
+
+
+def test_health_is_that_of_the_core(town: Served) -> None:
+    health = town.get("/ws/v1/scheduler/healthcheck")
+    assert health["Healthy"], health
+    assert "Scheduling errors" == health["HealthChecks"][0]["Name"]
+
+
+def test_the_configuration_reads_as_the_same(town: Served) -> None:
+    response = town.ask("/ws/v1/config")
+    assert "application/x-yaml" in response.headers["Content-Type"]
+    document = yaml.safe_load(response.body)
+    assert ("hidden" in response.body.decode(), document["extra"]["log.level"]) == (False, "INFO")
+    again = yaml.safe_dump({"partitions": document["partitions"]})
+    assert parse_config(CONFIG).partitions == parse_config(again).partitions
+    as_json = town.ask("/ws/v1/config", Accept="application/json").json
+    assert "root" == as_json["Partitions"][0]["Queues"][0]["Name"]
+    assert {"Checksum", "Extra", "Partitions"} <= as_json.keys()
+
+
+def test_a_configuration_is_judged(town: Served) -> None:
+    path = "/ws/v1/validate-conf"
+    good = town.ask(path, method="POST", body=CONFIG.encode())
+    assert Verdict(allowed=True) == msgspec.json.decode(good.body, type=Verdict)
+    for body in (b"partitions: [{nam: a}]", b"\xff"):
+        bad = msgspec.json.decode(town.ask(path, method="POST", body=body).body, type=Verdict)
+        assert not bad.allowed
+        assert bad.reason
+
+
+def test_former_addresses(town: Served) -> None:
+    for name in ("fullstatedump", "stack"):
+        response = town.ask(f"/ws/v1/{name}")
+        assert (301, f"/debug/{name}") == (response.status, response.headers["Location"])
+    assert b"thread " in town.ask("/debug/stack").body
+
+
+# -- the nine calls of YuniKorn's pages
+
+PAGES = {
+    "/ws/v1/clusters": ("clusterName", "partition", "startTime", "rmBuildInformation"),
+    "/ws/v1/partitions": ("name", "nodeSortingPolicy", "totalNodes", "totalContainers", "applications"),
+    "/ws/v1/scheduler/node-utilizations": ("utilizations",),
+    f"{P}/queue/root.prod/applications": (
+        "applicationID", "applicationState", "usedResource", "maxUsedResource",
+        "submissionTime", "stateLog",
+    ),
+    f"{P}/nodes": (
+        "nodeID", "hostName", "rackName", "capacity", "allocated", "occupied", "available",
+        "utilized", "attributes", "allocations", "foreignAllocations",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_pages_of_yunikorn_find_what_they_read(town: Served, path: str) -> None:
+    first = town.get(path)[0]
+    assert set(PAGES[path]) <= first.keys()
+
+
+def test_the_pages_of_yunikorn_never_get_an_error_before_anybody_registers(served: Served) -> None:
+    for path in ("clusters", "partitions", "scheduler/node-utilizations", "history/apps"):
+        assert [] == served.get(f"/ws/v1/{path}")
+    assert [] == served.get("/ws/v1/history/containers")
+    assert served.get("/ws/v1/scheduler/healthcheck")["Healthy"]
+
+
+# -- errors
+
+REFUSED = [
+    ("/ws/v1/partition/nowhere/queues", 404, "Partition not found"),
+    (f"{P}/queue/root.nowhere", 404, "Queue not found"),
+    (f"{P}/queue/root.%3F", 400, "problem in queue query parameter parsing: '?'"),
+    (f"{P}/queue/root.prod/applications/rejected", 400, "Only following application states"),
+    (f"{P}/applications/sleeping", 400, "Only following application states are allowed"),
+    (f"{P}/applications/active?status=done", 400, "Only following active statuses are allowed"),
+    (f"{P}/application/app-done", 404, "Application not found"),
+    (f"{P}/queue/root.dev.batch/application/app-gang", 404, "Application not found"),
+    (f"{P}/node/n9", 404, "Node not found"),
+    (f"{P}/usage/user/eve", 404, "User not found"),
+    (f"{P}/usage/user/a%20b", 400, "Invalid user name"),
+    (f"{P}/usage/group/none", 404, "Group not found"),
+    (f"{P}/usage/group/%2F", 400, "Invalid group name"),
+    ("/ws/v1/events/batch?count=0", 400, '0 is not a valid value for "count"'),
+    ("/ws/v1/events/batch?start=-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax'),
+    (f"{STREAM}?count=x", 400, 'strconv.ParseUint: parsing "x": invalid syntax'),
+    ("/ws/v1/x/why", 400, "Missing parameters: application, key"),
+    ("/ws/v1/x/why?application=a&key=b", 404, "failed to find application a"),
+    ("/ws/v1/x/partition/nowhere/waiting", 404, "Partition not found"),
+    ("/ws/v1/x/trace", 404, "there is no flight recorder"),
+]
+
+
+@pytest.mark.parametrize(("path", "status", "message"), REFUSED, ids=[it[0] for it in REFUSED])
+def test_a_refusal(town: Served, path: str, status: int, message: str) -> None:
+    response = town.ask(path)
+    refused = msgspec.json.decode(response.body, type=Refused)
+    assert (status, status) == (response.status, refused.status_code)
+    assert refused.message.startswith(message)
+
+
+def test_what_is_not_there_and_what_is_asked_in_another_way(town: Served) -> None:
+    assert (404, b"404 not found\n") == town.ask("/ws/v1/nothing")[::2]
+    wrong = town.ask("/ws/v1/clusters", method="DELETE")
+    assert (405, "GET,OPTIONS") == (wrong.status, wrong.headers["Allow"])
+    slash = town.ask("/ws/v1/clusters/")
+    assert (301, "/ws/v1/clusters") == (slash.status, slash.headers["Location"])
+
+
+# -- ours
+
+
+def test_why_an_ask_waits(town: Served) -> None:
+    waits = next(it for it in town.get(f"{P}/application/app-etl")["requests"])["allocationKey"]
+    why = town.get(f"/ws/v1/x/why?application=app-etl&key={waits}&partition=default")
+    assert "root.dev.batch" == why["obstacle"]["where"]
+    waiting = town.get("/ws/v1/x/partition/default/waiting")
+    assert waiting["total"] == sum(waiting["causes"].values()) == 2
+
+
+def test_mailboxes(town: Served) -> None:
+    told = town.get("/ws/v1/x/mailboxes")
+    assert {"context", "rm_proxy", "event_publisher"} <= told["mailboxes"].keys()
+    assert {f"[{RM}]default"} == told["revisions"].keys()
+
+
+def test_readiness_and_liveness(served: Served) -> None:
+    assert b"ok\n" == served.ask("/ws/v1/x/live").body == served.ask("/ws/v1/x/ready").body
+    served.core.stop()
+    response = served.ask("/ws/v1/x/ready")
+    assert (503, "the core is stopped") == (response.status, response.json["message"])
+    assert 200 == served.ask("/ws/v1/x/live").status
+
+
+# -- events as they come
+
+
+def test_events_come_as_they_happen(served: Served) -> None:
+    connection = http.client.HTTPConnection(served.part.address, timeout=60)
+    connection.request("GET", f"{STREAM}?count=5")
+    stream = connection.getresponse()
+    instance = json.loads(stream.readline())["InstanceUUID"]
+    assert instance == served.get("/ws/v1/events/batch")["InstanceUUID"]
+    register(served)
+    first = json.loads(stream.readline())
+    assert (4, "root") == (first["type"], first["objectID"])
+    (open_one,) = served.get("/debug/fullstatedump")["eventStreams"]
+    assert open_one["Name"].startswith("127.0.0.1#")
+    connection.close()
+
+
+def test_so_many_streams_from_one_host_and_no_more(served: Served) -> None:
+    streams = []
+    for _ in range(STREAMS_OF_HOST_MAX):
+        connection = http.client.HTTPConnection(served.part.address, timeout=60)
+        connection.request("GET", STREAM)
+        stream = connection.getresponse()
+        assert 200 == stream.status
+        stream.readline()
+        streams.append((connection, stream))
+    refused = served.ask(STREAM)
+    assert (503, "Too many streaming connections") == (refused.status, refused.json["message"])
+    connection, stream = streams.pop()
+    stream.close()
+    connection.close()
+    register(served)
+    wait_until(lambda: len(served.get("/debug/fullstatedump")["eventStreams"]) < len(streams) + 1)
+    for connection, stream in streams:
+        stream.close()
+        connection.close()
+
+
+# -- who may ask
+
+
+def test_pages_of_others_read_yunikorns_routes_alone(town: Served) -> None:
+    assert "*" == town.ask("/ws/v1/clusters").headers["Access-Control-Allow-Origin"]
+    assert "GET, OPTIONS" == town.ask("/ws/v1/clusters", method="OPTIONS").headers["Allow"]
+    for path in ("/ws/v1/x/mailboxes", "/ws/v1/x/live"):
+        assert "Access-Control-Allow-Origin" not in town.ask(path).headers
+
+
+def test_that_can_be_switched_off_and_names_can_be_given() -> None:
+    with serving(Guard(frozenset({"Scheduler.Local"}), cors=False)) as it:
+        response = it.ask("/ws/v1/clusters", Host="scheduler.local:9080")
+        assert (200, None) == (
+            response.status,
+            response.headers["Access-Control-Allow-Origin"],
+        )
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:9080", "127.0.0.1.evil.example"])
+def test_a_foreign_host_is_refused(town: Served, host: str) -> None:
+    response = town.ask("/ws/v1/clusters", Host=host)
+    assert 403 == response.status
+    assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Origin": "http://localhost:1", "Host": "localhost:1"}, 200),
+    ],
+)
+def test_what_is_sent_from_another_origin_is_refused(
+    town: Served, headers: dict[str, str], status: int
+) -> None:
+    assert status == town.ask("/ws/v1/validate-conf", method="POST", body=b"", **headers).status
+
+
+# -- bounds
+
+HOSTILE = {
+    "a long path": b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long header": b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 10_000 + b"\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: 1\r\n" * 1_000 + b"\r\n",
+    "two lengths": b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "a length and chunks": b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "bytes": bytes(range(256)) * 4,
+    "no host": b"GET /ws/v1/clusters HTTP/1.1\r\n\r\n",
+    "a large body": b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Length: 5000000\r\n\r\n" + b"#" * 5_000_000,
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_hostile_is_refused_and_others_are_served(town: Served, data: bytes) -> None:
+    host, _, port = town.part.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
+        try:
+            connection.sendall(data)
+            answer = connection.recv(1 << 16)
+        except ConnectionError:
+            answer = b""
+    assert answer == b"" or answer.split()[1] in {b"400", b"413", b"414", b"431"}
+    assert 200 == town.ask("/ws/v1/x/live").status
+
+
+def test_ids_with_markup_come_back_as_text(served: Served) -> None:
+    register(served)
+    name = "<script>alert(1)</script>"
+    served.nodes(node(name), node("n/../1"))
+    names = {it["nodeID"] for it in served.get(f"{P}/nodes")}
+    assert {name, "n/../1"} == names
+    response = served.ask(f"{P}/node/n%2F..%2F1")
+    assert ("n/../1", "nosniff") == (
+        response.json["nodeID"],
+        response.headers["X-Content-Type-Options"],
+    )
+
+
+def test_a_large_answer_is_packed_for_those_who_take_it(town: Served) -> None:
+    packed = town.ask(f"{P}/nodes", Accept_Encoding="gzip")
+    assert "gzip" == packed.headers["Content-Encoding"]
+    assert town.get(f"{P}/nodes") == json.loads(gzip.decompress(packed.body))
+
+
+def test_after_another_registration_it_is_another_life(served: Served) -> None:
+    register(served)
+    served.nodes(node("n1"))
+    register(served)
+    assert [] == served.get(f"{P}/nodes")
+    served.core.unregister_resource_manager(RM)
+    served.settle()
+    assert [] == served.get("/ws/v1/partitions")
+
+
+def test_a_lost_resource_manager_shows(served: Served) -> None:
+    register(served)
+    before = served.get("/ws/v1/partitions")[0]
+    served.core.resource_manager_lost(RM)
+    served.settle()
+    after = served.get("/ws/v1/partitions")[0]
+    assert ("Active", "Paused") == (before["state"], after["state"])
+    assert before["lastStateTransitionTime"] < after["lastStateTransitionTime"]
+
+
+def test_where_events_are_not_tracked_they_cannot_be_read(served: Served) -> None:
+    served.core.register_resource_manager(
+        si.RegisterResourceManagerRequest(
+            rm_id=RM, extra_config={"event.trackingEnabled": "false"}
+        ),
+        si.ResourceManagerCallback(),
+    )
+    for path in ("/ws/v1/events/batch", STREAM):
+        assert (500, "Event tracking is disabled") == (
+            served.ask(path).status,
+            served.ask(path).json["message"],
+        )
