@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, Settings, si
-from yunikorn_actors.service.part import Site
+from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.part import RestPart
 
@@ -184,7 +184,7 @@ def node(name: str, vcore: int = 8000) -> si.NodeInfo:
 @contextmanager
 def serving(guard: Guard | None = None, **options: Any) -> Iterator[Served]:
     with SchedulerCore(settings=SETTINGS, **options) as core:
-        part = RestPart(Site(core, "127.0.0.1:0"), guard)
+        part = RestPart(Site(core, "127.0.0.1:0", Standing()), guard)
         part.start()
         try:
             yield Served(core, Confirming(core), part)

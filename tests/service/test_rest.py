@@ -428,6 +428,16 @@ def test_that_can_be_switched_off_and_names_can_be_given() -> None:
         )
 
 
+def test_with_a_token_all_but_its_wellness_is_kept() -> None:
+    token = "s3cret"
+    with serving(Guard(token=token)) as it:
+        for shown in ("", "Bearer wrong", "Bearer s3cre\u00e9"):
+            refused = it.ask("/ws/v1/partitions", Authorization=shown)
+            assert (401, False) == (refused.status, b"s3cret" in refused.body)
+        assert 200 == it.ask("/ws/v1/partitions", Authorization="Bearer s3cret").status
+        assert 200 == it.ask("/ws/v1/x/live").status == it.ask("/ws/v1/x/ready").status
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:9080", "127.0.0.1.evil.example"])
 def test_a_foreign_host_is_refused(town: Served, host: str) -> None:
     response = town.ask("/ws/v1/clusters", Host=host)
@@ -527,8 +537,7 @@ def test_where_events_are_not_tracked_they_cannot_be_read(served: Served) -> Non
         ),
         si.ResourceManagerCallback(),
     )
+    served.settle()
     for path in ("/ws/v1/events/batch", STREAM):
-        assert (500, "Event tracking is disabled") == (
-            served.ask(path).status,
-            served.ask(path).json["message"],
-        )
+        refused = served.ask(path)
+        assert (500, "Event tracking is disabled") == (refused.status, refused.json["message"])

@@ -17,6 +17,7 @@ from yunikorn_actors.errors import UnknownAsk
 from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.service.part import Standing
 
 
 class Questions(Protocol):
@@ -27,11 +28,23 @@ class Questions(Protocol):
 
 
 class CoreQuestions:
-    def __init__(self, core: SchedulerCore) -> None:
+    def __init__(self, core: SchedulerCore, standing: Standing) -> None:
         self._core = core
+        self._standing = standing
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        if question == "health":
+            return _health(self._core, self._standing)
         return ANSWERS[question](self._core, *arguments)
+
+
+def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
+    """Tell what a check of health cannot see in the replicas."""
+    return {
+        "counts": msgspec.to_builtins(core._counts()),
+        "trace_failure": "" if core.trace_failure is None else str(core.trace_failure),
+        "configuration_fault": standing.configuration_fault,
+    }
 
 
 def _counts(core: SchedulerCore) -> Any:  # noqa: ANN401 - plain values
@@ -83,10 +96,6 @@ def _trace(core: SchedulerCore) -> bytes | None:
         return path.read_bytes()
 
 
-def _trace_failure(core: SchedulerCore) -> str:
-    return "" if core.trace_failure is None else str(core.trace_failure)
-
-
 def _stacks(_: SchedulerCore) -> str:
     frames = sys._current_frames()
     return "\n".join(
@@ -109,7 +118,6 @@ ANSWERS: Final[dict[str, Callable[..., Any]]] = {
     "mailboxes": _mailboxes,
     "diagnostics": _diagnostics,
     "trace": _trace,
-    "trace_failure": _trace_failure,
     "stacks": _stacks,
     "is_ready": _is_ready,
 }

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from yunikorn_actors.domain.health import Dump, Health, health_of
+from yunikorn_actors.domain.health import Dump, Health, HealthCheck, health_of
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.messages.queries import CountsFound
 from yunikorn_actors.service.read.book import Book
@@ -90,18 +90,27 @@ def containers_over_time(side: ReadSide) -> list[Value]:
     ]
 
 
-def dump(side: ReadSide, counts: CountsFound) -> Dump:
+def _dump(side: ReadSide, counts: CountsFound, trace_failure: str) -> Dump:
     """Return a state dump as far as checks of health look at it; the replicas are the truth."""
     return {
         "partitions": {name: snapshot(book.state) for name, book in side.books.items()},
         "scheduling_errors": counts.scheduling_errors,
         "failed_nodes": list(counts.failed_nodes),
         "failed_machines": counts.failed_machines,
+        "trace_failure": trace_failure,
     }
 
 
-def health(side: ReadSide, counts: CountsFound) -> Health:
-    return health_of(dump(side, counts))
+def health(side: ReadSide, counts: CountsFound, trace_failure: str, fault: str) -> Health:
+    """Judge the replicas, and what its core and its service say of themselves."""
+    found = health_of(_dump(side, counts, trace_failure))
+    file = HealthCheck(
+        name="Configuration file",
+        succeeded=not fault,
+        description="The configuration file is in force as it stands",
+        diagnosis=fault or "nothing found",
+    )
+    return Health(healthy=found.healthy and not fault, checks=(*found.checks, file))
 
 
 def shown_health(found: Health) -> Value:

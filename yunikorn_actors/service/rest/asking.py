@@ -5,6 +5,8 @@ from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.service.read.side import ReadSide
 
+OWN: Final = "/ws/v1/x"
+"""Where our own routes stand, beside YuniKorn's."""
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=utf-8"

@@ -6,14 +6,17 @@ made to point here (DNS rebinding); an address cannot be made to do so. A reques
 cost something, a POST, is taken without Origin, as programs send it, or from our own origin.
 """
 
+import hmac
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
 
-from yunikorn_actors.service.rest.asking import Refusal, Route
+from yunikorn_actors.service.rest.asking import OWN, Refusal, Route
 
+_UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _BAD_REQUEST: Final = 400
+WITHOUT_TOKEN: Final = frozenset({f"{OWN}/live", f"{OWN}/ready"})
 LOCAL: Final = frozenset({"localhost"})
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -22,10 +25,16 @@ CORS: Final = {
 
 
 class Guard:
-    def __init__(self, names: frozenset[str] = frozenset(), *, cors: bool = True) -> None:
-        """`names`: by which the service may be called, beside its addresses and `localhost`."""
+    def __init__(
+        self, names: frozenset[str] = frozenset(), *, cors: bool = True, token: str = ""
+    ) -> None:
+        """`names`: by which the service may be called, beside its addresses and `localhost`.
+
+        With a token nobody is let in who does not show it.
+        """
         self._names = LOCAL | {name.lower() for name in names}
         self._cors = cors
+        self._expected = f"Bearer {token}".encode() if token else b""
 
     def check_host(self, host: str) -> None:
         if not host:
@@ -45,6 +54,19 @@ class Guard:
         if method == "POST" and not (is_ours and site in {"none", "same-origin"}):
             raise Refusal(
                 _FORBIDDEN, "pages of another origin may not send this", "ask without a browser"
+            )
+
+    def check_token(self, path: str, headers: Mapping[str, str]) -> None:
+        """Whether a service is well is nobody's secret: what watches it has no token."""
+        if not self._expected or path in WITHOUT_TOKEN:
+            return
+        shown = headers.get("Authorization", "").encode(errors="surrogateescape")
+        # In constant time, and the token stands in no text.
+        if not hmac.compare_digest(shown, self._expected):
+            raise Refusal(
+                _UNAUTHORIZED,
+                "the token of this service is missing or wrong",
+                "send the header Authorization: Bearer TOKEN",
             )
 
     def headers(self, route: Route | None) -> dict[str, str]:

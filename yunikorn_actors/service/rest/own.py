@@ -3,9 +3,8 @@
 from typing import Any, Final
 
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.rest.asking import TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
 
-OWN: Final = "/ws/v1/x"
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503

@@ -2,14 +2,17 @@
 
 import asyncio
 import socket
+import ssl
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.service.part import Part, Site
+from yunikorn_actors.service.part import Part, Site, Tls
 from yunikorn_actors.service.questions import CoreQuestions
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
@@ -28,7 +31,9 @@ class RestPart(Part):
     def __init__(self, site: Site, guard: Guard | None = None) -> None:
         self._core = site.core
         self._wanted = site.address
-        self._guard = guard or Guard()
+        self._tls = None if site.tls is None else context_of(site.tls)
+        self._guard = guard or Guard(token=site.token)
+        self._questions = CoreQuestions(site.core, site.standing)
         self._listener: socket.socket | None = None
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
@@ -51,12 +56,12 @@ class RestPart(Part):
             instance=core._topology.instance,
             start_ns=clock.now_ns(),
         )
-        self._server = RestServer(side, CoreQuestions(core), clock.now_ns, self._guard)
+        self._server = RestServer(side, self._questions, clock.now_ns, self._guard)
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="yunikorn-actors-rest", daemon=True
         )
         self._thread.start()
-        self._on_loop(self._server.start(self._listener)).result(START_S)
+        self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
         self._following = core._follow(self)
 
     def hear(self, message: Message) -> None:
@@ -81,6 +86,17 @@ class RestPart(Part):
 
     def _on_loop(self, work: Coroutine[object, object, None]) -> "Future[None]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def context_of(tls: Tls) -> ssl.SSLContext:
+    """The library reads certificates from files alone; these are gone when it has."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with TemporaryDirectory() as folder:
+        chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
+        chain.write_bytes(tls.chain)
+        key.write_bytes(tls.key)
+        context.load_cert_chain(chain, key)
+    return context
 
 
 def listen_at(address: str) -> socket.socket:

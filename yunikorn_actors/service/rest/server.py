@@ -6,6 +6,7 @@ thread of its own, and the loop goes on.
 
 import asyncio
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -82,7 +83,7 @@ class RestServer:
 
     # -- life, on the loop
 
-    async def start(self, listener: socket.socket) -> None:
+    async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         app = web.Application(client_max_size=BODY_MAX, middlewares=[self._middleware()])
         for route in self._routes.values():
             handler = self._stream_events if route is _STREAM else self._answering(route)
@@ -99,7 +100,7 @@ class RestServer:
         )
         app.on_response_prepare.append(_harden)
         await self._runner.setup()
-        await web.SockSite(self._runner, listener, backlog=128).start()
+        await web.SockSite(self._runner, listener, ssl_context=tls).start()
         self._tasks.append(asyncio.create_task(self._reap()))
 
     async def stop(self, grace: float) -> None:
@@ -145,6 +146,7 @@ class RestServer:
             try:
                 self._guard.check_host(request.host)
                 self._guard.check_origin(request.method, request.host, request.headers)
+                self._guard.check_token(request.path, request.headers)
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)

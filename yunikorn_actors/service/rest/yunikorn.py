@@ -220,8 +220,11 @@ class Checkup:
 
     def __call__(self, side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
         if self._found is None or side.now_ns >= self._until_ns:
-            counts = msgspec.convert(asked.answer, CountsFound)
-            self._found = clusters.health(side, counts)
+            told = asked.answer
+            counts = msgspec.convert(told["counts"], CountsFound)
+            self._found = clusters.health(
+                side, counts, told["trace_failure"], told["configuration_fault"]
+            )
             self._until_ns = side.now_ns + HEALTH_NS
         return clusters.shown_health(self._found)
 
@@ -327,10 +330,6 @@ def _moved(path: str) -> Callable[[ReadSide, Asked], Answer]:
     return lambda _, __: answer
 
 
-def _counts(_: ReadSide, __: Asked) -> tuple[str, ...]:
-    return ("counts",)
-
-
 _P: Final = "/ws/v1/partition/{partition}"
 _Q: Final = f"{_P}/queue/{{queue}}"
 
@@ -361,7 +360,8 @@ def routes() -> tuple[Route, ...]:
         Route(f"{_P}/usage/groups", "what groups have", _groups),
         Route(f"{_P}/usage/group/{{group}}", "what one group has", _group),
         Route("/ws/v1/events/batch", "event records", _events, queries=("count", "start")),
-        Route("/ws/v1/scheduler/healthcheck", "checks of health", Checkup(), _counts),
+        Route("/ws/v1/scheduler/healthcheck", "checks of health", Checkup(),
+              lambda _, __: ("health",)),
         Route("/ws/v1/scheduler/node-utilizations", "how many nodes are how full", _utilizations),
         Route("/ws/v1/history/apps", "running applications, minute by minute",
               _applications_over_time),
