@@ -429,8 +429,8 @@ def test_that_can_be_switched_off_and_names_can_be_given() -> None:
 
 
 def test_with_a_token_all_but_its_wellness_is_kept() -> None:
-    token = "s3cret"
-    with serving(Guard(token=token)) as it:
+    word = "s3cret"
+    with serving(Guard(token=word)) as it:
         for shown in ("", "Bearer wrong", "Bearer s3cre\u00e9"):
             refused = it.ask("/ws/v1/partitions", Authorization=shown)
             assert (401, False) == (refused.status, b"s3cret" in refused.body)
