@@ -31,6 +31,8 @@ from yunikorn_actors.lab.mutants.mutant import function_of
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.service.rest.asking import Route
+from yunikorn_actors.service.rest.server import all_routes
 from yunikorn_actors.sim.simulator import Simulator
 
 Transitions = Mapping[tuple[a.ApplicationState, a.ApplicationEvent], a.ApplicationState]
@@ -43,6 +45,34 @@ ABOUT_MESSAGES = """\
 Everything that travels between mailboxes. A message is frozen; a driver puts it into an envelope
 that says who sent it, which message caused it and on whose behalf. Names and order of delivery are
 in [the delivery contract](delivery-contract.md).
+"""
+ABOUT_ROUTES = """\
+What the service answers over HTTP, on 127.0.0.1:9080 unless it is told otherwise. YuniKorn's routes
+have its names, types and units; what differs is in
+[the differences](../explanation/upstream-differences.md). [openapi.json](openapi.json) has the same
+for programs. A partition is named as its resource manager names it, or in full as `[rm-1]default`;
+where several have the name, that of the one who came first is meant.
+
+An error is a JSON object `{status_code, message, description}`. Amounts are whole numbers in base
+units (bytes, thousandths of a vcore), times are nanoseconds since 1970, percentages are rounded
+down.
+"""
+ABOUT_GUARDS = """\
+## Who may ask
+
+- The Host header has to be an address, `localhost`, or a name that was given to the service. A page
+  of another origin can be made to reach this port by a name of its own, and that name is refused.
+- Any page may read YuniKorn's routes (`Access-Control-Allow-Origin: *`), which can be switched off;
+  none of another origin may read ours.
+- A POST with a foreign Origin is refused. Programs send none, and are served.
+- With a token each request needs `Authorization: Bearer TOKEN`, except for those of liveness and
+  readiness.
+
+## Bounds
+
+A path or header has at most 8,190 bytes, a request 64 headers, a body 4 MiB. A connection on which
+nothing is asked for 10 s is closed. There are at most 100 streams of events, 15 for each host. A
+reader who is 1,000 batches behind is cut off.
 """
 ABOUT_FACTS = """\
 What is true from now on, in one partition. Context records facts and numbers them without a gap;
@@ -466,7 +496,91 @@ def _passing(simulator: Simulator) -> Callable[[int], None]:
 
 WHY = "how-to/ask-why-it-waits.md"
 GANGS = "explanation/gang-scheduling.md"
+
+
+def routes() -> str:
+    """Return the page of all routes."""
+    of_yunikorn = [route for route in all_routes() if route.is_yunikorns]
+    own = [route for route in all_routes() if not route.is_yunikorns]
+    return "\n".join(
+        (
+            "# Routes\n",
+            NOTE,
+            ABOUT_ROUTES,
+            "## Of YuniKorn\n",
+            _route_table(of_yunikorn),
+            "## Ours\n",
+            _route_table(own),
+            ABOUT_GUARDS,
+        )
+    )
+
+
+def _route_table(listed: list[Route]) -> str:
+    rows = [
+        f"| `{route.method} {route.path}` | {', '.join(f'`{it}`' for it in route.queries)} "
+        f"| {route.summary} |"
+        for route in listed
+    ]
+    return "\n".join(("| route | query | answers |", "| --- | --- | --- |", *rows, ""))
+
+
+def openapi() -> str:
+    """Return the description of all routes for programs."""
+    described = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "yunikorn-actors",
+            "version": "1",
+            "description": "The routes of Apache YuniKorn, and our own under /ws/v1/x.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": {route.path: {route.method.lower(): _operation(route)} for route in all_routes()},
+        "components": {
+            "schemas": {
+                "Error": {
+                    "type": "object",
+                    "required": ["status_code", "message", "description"],
+                    "properties": {
+                        "status_code": {"type": "integer"},
+                        "message": {"type": "string"},
+                        "description": {"type": "string"},
+                    },
+                }
+            }
+        },
+    }
+    return json.dumps(described, indent=1) + "\n"
+
+
+def _operation(route: Route) -> dict[str, Any]:
+    named = re.findall(r"{(\w+)}", route.path)
+    parameters = [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        for name in named
+    ] + [
+        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
+        for name in route.queries
+    ]
+    error = {
+        "description": "a refusal",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    operation: dict[str, Any] = {
+        "summary": route.summary,
+        "parameters": parameters,
+        "responses": {"200": {"description": "the answer"}, "default": error},
+    }
+    if route.method == "POST":
+        operation["requestBody"] = {
+            "content": {"application/x-yaml": {"schema": {"type": "string"}}}
+        }
+    return operation
+
+
 PAGES = {
+    "reference/routes.md": routes,
+    "reference/openapi.json": openapi,
     "reference/mutants.md": mutants,
     "reference/messages.md": messages,
     "reference/facts.md": facts,

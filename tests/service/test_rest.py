@@ -359,6 +359,9 @@ def test_why_an_ask_waits(town: Served) -> None:
 
 def test_mailboxes(town: Served) -> None:
     told = town.get("/ws/v1/x/mailboxes")
+    flow = next(it for it in told["flows"] if it["message"] == "ProposeAllocations")
+    assert ("scheduler", "context") == (flow["from"], flow["to"])
+    assert told["actors"]["context"]["messages"] >= flow["count"] > 0
     assert {"context", "rm_proxy", "event_publisher"} <= told["mailboxes"].keys()
     assert {f"[{RM}]default"} == told["revisions"].keys()
 

@@ -58,7 +58,12 @@ def callback_address(rm_id: str, registration: int) -> str:
 
 
 def is_callback_of(address: str, rm_id: str) -> bool:
-    return is_callback(address) and manager_of(address) == rm_id
+    return is_manager(address) and manager_of(address) == rm_id
+
+
+def is_manager(address: str) -> bool:
+    """Whether the receiver is the callback of a resource manager."""
+    return address.startswith(_CALLBACK)
 
 
 def manager_of(address: str) -> str:

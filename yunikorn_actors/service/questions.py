@@ -47,8 +47,8 @@ def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
     }
 
 
-def _counts(core: SchedulerCore) -> Any:  # noqa: ANN401 - plain values
-    return msgspec.to_builtins(core._counts())
+def _metrics(core: SchedulerCore) -> dict[str, Any]:
+    return {"counts": msgspec.to_builtins(core._counts()), "mailboxes": _mailboxes(core)}
 
 
 def _why(core: SchedulerCore, application: str, key: str, partition: str) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def _is_ready(core: SchedulerCore) -> str:
 
 
 ANSWERS: Final[dict[str, Callable[..., Any]]] = {
-    "counts": _counts,
+    "metrics": _metrics,
     "why": _why,
     "waiting": _waiting,
     "mailboxes": _mailboxes,

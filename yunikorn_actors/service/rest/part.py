@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.service.part import Part, Site, Tls
 from yunikorn_actors.service.questions import CoreQuestions
 from yunikorn_actors.service.read.side import ReadSide
@@ -51,6 +52,8 @@ class RestPart(Part):
         self._listener = listen_at(self._wanted)
         core = self._core
         clock = core.clock
+        # Whoever serves is asked for metrics; a core that nobody serves measures nothing.
+        core._inside.meter = core._inside.meter or Meter()
         side = ReadSide(
             settings=core._topology.settings,
             instance=core._topology.instance,

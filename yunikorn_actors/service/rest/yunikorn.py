@@ -13,6 +13,9 @@ from yunikorn_actors.domain.health import Health
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.messages.queries import CountsFound
 from yunikorn_actors.runtime.secret_values import masked_dump
+from yunikorn_actors.service.metrics.families import families
+from yunikorn_actors.service.metrics.text import TYPE as METRICS
+from yunikorn_actors.service.metrics.text import exposition
 from yunikorn_actors.service.read import applications, clusters, configuration, nodes, usage
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.queues import Queues
@@ -320,6 +323,10 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
     return Answer(text)
 
 
+def _metrics(side: ReadSide, asked: Asked) -> Answer:
+    return Answer(exposition(families(side, asked.answer)), METRICS)
+
+
 def _stack(_: ReadSide, asked: Asked) -> Answer:
     return Answer(asked.answer.encode(), TEXT)
 
@@ -366,6 +373,8 @@ def routes() -> tuple[Route, ...]:
         Route("/ws/v1/history/apps", "running applications, minute by minute",
               _applications_over_time),
         Route("/ws/v1/history/containers", "allocations, minute by minute", _containers_over_time),
+        Route("/ws/v1/metrics", "metrics, in Prometheus' text format", _metrics,
+              lambda _, __: ("metrics",)),
         Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config),
         Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,
               method="POST"),

@@ -1,0 +1,157 @@
+"""The parts of the read side by themselves: what it notes, how it writes values, how it fails."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+from configurations import CONFIGS
+from probes import PATIENCE_S
+from served import CONFIG, Served, node, register, serving
+
+from yunikorn_actors.domain.config import ExtraConfig, parse_config
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages.following import ManagerDescribed
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.service.read import configuration
+from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
+from yunikorn_actors.service.read.nodes import _tenth
+from yunikorn_actors.service.read.notes import LOG_MAX, AskNote
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.values import go_duration, lean, percentages
+from yunikorn_actors.service.rest import yunikorn
+from yunikorn_actors.service.rest.asking import Asked
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0s"),
+        (1, "1ns"),
+        (1_500, "1.5µs"),
+        (1_000_000, "1ms"),
+        (30_000_000_000, "30s"),
+        (90_500_000_000, "1m30.5s"),
+        (3_600_000_000_000, "1h0m0s"),
+        (-2_000_000_000, "-2s"),
+    ],
+)
+def test_a_duration_as_go_writes_it(ns: int, text: str) -> None:
+    assert text == go_duration(ns)
+
+
+def test_what_is_empty_is_left_out() -> None:
+    value = {"a": 0, "b": "", "c": [], "d": {}, "e": False, "f": 0, "g": 1}
+    assert {"f": 0, "g": 1} == lean(value, ("f",))
+    assert {"vcore": 150} == percentages({"vcore": 3, "memory": 0, "gpu": 1}, {"vcore": 2})
+
+
+@pytest.mark.parametrize(
+    ("taken", "tenth"), [(0, 0), (1, 0), (10, 0), (11, 1), (100, 9), (250, 9), (-5, 0)]
+)
+def test_a_full_tenth_counts_below(taken: int, tenth: int) -> None:
+    assert tenth == _tenth(taken, 100)
+
+
+def test_samples_are_those_of_the_minutes_that_have_passed() -> None:
+    history, counted = History(0), [1, 2]
+    history.catch_up(MINUTE_NS - 1, lambda: (0, 0))
+    assert [] == list(history.samples)
+    history.catch_up(3 * MINUTE_NS, lambda: (counted[0], counted[1]))
+    assert [(n * MINUTE_NS, 1, 2) for n in (1, 2, 3)] == [tuple(it) for it in history.samples]
+    history.catch_up(5_000 * MINUTE_NS, lambda: (3, 4))
+    assert SAMPLES_MAX == len(history.samples)
+    assert (5_000 * MINUTE_NS, 3, 4) == history.samples[-1]
+
+
+def test_a_log_counts_what_is_said_again_and_forgets_the_oldest() -> None:
+    note = AskNote()
+    for at_ns in (1, 5):
+        note.say("full", at_ns)
+    assert (2, 5) == (note.log["full"].count, note.log["full"].last_ns)
+    for number in range(LOG_MAX):
+        note.say(str(number), 6)
+    assert "full" not in note.log
+    assert LOG_MAX == len(note.log)
+
+
+@pytest.mark.parametrize("text", [*CONFIGS, CONFIG])
+def test_a_configuration_that_is_written_again_reads_as_the_same(text: str) -> None:
+    config = parse_config(text)
+    shown = ManagerDescribed(
+        rm_id="rm-1",
+        version="",
+        policy_group="",
+        build_info={},
+        extra_config={},
+        extra=ExtraConfig(),
+        config=config,
+    )
+    document = configuration.document(shown)
+    assert config.partitions == parse_config(yaml.safe_dump(document)).partitions
+    assert len(json.dumps(configuration.in_go_names(document))) > 0
+
+
+def test_the_numbers_of_records_are_those_of_the_core() -> None:
+    with serving() as served:
+        register(served)
+        served.nodes(node("n1"), node("n2"))
+        of_core = served.core.events(3, 5)
+        read = served.get("/ws/v1/events/batch?start=3&count=5")
+        assert (of_core.lowest_id, of_core.highest_id) == (read["LowestID"], read["HighestID"])
+        assert [it.object_id for it in of_core.records] == [
+            it["objectID"] for it in read["EventRecords"]
+        ]
+
+
+def missed(served: Served) -> None:
+    gap = FactsAppended(
+        partition="[rm-1]default", epoch=1, rm_id="rm-1", first_revision=9, facts=()
+    )
+    served.part.hear(gap)
+
+
+def test_a_read_side_that_has_missed_something_says_so() -> None:
+    with serving() as served:
+        missed(served)
+        response = served.ask("/ws/v1/partitions")
+        assert (503, True) == (
+            response.status,
+            "was sent facts from revision 9" in response.json["message"],
+        )
+
+
+def test_what_a_check_of_health_found_holds_for_a_while() -> None:
+    side = ReadSide(settings=Settings(), instance="i", start_ns=0)
+    check = yunikorn.Checkup()
+    counts = {
+        "issued_uuids": 0, "stale_messages": 0, "scheduling_errors": 1, "rejected_asks": 0,
+        "refused_node_actions": 0, "failed_nodes": [], "failed_machines": {},
+    }  # fmt: skip
+    told = {"counts": counts, "trace_failure": "", "configuration_fault": "line 3"}
+    found = check(side, Asked(answer=told))
+    failed = [it["Name"] for it in found["HealthChecks"] if not it["Succeeded"]]
+    assert (False, ["Scheduling errors", "Configuration file"]) == (found["Healthy"], failed)
+    well = told | {"counts": counts | {"scheduling_errors": 0}, "configuration_fault": ""}
+    side.catch_up(yunikorn.HEALTH_NS - 1)
+    assert not check(side, Asked(answer=well))["Healthy"]
+    side.catch_up(yunikorn.HEALTH_NS)
+    assert check(side, Asked(answer=well))["Healthy"]
+
+
+def test_the_core_and_the_command_line_need_no_web_server() -> None:
+    program = (
+        "import sys; sys.modules['aiohttp'] = None\n"
+        "from yunikorn_actors.cli import main\n"
+        "sys.exit(main(['serve', '--grpc', 'off', '--rest', '127.0.0.1:0']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert 2 == done.returncode
+    assert "pip install 'yunikorn-actors[service]'" in done.stderr

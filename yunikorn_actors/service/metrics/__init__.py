@@ -1,0 +1,5 @@
+"""Metrics in Prometheus' text format, under YuniKorn's names and labels.
+
+`text` writes the format, `families` says what each metric is made of. The text is written by hand:
+a usual client library refuses `yunikorn_queue_app` beside `yunikorn_queue_app_total`.
+"""
