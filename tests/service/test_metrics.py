@@ -70,7 +70,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), EXPECTED, ids=str)
+@pytest.mark.parametrize(("name", "value"), EXPECTED, ids=[it[0] for it, _ in EXPECTED])
 def test_a_figure_follows_the_state(
     samples: dict[Key, float], name: Key, value: float | None
 ) -> None:
