@@ -19,7 +19,7 @@ from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, run, world_of
-from yunikorn_actors.lab.playing import TapePlayer
+from yunikorn_actors.lab.playing import Listening, TapePlayer
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Entry, Tape
 from yunikorn_actors.lab.world import Schedule, World
@@ -107,7 +107,7 @@ class Explainer:
         )  # fmt: skip
 
     def _played(self, tape: Tape) -> tuple[Outcome, tuple[str, ...]]:
-        listening = _Listening(TapePlayer(tape))
+        listening = Listening(TapePlayer(tape))
         outcome = self._run(tape, listening)
         return outcome, (*listening.events, *listening.fatal)
 
@@ -213,32 +213,6 @@ def _by_mailbox(events: tuple[str, ...], *, steps: bool) -> dict[str, list[tuple
             if mailbox.partition(".")[0] not in _MACHINES:
                 names[:] = sorted((*names, *done))
     return boxes
-
-
-class _Listening:
-    """Follows another schedule, and notes all that happens."""
-
-    watched: frozenset[str] | None = None
-
-    def __init__(self, schedule: Schedule) -> None:
-        self._schedule = schedule
-        self.events: list[str] = []
-        self.fatal: tuple[str, ...] = ()
-        """The message that is being handled: in the end the one that ended the run."""
-
-    def choose(self, world: World) -> Channel | Entry | None:
-        choice = self._schedule.choose(world)
-        if isinstance(choice, tuple):
-            self.fatal = (world.name_of(world.channels[choice][0][0]),)
-        return choice
-
-    def happened(self, event: str) -> None:
-        self.events.append(event)
-        self.fatal = ()
-        self._schedule.happened(event)
-
-    def confirmation(self, name: str) -> str:
-        return self._schedule.confirmation(name)
 
 
 class _Prefix:

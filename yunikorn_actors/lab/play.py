@@ -14,7 +14,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import Case, CaseStep
 from yunikorn_actors.lab.names import mailbox_name, topics
-from yunikorn_actors.lab.playing import TapePlayer, TapeWriter
+from yunikorn_actors.lab.playing import Listening, TapePlayer, TapeWriter
 from yunikorn_actors.lab.promises import Broken
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.trial import TrialWorld
@@ -101,6 +101,13 @@ def write(case: Case, schedule: Schedule, checkers: tuple[Checker, ...] = ()) ->
     writer = TapeWriter(schedule)
     run(world_of(case, writer, case.steps, checkers))
     return case.tape(*writer.written())
+
+
+def events_in(case: Case, tape: Tape) -> list[str]:
+    """Name all that happens when a tape is played, in its order."""
+    listening = Listening(TapePlayer(tape))
+    run(world_of(case.on(tape.topology, tape.schedulers), listening, case.left(tape)))
+    return listening.events
 
 
 def world_of(

@@ -91,6 +91,32 @@ def _confirmation(entry: Entry) -> tuple[str, str]:
     return name, how
 
 
+class Listening:
+    """Follows another schedule, and notes all that happens."""
+
+    watched: frozenset[str] | None = None
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self.events: list[str] = []
+        self.fatal: tuple[str, ...] = ()
+        """The message that is being handled: in the end the one that ended the run."""
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        choice = self._schedule.choose(world)
+        if isinstance(choice, tuple):
+            self.fatal = (world.name_of(world.channels[choice][0][0]),)
+        return choice
+
+    def happened(self, event: str) -> None:
+        self.events.append(event)
+        self.fatal = ()
+        self._schedule.happened(event)
+
+    def confirmation(self, name: str) -> str:
+        return self._schedule.confirmation(name)
+
+
 class TapeWriter:
     """Follows another schedule, and writes what it does as a tape.
 

@@ -3,13 +3,13 @@
 Whatever is left out, the tape must still fail in the same way; that is tried out each time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
-from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.play import Outcome, events_in, play
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
 from yunikorn_actors.sim.simulator import Checker
 
@@ -39,6 +39,7 @@ class Shrinker:
             tape = self._with_fewer_entries(tape)
             tape = self._with_fewer_steps(tape)
             tape = self._with_plainer_entries(tape)
+            tape = self._with_other_moments(tape)
         whole = tape.steps == tuple(step.number for step in self._case.steps)
         return replace(tape, steps=None) if whole else tape
 
@@ -79,6 +80,27 @@ class Shrinker:
                 if self.fails(replace(tape, entries=plainer)):
                     tape = replace(tape, entries=plainer)
         return tape
+
+    def _with_other_moments(self, tape: Tape) -> Tape:
+        """Leave out an entry that others only came after: something else may be their moment."""
+        if len(tape.entries) == 1:
+            return tape
+        for left_out in range(len(tape.entries)):
+            entries = (*tape.entries[:left_out], *tape.entries[left_out + 1 :])
+            events = events_in(self._case, replace(tape, entries=entries))
+            for moved in _at_other_moments(entries, dict.fromkeys(events)):
+                if self.fails(replace(tape, entries=moved)):
+                    return replace(tape, entries=moved)
+        return tape
+
+
+def _at_other_moments(
+    entries: tuple[Entry, ...], moments: Iterable[str]
+) -> Iterator[tuple[Entry, ...]]:
+    """Move what is done, one at a time, to each of these moments."""
+    for index, entry in enumerate(entries):
+        if entry.after and entry.verb != "hold":
+            yield from (_put(entries, index, replace(entry, after=after)) for after in moments)
 
 
 def _put(entries: tuple[Entry, ...], index: int, entry: Entry) -> tuple[Entry, ...]:
