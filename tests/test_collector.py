@@ -22,6 +22,7 @@ ATOMS = (
     inspect.IntType,
     inspect.FloatType,
     inspect.BoolType,
+    inspect.BytesType,
     inspect.NoneType,
     inspect.EnumType,
 )
