@@ -50,9 +50,9 @@ class Manager(si.ResourceManagerCallback):
 class Town:
     """Applications come, run and go, one step at a time."""
 
-    def __init__(self, core: SchedulerCore) -> None:
+    def __init__(self, core: SchedulerCore, manager: Manager) -> None:
         self._core = core
-        self._manager = Manager()
+        self._manager = manager
         self._born = 0
         self._living: deque[str] = deque()
         core.register_resource_manager(
@@ -109,7 +109,7 @@ class Town:
 
 def record(path: Path, applications: int) -> None:
     with SchedulerCore(driver="direct", trace=TraceSettings(path=path)) as core:
-        town = Town(core)
+        town = Town(core, Manager())
         for _ in range(applications):
             town.live()
 

@@ -4,15 +4,18 @@ import base64
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browsing import blank_page
 from perfetto_engine import engine_with
 from recordings import in_service, records, simulate
 
 from yunikorn_actors.cli import main
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
 
@@ -107,3 +110,33 @@ def test_markdown_is_one_table(path: Path, run: Run) -> None:
     assert [it.type for it in tokens].count("table_open") == 1
     cells = [it.content for it in tokens if it.type == "inline"]
     assert sum(1 for cell in cells if cell.isdecimal()) == messages
+
+
+MERMAID = Path(sys.prefix, "node_modules/mermaid/dist/mermaid.min.js")
+"""Where `npm install --prefix` puts it, of the environment that runs the tests."""
+DRAW = """async (text) => {
+  const { svg } = await mermaid.render("drawn", text);
+  document.body.innerHTML = svg;
+  const count = (what) => document.querySelectorAll(what).length;
+  return [count(".messageText"), count(".noteText"), count("text.actor-box")];
+}"""
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_mermaid_draws_every_message(path: Path, topology: TopologyName) -> None:
+    if not MERMAID.exists():
+        pytest.skip("mermaid is not installed here")
+    simulate(path, topology)
+    stimulus = next(it["stimulus"] for it in records(path)[1:] if it["type"] == "NodesRequested")
+    text = exported(path, "mermaid", "--stimulus", stimulus).read_text()
+    lines = [line.split() for line in text.splitlines()]
+    messages = sum(1 for it in records(path) if it.get("stimulus") == stimulus)
+    assert messages > 5
+    notes = [it for it in lines if it[0] == "Note"]
+    participants = [it for it in lines if it[0] == "participant"]
+    with blank_page() as page:
+        page.add_script_tag(path=MERMAID)
+        drawn, noted, named = page.evaluate(DRAW, text)
+    assert drawn == messages
+    assert noted >= len(notes) > 0
+    assert named == 2 * len(participants), "each stands above and below"
