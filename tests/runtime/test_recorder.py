@@ -21,15 +21,19 @@ from probes import (
     register,
     wait_until,
 )
+from recordings import header, write
 from support import Recorder
 
 from yunikorn_actors import SchedulerCore, TraceSettings
+from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.machine import Send
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import FORMAT_VERSION, state_digest
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime import recorder, system
+from yunikorn_actors.runtime.recorder import FACTS_KEPT, FileRecorder
 
 FIRST_MESSAGES = ["RegistrationRequested", "RMRegistration", "RMRegistered", "Accepted"]
 
@@ -193,3 +197,34 @@ def test_a_recorder_by_itself_takes_nothing_once_it_is_closed(tmp_path: Path) ->
     del written
     gc.collect()
     assert known() is None, "the end of the process still waits for it"
+
+
+def test_facts_are_encoded_once_and_recorded_each_time(tmp_path: Path) -> None:
+    """Each time they are the same, however many others came in between."""
+    put = [
+        f.ForeignAllocationPut(key=f"key-{number}", node_id="n", resource={}, at_ns=1)
+        for number in range(3 * FACTS_KEPT)
+    ]
+    told = [
+        FactsAppended(partition="p", epoch=1, rm_id="rm-1", first_revision=number, facts=(fact,))
+        for number, fact in enumerate(put)
+    ]
+    path = write(tmp_path / "a.trace", *told, *told, *(it for it in told for _ in range(3)))
+    found = [
+        record["payload"]["facts"][0]["key"]
+        for record in read(path)
+        if record["record"] == "delivery"
+    ]
+    keys = [it.key for it in put]
+    assert found == [*keys, *keys, *(key for key in keys for _ in range(3))]
+
+
+def test_a_secret_beside_a_payload_is_covered(tmp_path: Path) -> None:
+    path = tmp_path / "a.trace"
+    written = FileRecorder(TraceSettings(path=path), header())
+    facts = FactsAppended(partition="p", epoch=1, rm_id="rm-1", first_revision=1, facts=())
+    sender = "rm:https://ann:hunter2@farm#1"
+    written.add(Delivery("context", 1, sender, Cause(sender, 1), "node-1", 5, facts))
+    written.close({"states": {}})
+    assert b"hunter2" not in path.read_bytes()
+    assert read(path)[1]["payload"]["partition"] == "p"

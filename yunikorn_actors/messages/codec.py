@@ -61,7 +61,8 @@ class _Head(
 class DeliveryRecord(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
     """One delivered message as it is written."""
 
-    payload: Message
+    payload: Message | msgspec.Raw
+    """A message, or the bytes of one that was encoded already."""
 
 
 class StoredDelivery(_Head, frozen=True, kw_only=True, omit_defaults=True, tag="delivery"):
@@ -92,7 +93,9 @@ def record_of(delivery: Delivery) -> DeliveryRecord:
     )
 
 
-def timed_record_of(delivery: Delivery, previous_took_ns: int | None) -> DeliveryRecord:
+def timed_record_of(
+    delivery: Delivery, previous_took_ns: int | None, payload: Message | msgspec.Raw
+) -> DeliveryRecord:
     """Return what a recording holds; a constructor of its own, as this is made for each message."""
     return DeliveryRecord(
         mailbox=delivery.mailbox,
@@ -102,7 +105,7 @@ def timed_record_of(delivery: Delivery, previous_took_ns: int | None) -> Deliver
         stimulus=delivery.stimulus,
         at_ns=delivery.at_ns,
         type=type(delivery.message).__name__,
-        payload=delivery.message,
+        payload=payload,
         joined=delivery.joined,
         sent_ns=delivery.sent_ns,
         previous_took_ns=previous_took_ns,

@@ -22,16 +22,19 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.base import Delivery, Message
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, state_digest, timed_record_of
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.logs import alarm, logger
-from yunikorn_actors.runtime.secret_values import masked_record
+from yunikorn_actors.runtime.secret_values import masked_record, may_hold_secrets
 from yunikorn_actors.runtime.secrets import salted
 from yunikorn_actors.runtime.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 
 GATHER_S: Final = 0.08
 CLOSE_TIMEOUT_S: Final = 30.0
+FACTS_KEPT: Final = 64
+"""So many payloads of facts wait for the next who handles them."""
 BACKLOG_BYTES_MAX: Final = 64 * 2**20
 """So much waits for the disk at most; records that come above it are dropped and counted."""
 
@@ -70,11 +73,31 @@ class Recorder(ABC):
         self._cover = salted()
         self._took_ns: dict[str, int] = {}
         """How long the last handling took, by mailbox; each entry is its mailbox's own."""
+        self._facts: dict[int, tuple[Message, bytes]] = {}
+        """By its identity a message that one has handled, and its payload: it is kept with it, so
+        no other has its identity meanwhile."""
 
     def add(self, delivery: Delivery) -> None:
         took_ns = self._took_ns.pop(delivery.mailbox, None)
-        data = masked_record(encode(timed_record_of(delivery, took_ns)), self._cover)
+        payload = self._payload_of(delivery.message)
+        data = encode(timed_record_of(delivery, took_ns, msgspec.Raw(payload)))
+        if may_hold_secrets(data[: -len(payload)]):
+            whole = encode(timed_record_of(delivery, took_ns, delivery.message))
+            data = masked_record(whole, self._cover)
         self._gather(delivery.mailbox, data)
+
+    def _payload_of(self, message: Message) -> bytes:
+        """Encode a message; facts are handled twice at least, by different threads."""
+        if type(message) is not FactsAppended:
+            return masked_record(encode(message), self._cover)
+        # Whoever comes second takes it away; two that come at once do the same work.
+        _, payload = self._facts.pop(id(message), (message, b""))
+        if not payload:
+            payload = masked_record(encode(message), self._cover)
+            if len(self._facts) >= FACTS_KEPT:
+                self._facts.clear()
+            self._facts[id(message)] = message, payload
+        return payload
 
     def digest_of(self, state: dict[str, Any]) -> str:
         """Return the digest that a machine's state has in the replay, which knows no secrets."""

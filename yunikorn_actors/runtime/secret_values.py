@@ -17,10 +17,14 @@ is most of what a recording costs: so there are few, and one may stand for sever
 
 def masked_record(data: bytes, cover: Cover) -> bytes:
     """Return MessagePack without the secrets in it."""
-    lowered = data.lower()
-    if not any(hint in lowered for hint in _HINTS):
+    if not may_hold_secrets(data):
         return data
     return encode(_masked_value(msgspec.msgpack.decode(data), cover))
+
+
+def may_hold_secrets(data: bytes) -> bool:
+    lowered = data.lower()
+    return any(hint in lowered for hint in _HINTS)
 
 
 def masked_dump(dump: dict[str, Any]) -> dict[str, Any]:

@@ -51,7 +51,9 @@ class Scrubbed:
             try:
                 yield _first_named(header)
                 for delivery, _ in recorded.follow(trace):
-                    yield encode(timed_record_of(twin.repeat(delivery), delivery.previous_took_ns))
+                    renamed = twin.repeat(delivery)
+                    took_ns = delivery.previous_took_ns
+                    yield encode(timed_record_of(renamed, took_ns, renamed.message))
                     self.messages += 1
                 recorded.settle()
                 recorded.compare(trace)
