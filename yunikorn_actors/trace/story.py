@@ -245,9 +245,9 @@ class _Index:
 
 
 def _told_as(subject: Subject, fact: f.Fact) -> Iterable[f.Fact]:
-    """Take a run apart where one of it is meant; of an application it is one line."""
+    """Take a run apart where a part of it is meant; of an application it is one line."""
     parts = f.parts_of(fact)
-    if subject.keys:
+    if subject.keys or subject.kind == "node":
         return parts
     return [fact] if len({_About(part).application_id for part in parts}) == 1 else parts
 
