@@ -472,6 +472,54 @@ def mutants() -> str:
     )
 
 
+ABOUT_GRPC = """\
+What `yunikorn-actors serve` speaks: [write a client](../how-to/write-a-client.md) has the order of
+a conversation, [protect a service](../how-to/protect-a-service.md) the token.
+
+## Services
+
+| service | what for |
+| --- | --- |
+| `si.v1.Scheduler` | the scheduler interface, both generations |
+| `yunikorn_actors.v1.Extension` | what the interface has only within one process |
+| `grpc.health.v1.Health` | of the service (an empty name), and of its `configuration` file |
+| `grpc.reflection.v1alpha.ServerReflection` | the messages, for tools |
+
+## Status codes
+
+| code | when |
+| --- | --- |
+| `INVALID_ARGUMENT` | no message, a wrong form, a faulty configuration: the text has the place |
+| `FAILED_PRECONDITION` | not registered, or a registration that contradicts the present state |
+| `NOT_FOUND` | nobody knows the ask |
+| `ABORTED` | the stream was opened again, or its resource manager has registered again |
+| `DEADLINE_EXCEEDED` | the core did not answer in time |
+| `UNAVAILABLE` | the service is being stopped, or its core is over: connect again later |
+| `UNAUTHENTICATED` | the token is missing or wrong |
+| `RESOURCE_EXHAUSTED` | a message of more than 16 MB |
+
+The trailing metadata `yunikorn-error` names the [error](errors.md) that a call within one process
+raises.
+
+## Fields
+
+No field is lost in silence. One that is not known here (a later generation, another program) is
+ignored, and the log names it once. A number that an enumeration does not have is
+`INVALID_ARGUMENT`. A response of more than 2 MB comes as several, which say the same in the same
+order.
+"""
+
+
+def protocols() -> str:
+    """Show the two files as they are."""
+    folder = PACKAGE / "service/rpc"
+    files = [
+        f"\n## {name}\n\n```protobuf\n{(folder / name).read_text('utf-8')}```\n"
+        for name in ("si.proto", "extension.proto")
+    ]
+    return "\n".join((f"# gRPC\n\n{NOTE}", ABOUT_GRPC)) + "".join(files)
+
+
 def situations() -> str:
     """Set up every situation anew, and write what is said of it."""
     script = runpy.run_path(str(HOME / "situations.py"))
@@ -581,6 +629,7 @@ def _operation(route: Route) -> dict[str, Any]:
 PAGES = {
     "reference/routes.md": routes,
     "reference/openapi.json": openapi,
+    "reference/grpc.md": protocols,
     "reference/mutants.md": mutants,
     "reference/messages.md": messages,
     "reference/facts.md": facts,

@@ -166,13 +166,25 @@ def test_what_is_not_explained_is_found() -> None:
 
 # -- nothing heavy comes with it unasked
 
-HEAVY = {"asyncio", "concurrent.futures", "loguru", "msgspec", "pykka", "ssl", "yaml"}
+HEAVY = {
+    "asyncio",
+    "concurrent.futures",
+    "google.protobuf",
+    "grpc",
+    "loguru",
+    "msgspec",
+    "pykka",
+    "ssl",
+    "yaml",
+}
 PROGRAMS = {
     "import yunikorn_actors": set[str](),
     "from yunikorn_actors import si": {"msgspec"},
     "from yunikorn_actors import SchedulerCore": {"msgspec", "pykka"},
-    "from yunikorn_actors import AsyncSchedulerCore": HEAVY - {"loguru", "yaml"},
+    "from yunikorn_actors import AsyncSchedulerCore": HEAVY
+    - {"google.protobuf", "grpc", "loguru", "yaml"},
     "from yunikorn_actors import enable_logs; enable_logs()": set[str](),
+    "from yunikorn_actors import connect": {"concurrent.futures", "msgspec", "pykka"},
 }
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         AskWithdrawn,
         CallbackStuck,
         ConfigError,
+        ConnectionLost,
         CoreError,
         CoreFailed,
         CoreStopped,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
+    from yunikorn_actors.front.core import Core
     from yunikorn_actors.front.events import (
         ApplicationChanged,
         Event,
@@ -97,6 +99,8 @@ if TYPE_CHECKING:
     )
     from yunikorn_actors.runtime.streams import EventStream
     from yunikorn_actors.runtime.system import SchedulerCore
+    from yunikorn_actors.service.connect import connect
+    from yunikorn_actors.service.rpc.remote import RemoteCore
     from yunikorn_actors.si import ResourceManagerCallback
 
 __version__ = VERSION
@@ -124,6 +128,8 @@ __all__ = [
     "Cause",
     "Clock",
     "ConfigError",
+    "ConnectionLost",
+    "Core",
     "CoreError",
     "CoreFailed",
     "CoreStopped",
@@ -153,6 +159,7 @@ __all__ = [
     "QuantityError",
     "RealClock",
     "Refused",
+    "RemoteCore",
     "ResourceManagerCallback",
     "Response",
     "Responses",
@@ -170,6 +177,7 @@ __all__ = [
     "WantedBack",
     "Why",
     "WouldBlock",
+    "connect",
     "enable_logs",
     "si",
 ]
@@ -184,6 +192,7 @@ _HOMES = {
         "AskWithdrawn",
         "CallbackStuck",
         "ConfigError",
+        "ConnectionLost",
         "CoreError",
         "CoreFailed",
         "CoreStopped",
@@ -204,6 +213,7 @@ _HOMES = {
     ),
     "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
     "front.application": ("Application",),
+    "front.core": ("Core",),
     "front.events": (
         "ApplicationChanged",
         "Event",
@@ -235,6 +245,8 @@ _HOMES = {
     ),
     "runtime.streams": ("EventStream",),
     "runtime.system": ("SchedulerCore",),
+    "service.connect": ("connect",),
+    "service.rpc.remote": ("RemoteCore",),
     "si": ("ResourceManagerCallback",),
 }
 """The modules of this package, each with what is public of it."""

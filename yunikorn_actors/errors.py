@@ -34,6 +34,10 @@ class CoreFailed(CoreError, RuntimeError):  # noqa: N818
     """The core contradicted itself and has stopped scheduling; the first failure is the cause."""
 
 
+class ConnectionLost(CoreError, ConnectionError):  # noqa: N818
+    """The core is in another process, which cannot be reached, or has ended the conversation."""
+
+
 class CallbackStuck(CoreError, RuntimeError):  # noqa: N818
     """A former callback of the resource manager has not returned from a call."""
 
@@ -99,6 +103,7 @@ __all__ = [
     "AskWithdrawn",
     "CallbackStuck",
     "ConfigError",
+    "ConnectionLost",
     "CoreError",
     "CoreFailed",
     "CoreStopped",

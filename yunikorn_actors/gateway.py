@@ -22,6 +22,7 @@ from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_co
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import (
+    ConfigError,
     CoreFailed,
     CoreStopped,
     InvalidRequest,
@@ -57,6 +58,7 @@ from yunikorn_actors.messages.queries import (
     StateDumpRequested,
 )
 from yunikorn_actors.messages.rm_events import (
+    AdminConfigRefused,
     AdminConfigUpdate,
     AllocationsRequested,
     ApplicationsRequested,
@@ -72,6 +74,9 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
+
+LONGEST_REASON = 2_000
+"""Characters of why a configuration was refused that an event tells: the first faults."""
 
 _Answer = TypeVar("_Answer", bound=Message)
 _Request = TypeVar("_Request", si.AllocationRequest, si.ApplicationRequest, si.NodeRequest)
@@ -519,7 +524,11 @@ class Gateway(ABC):
                 registration.backlog.handled(message.count)
 
     def _administer(self, text: str) -> None:
-        config = parse_config(text)
+        try:
+            config = parse_config(text)
+        except ConfigError as error:
+            self._tell_of_refusal(str(error))
+            raise
         self._await_acceptance(
             CONTEXT,
             lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
@@ -527,6 +536,12 @@ class Gateway(ABC):
         )
         self._resolvers.bring_admin(config)
         self._warn(f"configuration of the administrator: {it}" for it in warnings_in(text))
+
+    def _tell_of_refusal(self, reason: str) -> None:
+        """Have it among the events: whoever raised it may be far from who reads those."""
+        with suppress(CoreStopped, CoreFailed), self._afterwards:
+            refused = AdminConfigRefused(reason=reason[:LONGEST_REASON])
+            self._post(CONTEXT, refused, self._name("configuration"))
 
     def _registration(self, rm_id: str, what: str) -> _Registration:
         self._check_running()

@@ -57,7 +57,22 @@ def test_what_is_refused_changes_nothing(lab: Lab) -> None:
         administer(lab, "partitions: [{nam: default}]")
     with pytest.raises(InvalidRequest, match=r"extra_config: belongs to a resource manager"):
         lab.core.update_configuration(si.UpdateConfigurationRequest(extra_config={"a": "b"}))
-    assert before == lab.core.state_dump()
+    after = lab.core.state_dump()
+    # One fact came of it, which changes nothing: it is for the events.
+    after["partitions"]["[rm-1]default"]["revision"] -= 1
+    after["waiting"]["[rm-1]default"]["as_of"] = before["waiting"]["[rm-1]default"]["as_of"]
+    assert before == after
+
+
+def test_what_is_refused_is_among_the_events(lab: Lab) -> None:
+    register_without(lab, "rm-1")
+    with pytest.raises(ConfigError):
+        administer(lab, "partitions: [{nam: default}]")
+    lab.rest()
+    told = [it for it in lab.core.events().records if "refused" in it.message]
+    assert ["root"] == [it.object_id for it in told]
+    assert "unknown key 'nam'" in told[0].message
+    assert si.ChangeDetail.QUEUE_CONFIG == told[0].event_change_detail
 
 
 def test_a_resource_manager_that_takes_its_configuration_back_has_the_administrators(

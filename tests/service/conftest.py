@@ -1,6 +1,7 @@
 """A service on a free port; what a test leaves open is seen to."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ def serve() -> Iterator[Callable[..., Serving]]:
     """Start services that end with the test."""
     started: list[Serving] = []
 
-    def start(core: SchedulerCore | None = None, **options: object) -> Serving:
-        serving = Serving(core or SchedulerCore(), {"grpc": "127.0.0.1:0"}, **options)  # type: ignore[arg-type]
+    def start(core: SchedulerCore | None = None, **options: Any) -> Serving:
+        serving = Serving(core or SchedulerCore(), {"grpc": "127.0.0.1:0"}, **options)
         started.append(serving.start())
         return serving
 

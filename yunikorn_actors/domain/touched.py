@@ -64,6 +64,7 @@ _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
             f.ApplicationForgotten,
             f.ApplicationRejected,
             f.ApplicationSummarized,
+            f.ConfigurationRefused,
             f.MachineReplaced,
             f.NodeActionRefused,
             f.NodeAttributesReplaced,

@@ -14,6 +14,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import Account, Asked, Deal, Fits, Promise
+from yunikorn_actors.front.core import Core
 from yunikorn_actors.front.deals import Deals, LeaseMaker
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.events import AnyEvent, Readers, Subscription
@@ -25,7 +26,6 @@ from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
-from yunikorn_actors.runtime.system import SchedulerCore
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -33,7 +33,7 @@ L = TypeVar("L", bound=BaseLease)
 class Broker(Generic[L]):
     """Takes the calls of the program: looks at their form, takes the lock, and has them done."""
 
-    def __init__(self, core: SchedulerCore, terms: Terms, make_lease: LeaseMaker[L]) -> None:
+    def __init__(self, core: Core, terms: Terms, make_lease: LeaseMaker[L]) -> None:
         self.terms: Final = terms
         self.door: Final = Door(core)
         self._links: Links[L] = Links(terms, Outbox(core, terms.rm_id, self.end), Readers())

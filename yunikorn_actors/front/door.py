@@ -20,7 +20,8 @@ from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from yunikorn_actors.errors import CoreError, NoReply, SchedulerClosed, WouldBlock, anew
-from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, SchedulerCore
+from yunikorn_actors.front.core import Core
+from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class Door:
     It is opened once and closed once: the first reason is the one that everybody hears.
     """
 
-    def __init__(self, core: SchedulerCore) -> None:
+    def __init__(self, core: Core) -> None:
         self.core: Final = core
         self.lock: Final = threading.RLock()
         self._closed: CoreError | None = SchedulerClosed(

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.front.core import Core
 
 ITEMS_MAX: Final = 1_000
 """In one request: the core answers each as a whole."""
@@ -51,9 +51,7 @@ _PLACES: Final[dict[type, _Place]] = {
 
 
 class Outbox:
-    def __init__(
-        self, core: SchedulerCore, rm_id: str, failed: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, core: Core, rm_id: str, failed: Callable[[BaseException], None]) -> None:
         """`failed` is told once what the core raised; nothing is sent after that."""
         self._core = core
         self._rm_id = rm_id

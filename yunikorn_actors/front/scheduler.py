@@ -13,6 +13,7 @@ from yunikorn_actors.front.application import Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
+from yunikorn_actors.front.core import Core
 from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
@@ -45,7 +46,7 @@ class Scheduler:
         *,
         grace: float = requests.GRACE_S,
         callback: si.ResourceManagerCallback | None = None,
-        core: SchedulerCore | None = None,
+        core: Core | None = None,
         rm_id: str = "rm-1",
         partition: str = "",
     ) -> None:
@@ -67,9 +68,11 @@ class Scheduler:
                 "subclass it and override what you care about"
             )
         self._terms = Terms.read(queues, rm_id, partition, grace)
-        if core is not None and not isinstance(core, SchedulerCore):
-            raise InvalidRequest(f"core: must be a SchedulerCore, not {type(core).__name__}")
-        self.core: Final = core or SchedulerCore(settings=requests.patient_settings())
+        given: object = core
+        if given is not None and not isinstance(given, Core):
+            told = f"must be a SchedulerCore or a RemoteCore, not {type(given).__name__}"
+            raise InvalidRequest(f"core: {told}")
+        self.core: Final[Core] = core or SchedulerCore(settings=requests.patient_settings())
         """The core below, for whatever the front does not offer."""
         self._callers = Callers()
         self._broker: Broker[Lease] = Broker(self.core, self._terms, Lease)

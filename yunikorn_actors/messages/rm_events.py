@@ -230,6 +230,12 @@ class AdminConfigUpdate(Message, frozen=True, kw_only=True):
     reply_to: str
 
 
+class AdminConfigRefused(Message, frozen=True, kw_only=True):
+    """The administrator has brought a configuration with faults: all that is left of it."""
+
+    reason: str
+
+
 # -- from Context to itself
 
 

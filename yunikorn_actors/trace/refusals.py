@@ -77,7 +77,7 @@ def _each(what: str) -> Callable[[rm.RMApplicationUpdate | rm.RMNodeUpdate], Ite
     return told
 
 
-_Whole = rm.RMRegistrationRejected | rm.RMConfigRejected | q.Declined
+_Whole = rm.RMRegistrationRejected | rm.RMConfigRejected | rm.AdminConfigRefused | q.Declined
 
 
 def _one(what: str) -> Callable[[_Whole], Iterator[Refusal]]:
@@ -115,6 +115,7 @@ _REFUSING: Final[dict[type[Message], Callable[..., Iterator[Refusal]]]] = {
     rm.RMNodeUpdate: _each("node"),
     rm.RMRegistrationRejected: _one("registration"),
     rm.RMConfigRejected: _one("configuration"),
+    rm.AdminConfigRefused: _one("configuration"),
     q.Declined: _one("question"),
     s.ProposalRejected: _proposal,
     s.NodeActionsRefused: _node_actions,

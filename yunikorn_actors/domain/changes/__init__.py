@@ -29,6 +29,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: queues.configured,
     f.SchedulingHeld: queues.scheduling_suspended,
     f.MachineReplaced: queues.machine_replaced,
+    f.ConfigurationRefused: queues.configuration_refused,
     f.QueueAdded: queues.queue_added,
     f.QueueReconfigured: queues.queue_reconfigured,
     f.QueueStateChanged: queues.queue_state_changed,

@@ -17,6 +17,10 @@ def machine_replaced(state: PartitionState, fact: f.MachineReplaced) -> None:
     """A record for operators alone: no state changes."""
 
 
+def configuration_refused(state: PartitionState, fact: f.ConfigurationRefused) -> None:
+    """A record for operators alone: no state changes."""
+
+
 def queue_added(state: PartitionState, fact: f.QueueAdded) -> None:
     parent_path, _, name = fact.path.rpartition(".")
     parent = state.queues[parent_path] if parent_path else None

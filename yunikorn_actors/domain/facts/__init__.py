@@ -23,6 +23,7 @@ from yunikorn_actors.domain.facts.applications import (
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.facts.cluster import (
     ClusterResized,
+    ConfigurationRefused,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
     MachineReplaced,
@@ -100,6 +101,7 @@ __all__ = [
     "Base",
     "Charged",
     "ClusterResized",
+    "ConfigurationRefused",
     "ConfirmationMissed",
     "Fact",
     "ForeignAllocationPut",
@@ -140,6 +142,7 @@ Fact = (
     PartitionConfigured
     | SchedulingHeld
     | MachineReplaced
+    | ConfigurationRefused
     | QueueAdded
     | QueueReconfigured
     | QueueStateChanged

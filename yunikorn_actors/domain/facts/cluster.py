@@ -35,6 +35,13 @@ class MachineReplaced(Base, frozen=True, kw_only=True):
     """Of this partition, of which no record was made."""
 
 
+class ConfigurationRefused(Base, frozen=True, kw_only=True):
+    """The administrator's configuration was refused, and the former one stays; for operators."""
+
+    reason: str
+    at_ns: int
+
+
 class QueueAdded(Base, frozen=True, kw_only=True):
     path: str
     spec: QueueSpec

@@ -235,6 +235,9 @@ class Context(Joining):
         answer = rm.RMConfigUpdated(reply_to=message.reply_to)
         return [*effects, Send(to=RM_PROXY, message=answer)]
 
+    def _on_admin_config_refused(self, message: rm.AdminConfigRefused, now_ns: int) -> list[Effect]:
+        return self._partitions.tell_of_refusal(message.reason, now_ns)
+
     # -- requests of resource managers
 
     def _take_allocations(self, work: Work, message: rm.RMUpdateAllocation) -> None:
@@ -404,6 +407,7 @@ ContextInbox = (
     | rm.RMPartitionsRemove
     | rm.RMConfigUpdate
     | rm.AdminConfigUpdate
+    | rm.AdminConfigRefused
     | rm.RMUpdateAllocation
     | rm.RMUpdateApplication
     | rm.RMUpdateNode
@@ -436,6 +440,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMPartitionsRemove: Context._on_rm_partitions_remove,
     rm.RMConfigUpdate: Context._on_rm_config_update,
     rm.AdminConfigUpdate: Context._on_admin_config_update,
+    rm.AdminConfigRefused: Context._on_admin_config_refused,
     rm.RMUpdateAllocation: Context._on_rm_update_allocation,
     rm.RMUpdateApplication: Context._on_rm_update_application,
     rm.RMUpdateNode: Context._on_rm_update_node,

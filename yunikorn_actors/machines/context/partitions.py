@@ -327,6 +327,15 @@ class Partitions:
             for effect in self._reload(manager, config, now_ns)
         ]
 
+    def tell_of_refusal(self, reason: str, now_ns: int) -> list[Effect]:
+        """Have it among the events of every partition that the configuration concerns."""
+        effects: list[Effect] = []
+        for partition in self.by_name.values():
+            work = self.work(partition.rm_id, now_ns)
+            work.turn(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
+            effects.extend(self.finish(work))
+        return effects
+
     def _reload(
         self, manager: ResourceManager, config: SchedulerConfig, now_ns: int
     ) -> list[Effect]:

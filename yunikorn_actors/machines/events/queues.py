@@ -65,6 +65,12 @@ def machine_replaced(fact: f.MachineReplaced) -> EventRecord:
     return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.DETAILS_NONE, message=message)
 
 
+def configuration_refused(fact: f.ConfigurationRefused) -> EventRecord:
+    """There is no record of a partition as such: its root stands for it."""
+    message = f"The configuration was refused, the former one stays: {fact.reason}"
+    return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.QUEUE_CONFIG, message=message)
+
+
 def _queue_guaranteed(fact: f.QueueReconfigured) -> EventRecord:
     resource = fact.spec.guaranteed
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_GUARANTEED, resource=resource)

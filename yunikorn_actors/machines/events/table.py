@@ -68,6 +68,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.ClusterResized: (queues.root_max,),
     f.QueueStateChanged: (queues.queue_state,),
     f.MachineReplaced: (queues.machine_replaced,),
+    f.ConfigurationRefused: (queues.configuration_refused,),
     f.QueueRemoved: (queues.queue_removed,),
     f.VictimMarked: (preemption.victim,),
     f.PreemptionFailed: (preemption.no_victim,),

@@ -17,9 +17,9 @@ from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
 from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers, varint
 from yunikorn_actors.service.rpc.scheduler import UPDATES, take
+from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
     Context,
-    Strangers,
     answering,
     converse,
     read,
@@ -175,6 +175,8 @@ class Extension:
         core = self._managers.core
         address = await self._managers.call(partial(core._open_feed, feed, asked.history))
         missed = 0
+        # At once: whoever has this knows that nothing is missed from here on.
+        await write(b"")
         try:
             while True:
                 news.clear()

@@ -12,9 +12,9 @@ from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
 from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
     Context,
-    Strangers,
     answering,
     check_same,
     converse,

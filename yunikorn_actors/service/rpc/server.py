@@ -17,7 +17,7 @@ from yunikorn_actors.service.rpc.access import TokenWanted
 from yunikorn_actors.service.rpc.extension import Extension
 from yunikorn_actors.service.rpc.managers import Managers
 from yunikorn_actors.service.rpc.protobuf import pool
-from yunikorn_actors.service.rpc.talk import Strangers
+from yunikorn_actors.service.rpc.strangers import Strangers
 
 LARGEST_REQUEST: Final = 16 * 1024 * 1024
 """Some 100,000 asks, the most that one request may have."""

@@ -3,7 +3,7 @@
 The name travels in the trailing metadata, because several errors share a code.
 """
 
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, TypeAlias
 
 from grpc import StatusCode
 from grpc.aio import ServicerContext
@@ -45,3 +45,27 @@ async def end(context: "ServicerContext[bytes, bytes]", error: Exception) -> NoR
     """End a call with what an error says; names and texts stay short enough for any client."""
     context.set_trailing_metadata(((NAME, type(error).__name__),))
     await context.abort(code_of(error), str(error)[:LONGEST])
+
+
+# -- back
+
+
+Raised: TypeAlias = Any
+"""An `RpcError`; what is raised has the methods of a call, which its type does not say."""
+
+
+def error_of(raised: Raised) -> Exception:
+    """Return what the call would have raised within one process."""
+    code, text = raised.code(), raised.details() or "no reason was given"
+    names = [value for key, value in raised.trailing_metadata() or () if key == NAME]
+    kind = _NAMED.get(str(names[0])) if names else None
+    if kind is not None:
+        return kind(text)
+    return errors.ConnectionLost(f"{text} ({code.name})")
+
+
+_NAMED: Final[dict[str, type[Exception]]] = {
+    **{kind.__name__: kind for kind in _CODES},
+    # These have parts that do not travel; here the text was checked before it was sent.
+    **dict.fromkeys(("Malformed", "ConfigError"), errors.InvalidRequest),
+}

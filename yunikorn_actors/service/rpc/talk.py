@@ -7,12 +7,12 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import grpc
 
-from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.rpc.managers import Manager, Managers, Stream
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
 from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.service.rpc.statuses import ERRORS, end
+from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.si import InvalidRequest
 from yunikorn_actors.si.wire import SiMessage
 
@@ -24,22 +24,6 @@ Talk: TypeAlias = Callable[[Context], Awaitable[None]]
 
 LARGE: Final = 64 * 1024
 """Bytes of a request that takes so long to read that nobody else on the loop waits for it."""
-TOLD_MAX: Final = 1_000
-
-
-class Strangers:
-    """Fields that came and are not known here: each is told once, in the log."""
-
-    def __init__(self) -> None:
-        self._told: set[str] = set()
-
-    def tell(self, path: str) -> None:
-        if path not in self._told and len(self._told) < TOLD_MAX:
-            self._told.add(path)
-            logger.warning(
-                "a client has set the field {}, which this version does not know: it was ignored",
-                path,
-            )
 
 
 # -- calls

@@ -1,0 +1,172 @@
+"""Who is let in, and where the service listens at all."""
+
+import logging
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc")
+import grpc
+from calling import EXTENSION, SCHEDULER, Caller
+from grpc_health.v1 import health_pb2
+
+from yunikorn_actors import ConnectionLost, SchedulerCore, connect, enable_logs, si
+from yunikorn_actors.service.rpc.messages import EventsRequest
+from yunikorn_actors.service.safety import Access, Tls, Unsafe, is_local, read_tls, read_token
+from yunikorn_actors.service.serving import Serving
+
+TOKEN = "5f4dcc3b5aa765d61d8327deb882cf99"  # noqa: S105 - of nothing
+HEALTH = "/grpc.health.v1.Health/Check"
+REGISTER = f"{SCHEDULER}/RegisterResourceManager"
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [
+        ("127.0.0.1:3333", True),
+        ("127.8.8.8:0", True),
+        ("[::1]:3333", True),
+        ("localhost:1", True),
+        ("0.0.0.0:3333", False),
+        ("[::]:3333", False),
+        ("192.168.1.5:1", False),
+        ("scheduler.example.com:1", False),
+        ("127.0.0.1.example.com:1", False),
+        (":3333", False),
+        ("3333", False),
+    ],
+)
+def test_only_the_loopback_is_local(address: str, local: bool) -> None:
+    assert local == is_local(address)
+
+
+@pytest.mark.parametrize(
+    "access",
+    [Access(), Access(token=TOKEN), Access(tls=Tls(b"", b""))],
+    ids=["nothing", "a token alone", "TLS alone"],
+)
+def test_others_are_let_near_by_tls_and_token_together(access: Access) -> None:
+    with pytest.raises(Unsafe, match=r"--grpc 0\.0\.0\.0:1: others can reach .* or --insecure"):
+        access.check({"grpc": "0.0.0.0:1"})
+    access.check({"grpc": "127.0.0.1:1"})
+    for enough in (Access(Tls(b"", b""), TOKEN), access._replace(insecure=True)):
+        enough.check({"grpc": "0.0.0.0:1"})
+
+
+# -- the token
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "at least 16"), ("short", "at least 16"), ("two words " * 3, "one word"), ("ä" * 20, "ASCII")],
+)  # fmt: skip
+def test_a_token_is_one_long_word_and_stands_in_no_error(
+    text: str, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(text, "utf-8")
+    with pytest.raises(Unsafe, match=says) as raised:
+        read_token(file)
+    assert not text.strip() or text.strip() not in str(raised.value)
+
+
+def test_a_token_is_read_without_what_an_editor_adds(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    assert TOKEN == read_token(file)
+    with pytest.raises(Unsafe, match="No such file"):
+        read_token(tmp_path / "none")
+
+
+def test_with_a_token_nobody_else_is_let_in(serve: Callable[..., Serving]) -> None:
+    address = serve(access=Access(token=TOKEN)).parts["grpc"].address
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1")
+    for wrong in ("", "x", TOKEN[:-1], TOKEN + "0", TOKEN.upper()):
+        with Caller(address, token=wrong) as stranger:
+            assert "UNAUTHENTICATED" == stranger.refusal(REGISTER, request)[0]
+            assert "UNAUTHENTICATED" == stranger.refusal(f"{EXTENSION}/Events")[0]
+            assert grpc.StatusCode.UNAUTHENTICATED == stranger.nodes().say(b"").code()
+            with pytest.raises(grpc.RpcError, match="UNAUTHENTICATED"):
+                list(stranger.calls(f"{EXTENSION}/StateDump"))
+    with Caller(address, token=TOKEN) as caller:
+        caller.call(REGISTER, request)
+    with pytest.raises(ConnectionLost, match="UNAUTHENTICATED"):
+        connect(address, token=TOKEN[1:]).start()
+    with connect(address, token=TOKEN) as s:
+        s.add_node("node-1", vcore=1)
+
+
+def test_health_is_told_without_a_token(serve: Callable[..., Serving]) -> None:
+    address = serve(access=Access(token=TOKEN)).parts["grpc"].address
+    with Caller(address) as caller:
+        answer = health_pb2.HealthCheckResponse.FromString(caller.call(HEALTH))
+    assert health_pb2.HealthCheckResponse.SERVING == answer.status
+
+
+def test_no_log_has_the_token(
+    serve: Callable[..., Serving], caplog: pytest.LogCaptureFixture
+) -> None:
+    end = enable_logs(logging.getLogger("of the service"), "DEBUG")
+    with caplog.at_level(logging.DEBUG):
+        address = serve(access=Access(token=TOKEN)).parts["grpc"].address
+        for token in (TOKEN, TOKEN[:-1]):
+            with Caller(address, token=token) as caller:
+                caller.channel.unary_unary(REGISTER).future(
+                    b"\xff", metadata=caller.metadata
+                ).exception()
+    end()
+    assert caplog.records
+    assert TOKEN[:-1] not in caplog.text
+
+
+# -- TLS
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost that has signed itself."""
+    folder = tmp_path_factory.mktemp("tls")
+    files = folder / "server.pem", folder / "server.key"
+    command = [
+        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
+        *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+        *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+        *("-out", str(files[0]), "-keyout", str(files[1])),
+    ]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl here")
+    return files
+
+
+def test_with_tls_a_client_knows_whom_it_talks_to(
+    serve: Callable[..., Serving], certificate: tuple[Path, Path]
+) -> None:
+    tls = read_tls(*certificate)
+    address = serve(access=Access(tls=tls, token=TOKEN)).parts["grpc"].address
+    with connect(address, token=TOKEN, ca=certificate[0]) as s:
+        s.add_node("node-1", vcore=1)
+    with Caller(address, token=TOKEN) as plain:
+        code, _ = plain.refusal(f"{EXTENSION}/Events", EventsRequest())
+        assert "UNAVAILABLE" == code
+
+
+def test_what_is_no_certificate_is_refused_with_its_file(
+    certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    with pytest.raises(Unsafe, match="give both"):
+        read_tls(certificate[0], None)
+    other = tmp_path / "other.pem"
+    other.write_text("no certificate")
+    with pytest.raises(Unsafe, match=r"other\.pem"):
+        read_tls(other, certificate[1])
+    assert read_tls(None, None) is None
+
+
+def test_two_services_never_share_a_port(serve: Callable[..., Serving]) -> None:
+    address = serve().parts["grpc"].address
+    with pytest.raises(OSError, match="gRPC cannot listen on"):
+        Serving(SchedulerCore(), {"grpc": address}).start()

@@ -1,0 +1,132 @@
+"""The command: it serves until a signal ends it, and says why it cannot."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("grpc")
+from calling import PATIENCE_S, Caller, node
+from probes import wait_until
+
+from yunikorn_actors import connect, si
+from yunikorn_actors.cli import main
+from yunikorn_actors.service import serving
+
+CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
+
+
+class Running:
+    """The command in a process of its own."""
+
+    def __init__(self, *options: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "yunikorn_actors",
+            "serve",
+            "--grpc",
+            "127.0.0.1:0",
+            "--rest",
+            "off",
+        ]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen([*command, *options], stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        assert first.startswith("gRPC on 127.0.0.1:"), (first, self.process.communicate())
+        self.address = first.split()[-1]
+        assert self.process.stdout.readline().startswith("ready")
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, errors
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "queues.yaml"
+    path.write_text(CONFIG.replace("NAME", "first"))
+    return path
+
+
+@pytest.fixture
+def running(path: Path) -> Iterator[Running]:
+    running = Running("--config", str(path))
+    yield running
+    running.process.kill()
+    running.process.communicate()
+
+
+def test_it_serves_follows_its_file_and_ends_on_a_signal(running: Running, path: Path) -> None:
+    with connect(running.address, queues="") as s:
+        s.add_node("node-1", vcore=1)
+
+        def queues() -> list[str]:
+            return list(s.core.state_dump()["partitions"]["[rm-1]default"]["queues"])
+
+        assert "root.first" in queues()
+        path.write_text(CONFIG.replace("NAME", "second"))
+        running.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "root.second" in queues())
+        path.write_text("partitions: 7")
+        running.process.send_signal(signal.SIGHUP)
+        path_is_refused = "refused, the former one stays"
+        wait_until(lambda: "refused" in str([it.message for it in s.core.events().records]))
+        assert "root.second" in queues()
+    code, errors = running.end()
+    assert 0 == code
+    assert 1 == errors.count(path_is_refused)
+
+
+def test_a_client_that_does_not_read_does_not_delay_the_end(running: Running) -> None:
+    with Caller(running.address) as caller:
+        caller.register("rm-1", config="")
+        silent = caller.nodes()
+        for n in range(2_000):
+            silent.say(node("rm-1", f"node-{n}"))
+        assert silent.hear(si.NodeResponse).accepted
+        began = time.monotonic()
+        code, _ = running.end()
+        assert 0 == code
+        assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--grpc", "0.0.0.0:0"), "others can reach this address"),
+        (("--config", "none.yaml"), "none.yaml"),
+        (("--token-file", "none"), "--token-file none: No such file"),
+        (("--tls-cert", "one.pem"), "--tls-cert and --tls-key belong together"),
+    ],
+    ids=["open", "no file", "no token", "no key"],
+)
+def test_what_it_cannot_do_it_says(
+    options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    os.chdir(tmp_path)
+    assert 2 == main(["serve", "--rest", "off", *options])
+    assert says in capsys.readouterr().err
+
+
+def test_without_the_extra_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [it for it in sys.modules if it.startswith("yunikorn_actors.service.rpc")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    assert 2 == main(["serve", "--rest", "off"])
+    said = capsys.readouterr().err
+    assert "pip install 'yunikorn-actors[grpc]'" in said
+    assert "gRPC needs the package grpc" in said
+
+
+def test_the_time_to_stop_leaves_room_for_the_process() -> None:
+    assert serving.STOP_S < 5

@@ -1,0 +1,217 @@
+"""The side of a resource manager: one stream, on which requests go out and the core speaks.
+
+What is said is sent in order by gRPC's own thread. What the core says is heard on one thread, which
+calls the callback, one call at a time and in order, as a core in this process does it.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import grpc
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import ConnectionLost, CoreError
+from yunikorn_actors.gateway import overrides
+from yunikorn_actors.runtime.hooks import CallbackRaised
+from yunikorn_actors.service.rpc.messages import (
+    Answer,
+    Kind,
+    Opening,
+    Records,
+    Said,
+    StateDumpRequest,
+    Told,
+    Verdict,
+)
+from yunikorn_actors.service.rpc.outlet import ANSWERS, QUESTIONS
+from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.statuses import error_of
+from yunikorn_actors.service.rpc.strangers import Strangers
+from yunikorn_actors.si.wire import SiMessage
+
+ROOM: Final = 1_000
+"""Requests that may wait to be sent; then whoever makes another one waits."""
+
+Raised: TypeAlias = Callable[[CallbackRaised], None]
+Over: TypeAlias = Callable[["Conversation", CoreError], None]
+
+
+class Outgoing(Iterator[bytes]):
+    """What is to be sent; gRPC takes it when the other side has room."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._kept: deque[bytes] = deque()
+        self._is_closed = False
+
+    def put(self, data: bytes, *, waits: bool) -> None:
+        with self._changed:
+            while waits and len(self._kept) >= ROOM and not self._is_closed:
+                self._changed.wait()
+            self._kept.append(data)
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._kept.clear()
+            self._changed.notify_all()
+
+    def __next__(self) -> bytes:
+        with self._changed:
+            while not self._kept and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:
+                raise StopIteration
+            self._changed.notify_all()
+            return self._kept.popleft()
+
+
+class Conversation:
+    """One registration, from this side."""
+
+    def __init__(
+        self, rm_id: str, callback: si.ResourceManagerCallback, raised: Raised, over: Over
+    ) -> None:
+        """`over` is told when it ends without having been ended here."""
+        self.rm_id: Final = rm_id
+        self._callback = callback
+        self._raised = raised
+        self._over = over
+        self._outgoing = Outgoing()
+        self._opened: Future[None] = Future()
+        self._is_ended = False
+        self._strangers = Strangers()
+        self._thread = threading.Thread(
+            target=self._hear_all, name=f"yunikorn-actors-{rm_id}", daemon=True
+        )
+
+    # -- on any thread
+
+    def open(
+        self,
+        call: Callable[[Iterator[bytes]], Any],
+        request: si.RegisterResourceManagerRequest,
+        timeout: float,
+    ) -> None:
+        """Register; raise what the core has against it."""
+        opening = Opening(hears=hears(self._callback), registration=request)
+        self._outgoing.put(codec(Said).encode(Said(opening=opening)), waits=False)
+        self._call = call(self._outgoing)
+        self._thread.start()
+        try:
+            self._opened.result(timeout)
+        except BaseException:
+            self.end()
+            raise
+
+    def say(self, said: Said) -> None:
+        """Send it after what was said before; wait for room, but never inside the callback."""
+        self._outgoing.put(codec(Said).encode(said), waits=not self.is_mine)
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether this is the thread that calls the callback."""
+        return threading.current_thread() is self._thread
+
+    def end(self) -> None:
+        self._is_ended = True
+        self._outgoing.close()
+        self._call.cancel()
+
+    def join(self, timeout: float) -> None:
+        if not self.is_mine:
+            self._thread.join(timeout)
+
+    # -- on its thread
+
+    def _hear_all(self) -> None:
+        error: Exception = ConnectionLost(f"the core has ended the conversation with {self.rm_id}")
+        try:
+            for data in self._call:
+                self._hear(codec(Told).decode(data, self._strangers.tell))
+        except grpc.RpcError as raised:
+            error = error_of(raised)
+        self._outgoing.close()
+        if not self._opened.done():
+            self._opened.set_exception(error)
+        elif not self._is_ended:
+            lost = error if isinstance(error, CoreError) else ConnectionLost(str(error))
+            self._over(self, lost)
+
+    def _hear(self, told: Told) -> None:
+        if told.registered is not None:
+            self._opened.set_result(None)
+        for field, (method, hear) in _HEARERS.items():
+            value = getattr(told, field)
+            if value is not None:
+                answer = self._answer_of(method, partial(hear, self._callback, value))
+                if told.number:
+                    self.say(Said(answer=replace(answer, number=told.number)))
+
+    def _answer_of(self, method: str, hear: Callable[[], Answer]) -> Answer:
+        """Make a call; what it raises is the program's own affair, and is reported as such."""
+        try:
+            return hear()
+        except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the callback's
+            self._raised(CallbackRaised(self.rm_id, method, error))
+            return Answer(failure=f"{method} raised {error!r}")
+
+
+# -- what comes, and the method that hears it
+
+
+def hears(callback: si.ResourceManagerCallback) -> tuple[Kind, ...]:
+    """What is to come for this callback."""
+    wanted = {**QUESTIONS, "send_event": Kind.EVENTS}
+    asked = (kind for method, kind in wanted.items() if overrides(callback, method))
+    return (*sorted(ANSWERS), *asked)
+
+
+Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
+
+
+def _told(method: str) -> tuple[str, Hear]:
+    """Tell it by this method, which answers nothing."""
+
+    def hear(callback: si.ResourceManagerCallback, value: SiMessage) -> Answer:
+        getattr(callback, method)(value)
+        return Answer()
+
+    return method, hear
+
+
+def _predicates(callback: si.ResourceManagerCallback, args: si.PredicatesArgs) -> Answer:
+    return Answer(verdict=Verdict(reason=callback.predicates(args) or ""))
+
+
+def _preemption(callback: si.ResourceManagerCallback, args: si.PreemptionPredicatesArgs) -> Answer:
+    no = si.PreemptionPredicatesResponse()
+    return Answer(preemption=callback.preemption_predicates(args) or no)
+
+
+def _state(callback: si.ResourceManagerCallback, _: StateDumpRequest) -> Answer:
+    return Answer(state=callback.get_state_dump())
+
+
+def _events(callback: si.ResourceManagerCallback, told: Records) -> Answer:
+    callback.send_event(told.records)
+    return Answer()
+
+
+_HEARERS: Final[dict[str, tuple[str, Hear]]] = {
+    "allocations": _told("update_allocation"),
+    "applications": _told("update_application"),
+    "nodes": _told("update_node"),
+    "container_state": _told("update_container_scheduling_state"),
+    "predicates": ("predicates", _predicates),
+    "preemption_predicates": ("preemption_predicates", _preemption),
+    "state": ("get_state_dump", _state),
+    "events": ("send_event", _events),
+}
+"""By the field of Told."""

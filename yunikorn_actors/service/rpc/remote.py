@@ -1,0 +1,377 @@
+"""A core in another process, with the calls of `SchedulerCore`."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+import grpc
+import msgspec
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.domain.resource import INT64_MAX
+from yunikorn_actors.domain.why import Why
+from yunikorn_actors.errors import (
+    ConnectionLost,
+    CoreError,
+    CoreStopped,
+    InvalidRequest,
+    UnknownResourceManager,
+    WouldBlock,
+    anew,
+)
+from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
+from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
+from yunikorn_actors.service.rpc import messages as m
+from yunikorn_actors.service.rpc.conversation import Conversation
+from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.statuses import error_of
+from yunikorn_actors.service.rpc.strangers import Strangers
+from yunikorn_actors.si.form import check_counts, check_names
+from yunikorn_actors.si.wire import SiMessage
+
+EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
+CONNECT_S: Final = 10.0
+REPLY_S: Final = 60.0
+"""Longer than a core takes to say that it does not answer."""
+ALIVE_MS: Final = 20_000
+OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", ALIVE_MS),
+    ("grpc.keepalive_timeout_ms", ALIVE_MS),
+)
+M = TypeVar("M", bound=SiMessage)
+
+
+class RemoteCore:
+    """A core that is served elsewhere: make it with an address, `start` it or enter it, register.
+
+    Its calls are those of `SchedulerCore`, and raise what those raise; `ConnectionLost` comes if
+    the service cannot be reached, refuses the token, or ends the conversation. From then on this
+    one is over: make another and register again.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str = "",
+        ca: str | Path | None = None,
+        on_callback_error: OnCallbackError | None = None,
+    ) -> None:
+        """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS."""
+        self._address = address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._ca = None if ca is None else Path(ca).read_bytes()
+        self._hooks = Hooks(None, on_callback_error)
+        self._failure: CoreError | None = None
+        self._lock = threading.RLock()
+        """Guards the conversations, and whether this is over."""
+        self._conversations: dict[str, Conversation] = {}
+        self._replaced: set[Conversation | None] = set()
+        """Another registration follows these: that they end is no loss."""
+        self._feeds: list[Feed] = []
+        self._channel: grpc.Channel | None = None
+        self._is_stopped = False
+        self._strangers = Strangers()
+        self._when_over: list[Callable[[], None]] = []
+
+    @property
+    def failure(self) -> CoreError | None:
+        """Why it takes nothing more, None while it does."""
+        return self._failure
+
+    # -- life
+
+    def start(self) -> Self:
+        """Connect; raise ConnectionLost if nobody answers there."""
+        with self._lock:
+            if self._is_stopped or self._channel is not None:
+                raise CoreStopped("a connection is started once: make another one")
+            self._channel = self._connection()
+        try:
+            grpc.channel_ready_future(self._channel).result(CONNECT_S)
+            # It is ready without a token, too.
+            self._ask("Events", m.EventsRequest(count=1), m.EventsFound)
+        except grpc.FutureTimeoutError:
+            self.stop()
+            raise ConnectionLost(
+                f"no service answers at {self._address} within {CONNECT_S:g} s: "
+                "is `yunikorn-actors serve` running there?"
+            ) from None
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _connection(self) -> grpc.Channel:
+        if self._ca is None:
+            return grpc.insecure_channel(self._address, OPTIONS)
+        credentials = grpc.ssl_channel_credentials(self._ca)
+        return grpc.secure_channel(self._address, credentials, OPTIONS)
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Unregister whoever was registered here, and disconnect; the core goes on.
+
+        To leave the work of a resource manager to its next life call `resource_manager_lost`
+        before.
+        """
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            was_stopped, self._is_stopped = self._is_stopped, True
+            left = list(self._conversations.values())
+            self._conversations.clear()
+        if was_stopped:
+            return
+        for conversation in left:
+            self._leave(conversation, deadline)
+        self._end()
+        if self._channel is not None:
+            self._channel.close()
+
+    def _leave(self, conversation: Conversation, deadline: float) -> None:
+        conversation.end()
+        if self._failure is None:
+            try:
+                name = m.ResourceManager(rm_id=conversation.rm_id)
+                self._ask("Unregister", name, m.Done, max(0.1, deadline - time.monotonic()))
+            except CoreError as error:
+                self._failure = self._failure or error
+        conversation.join(max(0.0, deadline - time.monotonic()))
+
+    def _end(self) -> None:
+        for feed in self._feeds:
+            feed.end()
+        for tell in tuple(self._when_over):
+            tell()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        if error is None:
+            self._check_sound()
+
+    # -- the scheduler interface
+
+    def register_resource_manager(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+    ) -> si.RegisterResourceManagerResponse:
+        """Register, or register again: then everything of the former registration is dropped."""
+        si.check_form(request, si.RegisterResourceManagerRequest)
+        if not isinstance(callback, si.ResourceManagerCallback):
+            raise InvalidRequest(
+                f"callback: must be a ResourceManagerCallback, not {type(callback).__name__}"
+            )
+        _check_config(request.config)
+        self._check_may_wait("register_resource_manager")
+        conversation = Conversation(request.rm_id, callback, self._callback_raised, self._lost)
+        call: Any = self._open().stream_stream(f"{EXTENSION}Converse")
+        # If it is accepted the other side ends the former conversation; if not, that goes on.
+        with self._lock:
+            former = self._conversations.get(request.rm_id)
+            self._replaced.add(former)
+        try:
+            conversation.open(lambda said: call(said, metadata=self._metadata), request, REPLY_S)
+        except BaseException:
+            self._replaced.discard(former)
+            raise
+        with self._lock:
+            self._conversations[request.rm_id] = conversation
+            self._replaced.discard(former)
+        if former is not None:
+            former.end()
+        return si.RegisterResourceManagerResponse()
+
+    def update_allocation(self, request: si.AllocationRequest) -> None:
+        """Make asks, report and release; `update_allocation` of the callback answers."""
+        self._say(request, si.AllocationRequest, m.Said(allocations=request))
+
+    def update_application(self, request: si.ApplicationRequest) -> None:
+        """Add and remove applications; `update_application` of the callback answers."""
+        self._say(request, si.ApplicationRequest, m.Said(applications=request))
+
+    def update_node(self, request: si.NodeRequest) -> None:
+        """Add, change, drain and remove nodes; `update_node` of the callback answers."""
+        self._say(request, si.NodeRequest, m.Said(nodes=request))
+
+    def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
+        """Reload the configuration; if it is refused nothing has changed."""
+        si.check_form(request, si.UpdateConfigurationRequest)
+        _check_config(request.config)
+        self._ask("UpdateConfiguration", request, m.Done)
+
+    def _say(
+        self,
+        request: si.AllocationRequest | si.ApplicationRequest | si.NodeRequest,
+        kind: type[SiMessage],
+        said: m.Said,
+    ) -> None:
+        si.check_form(request, kind)
+        self._check_running()
+        conversation = self._conversations.get(request.rm_id)
+        if conversation is None:
+            raise UnknownResourceManager(
+                f"{request.rm_id!r} is not registered here: call register_resource_manager first"
+            )
+        conversation.say(said)
+
+    # -- the life of a resource manager
+
+    def resource_manager_lost(self, rm_id: str) -> None:
+        """Suspend its partitions: its work goes on, nothing is decided until it registers again."""
+        check_names("resource_manager_lost", rm_id=rm_id)
+        with self._lock:
+            conversation = self._conversations.pop(rm_id, None)
+        if conversation is None:
+            raise UnknownResourceManager(f"{rm_id!r} is not registered here")
+        conversation.end()
+
+    def unregister_resource_manager(self, rm_id: str) -> None:
+        """Remove everything of a resource manager, registered or lost."""
+        check_names("unregister_resource_manager", rm_id=rm_id)
+        with self._lock:
+            conversation = self._conversations.pop(rm_id, None)
+        if conversation is not None:
+            conversation.end()
+        self._ask("Unregister", m.ResourceManager(rm_id=rm_id), m.Done)
+
+    # -- questions
+
+    def state_dump(self) -> dict[str, Any]:
+        """Return everything that the core knows, as plain values; see `SchedulerCore`."""
+        self._check_may_wait("state_dump")
+        call: Any = self._open().unary_stream(f"{EXTENSION}StateDump")
+        try:
+            pieces = [
+                codec(m.Piece).decode(data, self._strangers.tell).json
+                for data in call(b"", timeout=REPLY_S, metadata=self._metadata)
+            ]
+        except grpc.RpcError as raised:
+            raise error_of(raised) from None
+        dump: dict[str, Any] = json.loads(b"".join(pieces))
+        return dump
+
+    def explain(self, application_id: str, key: str, *, partition: str = "") -> Why:
+        """Say why an ask waits; see `SchedulerCore`."""
+        names = {"application_id": application_id, "key": key, "partition": partition}
+        check_names("explain", optional=("partition",), **names)
+        question = m.Question(
+            application_id=application_id, allocation_key=key, partition=partition
+        )
+        return msgspec.json.decode(self._ask("Explain", question, m.Explanation).json, type=Why)
+
+    def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
+        """Event records from this number on, with the range that is stored."""
+        check_counts("events", first_id=first_id, count=count)
+        found = self._ask("Events", m.EventsRequest(first_id=first_id, count=count), m.EventsFound)
+        return EventsFound(
+            records=found.records[:count], lowest_id=found.lowest_id, highest_id=found.highest_id
+        )
+
+    def event_stream(self, history: int = 0) -> EventStream:
+        """Hear every event record from now on, after so many of the last ones."""
+        check_counts("event_stream", least=-INT64_MAX, history=history)
+        self._check_may_wait("event_stream")
+        request = codec(m.EventStreamRequest).encode(m.EventStreamRequest(history=max(0, history)))
+        open_: Any = self._open().unary_stream(f"{EXTENSION}EventStream")
+        call = open_(request, metadata=self._metadata)
+        # The first message says that it is open; from there on nothing is missed.
+        records = (codec(m.Records).decode(data, self._strangers.tell) for data in call)
+        _first(records)
+        feed = Feed(max(ROOM, history))
+        self._feeds.append(feed)
+        threading.Thread(
+            target=_fill, args=(feed, records), name="yunikorn-actors-events", daemon=True
+        ).start()
+        return EventStream(feed, call.cancel)
+
+    # -- parts
+
+    def _open(self) -> grpc.Channel:
+        self._check_running()
+        assert self._channel is not None
+        return self._channel
+
+    def _ask(self, method: str, message: SiMessage, kind: type[M], timeout: float = REPLY_S) -> M:
+        self._check_may_wait(method)
+        assert self._channel is not None
+        call: Any = self._channel.unary_unary(EXTENSION + method)
+        data = codec(type(message)).encode(message)
+        try:
+            answer = call(data, timeout=timeout, metadata=self._metadata)
+        except grpc.RpcError as raised:
+            raise error_of(raised) from None
+        read: M = codec(kind).decode(answer, self._strangers.tell)
+        return read
+
+    def _lost(self, conversation: Conversation, error: CoreError) -> None:
+        """Called on the thread of a conversation that the other side has ended."""
+        with self._lock:
+            is_current = self._conversations.get(conversation.rm_id) is conversation
+            if not is_current or conversation in self._replaced:
+                return
+            del self._conversations[conversation.rm_id]
+            self._failure = self._failure or error
+        self._end()
+
+    def _callback_raised(self, raised: CallbackRaised) -> None:
+        self._hooks.callback_raised(raised.rm_id, raised.method, raised)
+
+    def _check_sound(self) -> None:
+        if self._failure is not None:
+            raise anew(self._failure)
+
+    def _check_running(self) -> None:
+        self._check_sound()
+        if self._channel is None:
+            raise CoreStopped("not connected: use it in a `with` block, or call start()")
+        if self._is_stopped:
+            raise CoreStopped("the connection was closed: make another one")
+
+    def _is_inside(self) -> bool:
+        return any(it.is_mine for it in tuple(self._conversations.values()))
+
+    def _check_may_wait(self, what: str) -> None:
+        if self._is_inside():
+            raise WouldBlock(
+                f"{what} waits for the core and was called from inside a callback: call it from "
+                "another thread, or after the callback has returned"
+            )
+
+
+def _check_config(text: str) -> None:
+    """Refuse here what the core would refuse, with every fault and its line."""
+    if text.strip():
+        parse_config(text)
+
+
+def _first(records: Iterator[m.Records]) -> None:
+    try:
+        next(records)
+    except grpc.RpcError as raised:
+        raise error_of(raised) from None
+
+
+def _fill(feed: Feed, records: Iterator[m.Records]) -> None:
+    try:
+        for told in records:
+            feed.overflow += told.missed
+            feed.send_event(told.records)
+    except grpc.RpcError:
+        pass  # closed here, or the service is over: the reader sees the end either way
+    feed.end()
