@@ -32,6 +32,8 @@ ENTRY_POINTS = (
     *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
     f"{PACKAGE}.lab.pytest_plugin",
     *(kind.module for kind in KINDS.values()),
+    f"{PACKAGE}.service.rest.child",
+    f"{PACKAGE}.service.rest.part",
 )
 """Imported by a program, a command line, pytest or a service; everything else has to be reached from here."""
 TEXT = frozenset({".py", ".md", ".cfg", ".toml", ".yaml", ".yml", ".txt", ".json", ".rst", ""})

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from probes import wait_until
 
 from yunikorn_actors import SchedulerCore, Settings, si
-from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.service.part import Part, Site, Standing
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.part import RestPart
 
@@ -99,7 +99,7 @@ class Response(NamedTuple):
 class Served(NamedTuple):
     core: SchedulerCore
     rm: Confirming
-    part: RestPart
+    part: Part
 
     def ask(
         self, path: str, *, method: str = "GET", body: bytes | None = None, **headers: str

@@ -146,6 +146,11 @@ def _message_of(record: StoredDelivery) -> Message:
     return _decoder(kind).decode(record.payload)
 
 
+def decoded(name: str, payload: msgspec.Raw) -> Message:
+    """Read a message of a type of this version."""
+    return _decoder(MESSAGE_TYPES[name]).decode(payload)
+
+
 @cache
 def _decoder(kind: type[Message]) -> msgspec.msgpack.Decoder[Message]:
     return msgspec.msgpack.Decoder(kind)

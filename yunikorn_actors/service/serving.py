@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final[dict[str, Kind]] = {
-    "rest": Kind("REST", "127.0.0.1:9080", "yunikorn_actors.service.rest.part", "service"),
+    "rest": Kind("REST", "127.0.0.1:9080", "yunikorn_actors.service.rest.process", "service"),
     "grpc": Kind("gRPC", "127.0.0.1:3333", "yunikorn_actors.service.rpc.server", "grpc"),
 }
 """By the name of the option that says where it listens."""

@@ -1,29 +1,26 @@
-"""REST as a part of the service: a follower of the core, and a loop that answers."""
+"""REST in the process of its core: a follower, and a loop on a thread of its own that answers.
+
+For an embedder and for tests, who want no second process; it takes its share of the core's time.
+"""
 
 import asyncio
 import socket
-import ssl
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.meter import Meter
-from yunikorn_actors.service.part import Part, Site, Tls
+from yunikorn_actors.service.part import Part, Site
 from yunikorn_actors.service.questions import CoreQuestions
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import RestServer
+from yunikorn_actors.service.rest.tls import context_of
 
 START_S: Final = 10.0
-
-
-def make(site: Site) -> Part:
-    return RestPart(site)
 
 
 class RestPart(Part):
@@ -43,10 +40,7 @@ class RestPart(Part):
 
     @property
     def address(self) -> str:
-        if self._listener is None:
-            return self._wanted
-        host, port = self._listener.getsockname()[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return self._wanted if self._listener is None else named(self._listener)
 
     def start(self) -> None:
         self._listener = listen_at(self._wanted)
@@ -91,15 +85,9 @@ class RestPart(Part):
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-def context_of(tls: Tls) -> ssl.SSLContext:
-    """The library reads certificates from files alone; these are gone when it has."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with TemporaryDirectory() as folder:
-        chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
-        chain.write_bytes(tls.chain)
-        key.write_bytes(tls.key)
-        context.load_cert_chain(chain, key)
-    return context
+def named(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def listen_at(address: str) -> socket.socket:

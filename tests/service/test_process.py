@@ -1,0 +1,117 @@
+"""The read side in a process of its own: it answers the same, ends with its core, and is replaced."""
+
+import http.client
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from probes import PATIENCE_S, wait_until
+from served import SETTINGS, Confirming, P, Served, live, node, register
+
+from yunikorn_actors import SchedulerCore
+from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.service.rest.part import RestPart
+from yunikorn_actors.service.rest.process import ProcessPart
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with SchedulerCore(settings=SETTINGS) as core:
+        part = ProcessPart(Site(core, "127.0.0.1:0", Standing()))
+        part.start()
+        try:
+            yield Served(core, Confirming(core), part)
+        finally:
+            part.stop(PATIENCE_S)
+
+
+def revision(served: Served) -> object:
+    return served.get("/ws/v1/x/mailboxes")["revisions"]
+
+
+def caught_up(served: Served) -> None:
+    """The other process hears everything, a moment later."""
+    served.settle()
+    truth = {name: it["revision"] for name, it in served.core.state_dump()["partitions"].items()}
+    wait_until(lambda: truth == revision(served))
+
+
+def test_both_processes_answer_the_same(served: Served) -> None:
+    beside = RestPart(Site(served.core, "127.0.0.1:0", Standing()))
+    beside.start()
+    try:
+        live(served)
+        caught_up(served)
+        other = Served(served.core, served.rm, beside)
+        for path in (f"{P}/queues", f"{P}/nodes", f"{P}/applications/active", "/ws/v1/config"):
+            assert other.ask(path).body == served.ask(path).body
+        why = "/ws/v1/x/why?application=app-need&key=need-0"
+        assert "obstacle" in served.get(why)
+        assert b"yunikorn_actors_messages_total" in served.ask("/ws/v1/metrics").body
+    finally:
+        beside.stop(PATIENCE_S)
+
+
+def test_events_come_as_they_happen(served: Served) -> None:
+    connection = http.client.HTTPConnection(served.part.address, timeout=PATIENCE_S)
+    with closing(connection):
+        connection.request("GET", "/ws/v1/events/stream")
+        stream = connection.getresponse()
+        assert "InstanceUUID" in json.loads(stream.readline())
+        register(served)
+        assert "root" == json.loads(stream.readline())["objectID"]
+
+
+def test_one_that_has_ended_is_replaced_and_knows_it_all(served: Served) -> None:
+    register(served)
+    served.nodes(node("n1"))
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    assert part._process is not None
+    first = part._process.pid
+    part._process.kill()
+    wait_until(lambda: part._process is not None and part._process.pid != first)
+    served.nodes(node("n2"))
+    caught_up(served)
+    assert ["n1", "n2"] == [it["nodeID"] for it in served.get(f"{P}/nodes")]
+
+
+def test_a_question_that_the_core_does_not_answer_is_refused(served: Served) -> None:
+    served.core.stop()
+    refused = served.ask("/ws/v1/metrics")
+    assert (503, True) == (refused.status, "stopped" in refused.json["message"])
+
+
+def test_it_ends_when_its_core_has_gone_however_that_ended() -> None:
+    """A process that is killed closes nothing, yet its end of the line is closed."""
+    program = (
+        "import os, signal\n"
+        "from yunikorn_actors import SchedulerCore\n"
+        "from yunikorn_actors.service.part import Site, Standing\n"
+        "from yunikorn_actors.service.rest.process import ProcessPart\n"
+        "core = SchedulerCore().start()\n"
+        "part = ProcessPart(Site(core, '127.0.0.1:0', Standing()))\n"
+        "part.start()\n"
+        "print(part._process.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    child = int(done.stdout)
+    wait_until(lambda: not is_running(child))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:  # noqa: PTH123 - no real file
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,120 @@
+"""The read side in a process of its own, which is given the numbers of its two sockets.
+
+It follows by a line to the process that has the core, and answers whoever asks. It ends when it is
+told to, and when the line does, however the other side ended.
+"""
+
+import asyncio
+import signal
+import socket
+import ssl
+import sys
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import count
+from typing import Any, Final
+
+import msgspec
+
+from yunikorn_actors.errors import NoReply
+from yunikorn_actors.messages.codec import decoded
+from yunikorn_actors.service.part import Tls
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.line import (
+    LENGTH_BYTES,
+    Answered,
+    Begin,
+    Down,
+    End,
+    Heard,
+    Question,
+    Ready,
+    frame,
+)
+from yunikorn_actors.service.rest.server import RestServer
+from yunikorn_actors.service.rest.tls import context_of
+
+ANSWER_S: Final = 30.0
+_down: Final = msgspec.msgpack.Decoder(Down)
+
+
+class Child:
+    def __init__(self, line: socket.socket, listener: socket.socket) -> None:
+        self._line = line
+        self._listener = listener
+        self._numbers = count(1)
+        self._asked: dict[int, Future[Any]] = {}
+        self._shift_ns = 0
+        """From this process's monotonic clock to the core's."""
+
+    async def run(self) -> None:
+        reader, self._writer = await asyncio.open_connection(sock=self._line)
+        self._loop = asyncio.get_running_loop()
+        begin = await _next(reader)
+        assert isinstance(begin, Begin)
+        self._shift_ns = begin.now_ns - time.monotonic_ns()
+        side = ReadSide(settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns)
+        guard = Guard(token=begin.token)
+        self._server = RestServer(side, self, self._now_ns, guard)
+        tls: ssl.SSLContext | None = None
+        if begin.chain:
+            tls = context_of(Tls(begin.chain, begin.key))
+        await self._server.start(self._listener, tls)
+        self._writer.write(frame(Ready()))
+        grace = 0.0
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            grace = await self._follow(reader)
+        for waiting in self._asked.values():
+            waiting.cancel()
+        await self._server.stop(grace)
+
+    async def _follow(self, reader: asyncio.StreamReader) -> float:
+        while True:
+            entry = await _next(reader)
+            if isinstance(entry, Heard):
+                self._server.hear(decoded(entry.kind, entry.payload), entry.now_ns)
+            elif isinstance(entry, Answered):
+                waiting = self._asked.pop(entry.number, None)
+                if waiting is not None and not waiting.cancelled():
+                    waiting.set_result(entry)
+            elif isinstance(entry, End):
+                return entry.grace
+            # A line that is never empty must not keep those who ask waiting.
+            await asyncio.sleep(0)
+
+    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        """Ask the core, on a thread that may wait."""
+        number, waiting = next(self._numbers), Future[Answered]()
+        self._asked[number] = waiting
+        data = frame(Question(number, question, arguments))
+        self._loop.call_soon_threadsafe(self._writer.write, data)
+        try:
+            answered = waiting.result(ANSWER_S)
+        except TimeoutError:
+            raise NoReply(f"no answer to {question} within {ANSWER_S:.0f} s") from None
+        finally:
+            self._asked.pop(number, None)
+        if answered.error:
+            raise NoReply(answered.error)
+        return answered.value
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() + self._shift_ns
+
+
+async def _next(reader: asyncio.StreamReader) -> Down:
+    size = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
+    entry: Down = _down.decode(await reader.readexactly(size))
+    return entry
+
+
+def main(line: str, listener: str) -> None:
+    # Ctrl-C reaches the whole group; who has the core says when it is over.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

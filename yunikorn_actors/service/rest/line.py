@@ -1,0 +1,69 @@
+"""The line between a core and a read side in a process of its own: frames of MessagePack.
+
+Down go the messages that a follower hears, each with the time at which the core told it, and
+answers; up go questions. A frame is four bytes of length and an array whose first entry says what
+it is. The line is a pair of sockets that nobody else has, so what comes is what the other side has
+written.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from yunikorn_actors.machines.settings import Settings
+
+LENGTH_BYTES: Final = 4
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+class Begin(Struct, frozen=True, array_like=True, tag=True):
+    """The first frame: how the read side is made."""
+
+    settings: Settings
+    instance: str
+    start_ns: int
+    now_ns: int
+    token: str = ""
+    chain: bytes = b""
+    key: bytes = b""
+
+
+class Heard(Struct, frozen=True, array_like=True, tag=True):
+    """A message that a follower was told."""
+
+    kind: str
+    now_ns: int
+    payload: msgspec.Raw
+
+
+class Question(Struct, frozen=True, array_like=True, tag=True):
+    number: int
+    question: str
+    arguments: tuple[str, ...]
+
+
+class Answered(Struct, frozen=True, array_like=True, tag=True):
+    number: int
+    value: Any = None
+    error: str = ""
+    """Why there is no answer."""
+
+
+class Ready(Struct, frozen=True, array_like=True, tag=True):
+    """The read side listens."""
+
+
+class End(Struct, frozen=True, array_like=True, tag=True):
+    """Close within so many seconds."""
+
+    grace: float
+
+
+Down = Begin | Heard | Answered | End
+Up = Question | Ready
+
+
+def frame(entry: Down | Up) -> bytes:
+    data = _encoder.encode(entry)
+    return len(data).to_bytes(LENGTH_BYTES, "big") + data
