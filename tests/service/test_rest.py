@@ -33,6 +33,7 @@ from shapes import (
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.service.rest import server
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import STREAMS_OF_HOST_MAX, all_routes
 
@@ -492,6 +493,15 @@ def test_what_is_hostile_is_refused_and_others_are_served(town: Served, data: by
             answer = b""
     assert answer == b"" or answer.split()[1] in {b"400", b"413", b"414", b"431"}
     assert 200 == town.ask("/ws/v1/x/live").status
+
+
+def test_whoever_asks_for_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    with serving() as it:
+        host, _, port = it.part.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: loc")
+            assert b"" == connection.recv(1)
 
 
 def test_ids_with_markup_come_back_as_text(served: Served) -> None:
