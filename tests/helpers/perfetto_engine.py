@@ -54,7 +54,7 @@ def engine_with(trace: Path) -> Iterator[Engine]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         home = f"http://127.0.0.1:{server.server_address[1]}"
         with blank_page() as page:
-            page.goto(f"{home}/#!/?url={home}/trace.json")
+            page.goto(f"{home}/#!/?url={home}/trace.json", timeout=LOADED_MS)
             page.wait_for_function("() => globalThis.app?.trace?.engine", timeout=LOADED_MS)
             yield Engine(page)
         server.shutdown()

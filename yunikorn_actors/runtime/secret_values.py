@@ -8,8 +8,8 @@ from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.runtime.secrets import NAME_OF_A_SECRET, Cover, masked, stars
 
 _HINTS: Final = (
-    b"pass", b"secret", b"token", b"credential", b"apikey", b"api_key", b"api-key", b"private",
-    b"authorization", b"bearer", b"://",
+    b"pass", b"secret", b"token", b"credential", b"api", b"private", b"authorization", b"bearer",
+    b"://",
 )  # fmt: skip
 """Without one of these there is no secret in a record. Each is looked for in every record, and that
 is most of what a recording costs: so there are few, and one may stand for several names."""
