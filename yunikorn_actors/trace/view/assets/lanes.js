@@ -163,7 +163,8 @@ class Lanes {
     pen.fillStyle = flags & IN_CHAIN ? colours.chain : colours.box;
     pen.fillRect(left, top, wide, this._tall);
     if (wide > 4) {
-      pen.strokeStyle = flags & IN_CHAIN ? colours.chainEdge : colours.boxEdge;
+      const edge = flags & IN_CHAIN ? colours.chainEdge : colours.boxEdge;
+      pen.strokeStyle = row.run.difference[message] ? colours.different : edge;
       pen.strokeRect(left + 0.5, top + 0.5, wide - 1, this._tall - 1);
     }
     if (wide > 28) this._word(row.run.kind(message), Math.max(0, left) + 4, top + this._tall / 2 + 4, left + wide);

@@ -195,7 +195,8 @@ class App {
     Object.assign($("text"), {value: object ? object.name : text});
     $("kind").value = kind;
     $("lane").value = lane;
-    $("stimulus").value = stimulus;
+    // Who types a name may not have come to its end.
+    if (stimulus || document.activeElement !== $("stimulus")) $("stimulus").value = stimulus;
     $("refused").checked = refused;
     this._passes = this.runs.map((run) =>
       object && !run.objects.includes(object)
@@ -258,7 +259,8 @@ class App {
     $("title").textContent = shown(this.runs.map((run) => run.name).join(" and "));
     const [{about, ending, isSimulated}] = this.runs;
     const simulated = isSimulated ? "; simulated: handling takes no time, so there is the order alone" : "";
-    $("about").textContent = shown(this.runs.length > 1 ? "two runs" : `${about}; ${ending}${simulated}`);
+    const what = this.runs.length > 1 ? "two runs, A above B" : `${about}; ${ending}`;
+    $("about").textContent = shown(what + simulated);
     $("difference").hidden = this.runs.length === 1;
     $("difference").disabled = !this._differences.length;
     document.querySelector("input[value=time]").disabled = this._axes.time === null;

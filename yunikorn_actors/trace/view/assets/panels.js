@@ -301,14 +301,16 @@ function messageRow(app, run, message) {
     ...(app.isInChain(run, message) ? ["in the chain"] : []),
     DIFFERENCES[run.difference[message]],
   ];
+  const says = id(run.says(message));
   const cells = [
-    ...(app.runs.length > 1 ? [id(run.name)] : []),
+    ...(app.runs.length > 1 ? ["AB"[run.side]] : []),
     link(run.place(message), () => app.selectMessage(run, message)),
     seconds(run.begin(message)), id(run.stimulus(message)), id(run.origin(message)),
-    run.kind(message), id(run.says(message)),
+    run.kind(message), says,
     duration(run.waited(message)), duration(run.took(message)), notes.filter(Boolean).join(", "),
   ];
   const row = el("tr", {}, ...cells.map((cell) => el("td", {}, cell)));
+  row.cells[cells.indexOf(says)].className = "says";
   if (isSelected) row.setAttribute("aria-selected", "true");
   return row;
 }

@@ -1,0 +1,430 @@
+"""The page of a recording in a browser: what a person does with it, by mouse and by keys."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsing import Opened, browser
+from recordings import in_service, records, rewrite, simulate, write
+from viewed import data, texts
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.messages.scheduling import RunCycle
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
+
+MARKUP = "<img src=x onerror=alert(1)>"
+BACKWARDS = "\u202eppa\u200f"
+RACE = """
+name: two applications, room for one
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1, queue: root.default}
+- add_app: {id: app-2, queue: root.default}
+- together:
+  - ask: {app: app-1, key: a, resource: {vcore: 1}}
+  - ask: {app: app-2, key: b, resource: {vcore: 1}}
+"""
+CYCLE = RunCycle(partition="p", epoch=1)
+SECOND = 1_000_000_000
+CONTRAST_MIN = 4.5
+"""Of what is read, as the guidelines for the web have it."""
+CONTRASTS = """() => {
+  const style = getComputedStyle(document.documentElement);
+  const light = (name) => {
+    const hex = style.getPropertyValue(`--${name}`).trim().slice(1);
+    const part = (at) => {
+      const value = parseInt(hex.slice(at, at + 2), 16) / 255;
+      return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    };
+    return 0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4);
+  };
+  const contrast = (one, other) => {
+    const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  return ["text", "faint", "accent", "refused", "timeout", "lost", "different"]
+    .flatMap((name) => ["page", "panel"].map((on) => [`${name} on ${on}`, contrast(name, on)]))
+    .concat([["word in a box", contrast("box-text", "box")]]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+Opening = Callable[..., Opened]
+
+
+@pytest.fixture
+def opens(started: Any) -> Iterator[Opening]:
+    """Open pages, one after the other: what is drawn waits for a page to be in front."""
+    pages: list[Opened] = []
+
+    def open_(file: Path, **options: Any) -> Opened:
+        pages.append(Opened(started, file, **options))
+        return pages[-1]
+
+    yield open_
+    for it in pages:
+        it.page.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "a.trace"
+
+
+def viewed(*paths: Path, options: tuple[str, ...] = ()) -> Path:
+    out = paths[0].with_suffix(".html")
+    files = [str(it) for it in paths]
+    assert main(["trace", "view", *files, "-o", str(out), *options]) == 0
+    return out
+
+
+def kept_quiet(opened: Opened) -> None:
+    assert opened.said == []
+    assert opened.requests == [opened.url], "something was loaded or sent"
+
+
+# -- loading
+
+
+@pytest.mark.parametrize(("run", "view"), [(simulate, "order"), (in_service, "time")])
+def test_it_loads_and_asks_nobody_for_anything(
+    opens: Opening, path: Path, run: Any, view: str
+) -> None:
+    page = viewed(run(path), options=("--why", "none"))
+    count = len(texts(data(page)["runs"][0]["run"], "kind"))
+    opened = opens(page)
+    assert opened.page.title() == "a.trace"
+    assert opened.text("#count") == f"{count} of {count} messages"
+    assert opened.page.evaluate("() => app.axis.name") == view
+    assert opened.page.is_disabled("input[value=time]") is (view == "order")
+    kept_quiet(opened)
+
+
+def test_the_policy_is_in_force(opens: Opening, path: Path) -> None:
+    opened = opens(viewed(simulate(path)))
+    for attempt in (
+        "() => fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')",
+        "() => { try { document.body.innerHTML = '<b>'; return 'taken' } catch { return 'refused' } }",
+        """() => { const it = document.createElement('script');
+             try { it.src = 'http://127.0.0.1:9/'; return 'taken' } catch { return 'refused' } }""",
+        """() => new Promise((done) => { const it = document.createElement('img');
+             it.onload = () => done('loaded'); it.onerror = () => done('refused');
+             it.src = 'http://127.0.0.1:9/' })""",
+    ):
+        assert opened.page.evaluate(attempt) == "refused", attempt
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_in_light_and_dark(opens: Opening, path: Path, scheme: str) -> None:
+    opened = opens(viewed(simulate(path)), color_scheme=scheme)
+    weak = [it for it in opened.page.evaluate(CONTRASTS) if it[1] < CONTRAST_MIN]
+    assert weak == []
+    shade = opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert (int(shade.split("(")[1].split(",")[0]) > 128) is (scheme == "light")
+    kept_quiet(opened)
+
+
+def test_twenty_thousand_messages_are_shown(opens: Opening, path: Path) -> None:
+    opened = opens(viewed(write(path, *[CYCLE] * 20_000, driver="threads")))
+    assert opened.text("#count") == "20000 of 20000 messages"
+    opened.press("+", "+", "]", "o", "0", "t", "j", "f")
+    opened.drawn()
+    assert opened.selected == [0, 0]
+    kept_quiet(opened)
+
+
+def test_idle_times_are_squeezed_and_labelled(opens: Opening, path: Path) -> None:
+    write(path, *[CYCLE] * 40, driver="threads")
+    changed = records(path)
+    for record in changed[21:-1]:
+        record["at_ns"] += 2 * SECOND + 100_000_000
+    rewrite(path, changed)
+    opened = opens(viewed(path))
+    gaps = opened.page.evaluate(
+        "() => app.axis.gaps.map((it) => [it.label, (it.to - it.from) / app.axis.total])"
+    )
+    ((label, part),) = gaps
+    assert label == "// 2.1 s //"
+    assert part < 0.05
+    opened.press("o")
+    assert opened.page.evaluate("() => app.axis.gaps.length") == 0
+    kept_quiet(opened)
+
+
+# -- looking
+
+
+def test_a_click_on_a_box_tells_of_its_message(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    run = data(page)["runs"][0]["run"]
+    message = texts(run, "kind").index("ProposeAllocations")
+    opened = opens(page)
+    opened.page.evaluate(f"() => app.look({message} - 10, {message} + 10)")
+    opened.drawn()
+    x, y = opened.page.evaluate(
+        f"""() => {{
+          const {{left, top}} = document.getElementById('lane-canvas').getBoundingClientRect();
+          const run = app.runs[0], lanes = app._lanes;
+          return [left + lanes._x({message} + 0.4), top + lanes._middle(run, {message})];
+        }}"""
+    )
+    opened.page.mouse.click(x, y)
+    assert opened.selected == [0, message]
+    told = opened.text("#right")
+    assert texts(run, "place")[message] in told
+    assert texts(run, "says")[message] in told
+    assert '"proposal_id"' in told
+    assert texts(run, "place")[message] in opened.page.text_content("#announced")
+    cause = run["messages"]["cause"][message]
+    opened.page.click(f"#right dd button:has-text('{texts(run, 'place')[cause]}')")
+    assert opened.selected == [0, cause]
+    kept_quiet(opened)
+
+
+def test_names_in_a_payload_lead_to_stories_and_reasons(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path), options=("--why", "all"))
+    about, run = data(page)["runs"][0]["about"], data(page)["runs"][0]["run"]
+    ask = next(it for it in about["objects"] if it["name"] == "app-1/c")
+    opened = opens(page)
+    committed = next(
+        it for it in ask["messages"] if "AllocationCommitted" in texts(run, "says")[it]
+    )
+    opened.page.evaluate(f"() => app.selectMessage(app.runs[0], {committed})")
+    opened.page.click("#right pre button:has-text('\"c\"')")
+    told = opened.text("#right")
+    for line in (about["lines"][number]["text"] for number in ask["story"]):
+        assert line in told
+    assert ask["why"]
+    for wait in ask["why"]:
+        assert wait["text"] in told
+    opened.page.click("#right button:has-text('Only what speaks of it')")
+    assert opened.text("#count").startswith(f"{len(ask['messages'])} of ")
+    kept_quiet(opened)
+
+
+def test_filters_leave_what_is_asked_for(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    found = data(page)["runs"][0]
+    run = found["run"]
+    opened = opens(page)
+
+    def count() -> int:
+        return int(opened.text("#count").split(" ")[0])
+
+    opened.press("/")
+    opened.page.keyboard.type("nobody")
+    speaking = sum(
+        1 for it in records(path) if it["record"] == "delivery" and "nobody" in json.dumps(it)
+    )
+    assert count() == speaking > 0
+    opened.press("Escape")
+    opened.page.click("#clear")
+    assert count() == len(texts(run, "kind"))
+    opened.page.select_option("#kind", "RunCycle")
+    assert count() == texts(run, "kind").count("RunCycle") > 0
+    opened.page.select_option("#kind", "")
+    opened.page.select_option("#lane", "context")
+    assert count() == sum(1 for it in texts(run, "place") if it.startswith("context/")) > 0
+    opened.page.click("#clear")
+    stimulus = texts(run, "stimulus")[texts(run, "kind").index("ProposeAllocations")]
+    opened.page.focus("#stimulus")
+    opened.page.keyboard.type(stimulus)
+    assert count() == texts(run, "stimulus").count(stimulus) > 0
+    opened.page.click("#clear")
+    opened.page.check("#refused")
+    assert count() == len({it["message"] for it in run["marks"] if it["kind"] == "refused"}) > 0
+    kept_quiet(opened)
+
+
+def test_the_slider_tells_how_full_the_queues_were(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    series = data(page)["runs"][0]["run"]["series"][0]
+    opened = opens(page)
+    fullest, _, permille = max(series["points"], key=lambda point: point[2])
+    opened.page.evaluate(f"() => app.moveCursor({fullest})")
+    opened.drawn()
+    row = opened.text(f"#level-names div:has-text('{series['name']}') >> nth=0")
+    assert f"{round(permille / 10)} %" in row
+    opened.page.focus("#cursor")
+    opened.press("Home")
+    opened.drawn()
+    assert opened.page.get_attribute("#cursor", "aria-valuetext") == "message 1"
+    assert "0 %" in opened.text(f"#level-names div:has-text('{series['name']}') >> nth=0")
+    kept_quiet(opened)
+
+
+# -- keys
+
+
+def test_the_arrows_go_along_the_chain(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    causes = data(page)["runs"][0]["run"]["messages"]["cause"]
+    opened = opens(page)
+    deepest = max(range(len(causes)), key=lambda it: (depth_of(it, causes), -it))
+    opened.page.evaluate(f"() => app.selectMessage(app.runs[0], {deepest})")
+    opened.press("ArrowLeft")
+    cause = causes[deepest]
+    assert opened.selected == [0, cause]
+    effects = [it for it, by in enumerate(causes) if by == cause]
+    opened.press("ArrowRight")
+    assert opened.selected == [0, effects[0]]
+    for effect in [*effects[1:], effects[-1]]:
+        opened.press("ArrowDown")
+        assert opened.selected == [0, effect]
+    for effect in [*effects[-2::-1], effects[0]]:
+        opened.press("ArrowUp")
+        assert opened.selected == [0, effect]
+    opened.press("Escape")
+    assert opened.selected == []
+    kept_quiet(opened)
+
+
+def depth_of(message: int, causes: list[int]) -> int:
+    depth = 0
+    while message >= 0:
+        message, depth = causes[message], depth + 1
+    return depth
+
+
+def test_every_key_is_told_and_none_acts_in_a_field(opens: Opening, path: Path) -> None:
+    opened = opens(viewed(in_service(path), options=("--why", "none")))
+    keys = opened.page.evaluate("() => Object.keys(app._keys)")
+    opened.press("?")
+    assert opened.page.is_visible("#keys")
+    assert [it.inner_text() for it in opened.page.query_selector_all("#key-list kbd")] == keys
+    opened.press("Escape")
+    assert not opened.page.is_visible("#keys")
+    for key in keys:
+        opened.press(key, "Escape", "Escape")
+        opened.drawn()
+    opened.press("0", "/")
+    whole = opened.page.evaluate("() => [app.from, app.to]")
+    opened.page.keyboard.type("+n]")
+    assert opened.page.input_value("#text") == "+n]"
+    assert opened.page.evaluate("() => [app.from, app.to]") == whole
+    kept_quiet(opened)
+
+
+# -- two runs
+
+
+def parted(path: Path) -> tuple[Path, Path]:
+    """There is room for one of two asks, and the seed decides for which."""
+    scenario = path.with_suffix(".yaml")
+    scenario.write_text(RACE)
+    found = path, path.with_name("b.trace")
+    for seed, file in enumerate(found, start=1):
+        command = ["scenario", "run", str(scenario), "--seed", str(seed), "--trace", str(file)]
+        assert main(command) == 0
+    return found
+
+
+def test_differences_are_visited_in_their_order(opens: Opening, path: Path) -> None:
+    page = viewed(*parted(path))
+    sides = data(page)["comparison"]["sides"]
+    expected = sorted(
+        (column, side, message)
+        for side, it in enumerate(sides)
+        for message, (column, what) in enumerate(zip(it["column"], it["difference"], strict=True))
+        if what
+    )
+    assert expected
+    opened = opens(page)
+    for _, side, message in expected:
+        opened.press("n")
+        assert opened.selected == [side, message]
+    opened.press("n")
+    assert opened.selected == list(expected[0][1:])
+    opened.press("N")
+    assert opened.selected == list(expected[-1][1:])
+    assert opened.page.evaluate("() => app.divergence") == expected[0][0]
+    assert "happened" in opened.text("#right")
+    opened.press("Escape")
+    assert data(page)["comparison"]["lines"][0] in opened.text("#right")
+    kept_quiet(opened)
+
+
+def test_what_happened_in_both_runs_leads_from_one_to_the_other(opens: Opening, path: Path) -> None:
+    page = viewed(*parted(path))
+    partners = data(page)["comparison"]["sides"][0]["partner"]
+    message = next(it for it, partner in enumerate(partners) if partner >= 0)
+    opened = opens(page)
+    opened.page.evaluate(f"() => app.selectMessage(app.runs[0], {message})")
+    opened.page.click("#right dt:has-text('other run') + dd button")
+    assert opened.selected == [1, partners[message]]
+    kept_quiet(opened)
+
+
+# -- for those who do not see it
+
+
+def test_the_table_says_the_same(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    run = data(page)["runs"][0]["run"]
+    opened = opens(page)
+    opened.press("b")
+    places: list[str] = []
+    while True:
+        opened.drawn()
+        places += [
+            it.inner_text() for it in opened.page.query_selector_all("#table tbody td:first-child")
+        ]
+        later = opened.page.locator("#table caption button:has-text('Later')")
+        if later.is_disabled():
+            break
+        later.click()
+    assert places == texts(run, "place")
+    first = opened.text("#table tbody button >> nth=0")
+    opened.page.click("#table tbody button >> nth=0")
+    opened.drawn()
+    assert opened.page.locator("#table tr[aria-selected=true]").count() == 1
+    assert first in opened.page.text_content("#announced")
+    kept_quiet(opened)
+
+
+def test_everything_has_a_name(opens: Opening, path: Path) -> None:
+    """Every field, button and picture says what it is, also without being seen."""
+    opened = opens(viewed(in_service(path), options=("--why", "none")))
+    nameless = opened.page.evaluate(
+        """() => [...document.querySelectorAll('input, select, button, canvas, nav, section')]
+          .filter((it) => !(it.labels?.length || it.getAttribute('aria-label') || it.textContent.trim()))
+          .map((it) => it.id || it.outerHTML)"""
+    )
+    assert nameless == []
+    kept_quiet(opened)
+
+
+# -- what comes from outside
+
+
+def test_names_are_texts_whatever_they_look_like(opens: Opening, path: Path) -> None:
+    simulate(path)
+    text = json.dumps(records(path)).replace("app-1", MARKUP).replace("app-2", BACKWARDS)
+    rewrite(path, json.loads(text))
+    opened = opens(viewed(path))
+    listed = opened.text("#objects")
+    assert MARKUP in listed
+    assert "\\u202eppa\\u200f" in listed
+    for name in ("\\u202eppa\\u200f", MARKUP):
+        opened.page.get_by_role("button", name=name, exact=True).first.click()
+        assert name in opened.text("#right h2")
+    opened.press("b", "m", "n", "j")
+    opened.drawn()
+    assert (
+        opened.page.evaluate(
+            "() => document.querySelectorAll('img, iframe, svg, [onerror]').length"
+        )
+        == 0
+    )
+    seen = opened.page.evaluate("() => document.body.innerText")
+    assert "\u202e" not in seen
+    assert "\u200f" not in seen
+    kept_quiet(opened)
