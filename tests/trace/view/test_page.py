@@ -4,12 +4,14 @@ import base64
 import json
 import re
 from collections.abc import Callable
+from configparser import ConfigParser
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import REPOSITORY
 from recordings import header, in_service, records, rewrite, simulate, write
 from viewed import data, payloads, policy, texts
 
@@ -250,6 +252,17 @@ def test_a_part_of_the_page_stays_within_its_element(name: str) -> None:
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttpRequest|import\(",
         text,
     )
+
+
+def test_the_package_holds_all_parts_of_the_page() -> None:
+    config = ConfigParser()
+    config.read(REPOSITORY / "setup.cfg")
+    patterns = config["options.package_data"]["yunikorn_actors"].split(", ")
+    package = REPOSITORY / "yunikorn_actors"
+    held = {file for pattern in patterns for file in package.glob(pattern)}
+    assert {
+        package / "trace/view/assets" / it for it in (*SCRIPTS, "page.css", "page.html")
+    } <= held
 
 
 def test_only_the_owner_may_read_it(path: Path) -> None:

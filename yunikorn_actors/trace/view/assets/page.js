@@ -296,7 +296,7 @@ class App {
     $("table").replaceChildren(messageTable(this, this._passing, this._tableFirst));
     const buttons = [...$("table").querySelectorAll("button")];
     buttons.find((button) => button.textContent === focused)?.focus({preventScroll: true});
-    $("table").querySelector("[aria-selected]")?.scrollIntoView({block: "nearest"});
+    $("table").querySelector("[aria-selected] td")?.scrollIntoView({block: "nearest"});
   }
 
   _readColours() {

@@ -201,8 +201,10 @@ function storyTable(app, run, object) {
 
 function rowsTable(head, rows) {
   const body = el("tbody");
-  for (const row of rows)
-    body.append(el("tr", {}, ...row.map((cell) => el("td", {}, ...[cell].flat()))));
+  // Plain texts are times, which are not broken.
+  const cellOf = (cell) =>
+    el("td", {className: typeof cell === "string" ? "short" : ""}, ...[cell].flat());
+  for (const row of rows) body.append(el("tr", {}, ...row.map(cellOf)));
   const names = head.map((name) => el("th", {attributes: {scope: "col"}}, name));
   return el("table", {}, el("thead", {}, el("tr", {}, ...names)), body);
 }
@@ -268,7 +270,7 @@ function objectList(app, kind, words) {
 
 // -- the table: the same as the lanes, in words
 
-const HEAD = ["message", "time", "stimulus", "from", "type", "what it says", "waited", "took", "notes"];
+const HEAD = ["message", "type", "what it says", "notes", "time", "waited", "took", "stimulus", "from"];
 
 function messageTable(app, messages, first) {
   const body = el("tbody");
@@ -305,9 +307,9 @@ function messageRow(app, run, message) {
   const cells = [
     ...(app.runs.length > 1 ? ["AB"[run.side]] : []),
     link(run.place(message), () => app.selectMessage(run, message)),
-    seconds(run.begin(message)), id(run.stimulus(message)), id(run.origin(message)),
-    run.kind(message), says,
-    duration(run.waited(message)), duration(run.took(message)), notes.filter(Boolean).join(", "),
+    run.kind(message), says, notes.filter(Boolean).join(", "), seconds(run.begin(message)),
+    duration(run.waited(message)), duration(run.took(message)),
+    id(run.stimulus(message)), id(run.origin(message)),
   ];
   const row = el("tr", {}, ...cells.map((cell) => el("td", {}, cell)));
   row.cells[cells.indexOf(says)].className = "says";
