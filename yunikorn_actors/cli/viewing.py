@@ -21,7 +21,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         help="the file; without it, one named after the recording, in the present folder",
     )  # fmt: skip
     parser.add_argument(
-        "--why", type=WhyOf, choices=tuple(WhyOf), default=WhyOf.FILTERED,
+        "--why", choices=tuple(WhyOf), default=WhyOf.FILTERED,
         help="of which asks it tells why they waited: of all, of none, or (as if nothing is said) "
         f"of the first {WHY_USUAL} that the filters leave",
     )  # fmt: skip
@@ -33,7 +33,7 @@ def view(options: argparse.Namespace, wanted: Wanted) -> list[int]:
     with ExitStack() as opened:
         paths = [opened.enter_context(readable_twice(path)) for path in files]
         names = [path.absolute().name for path in files]
-        made = page([*map(Shown, names, paths)], wanted, options.why)
+        made = page([*map(Shown, names, paths)], wanted, WhyOf(options.why))
     out = options.out or Path(f"{_stem(options.file)}.html")
     with whole_file(out) as path:
         path.write_text(made.text, "utf-8")

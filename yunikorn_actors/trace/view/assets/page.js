@@ -4,7 +4,7 @@
 const ZOOM = 1.6;
 const PAN_PART = 0.2;
 const NAMES_OF_COLOURS = {
-  page: "page", panel: "panel", line: "line", soft: "soft", text: "text", faint: "faint",
+  panel: "panel", line: "line", soft: "soft", text: "text", faint: "faint",
   box: "box", boxEdge: "box-edge", boxText: "box-text", wait: "wait", chain: "chain",
   chainEdge: "chain-edge", selected: "selected", refused: "refused", timeout: "timeout",
   lost: "lost", different: "different", level: "level", full: "full", accent: "accent",
