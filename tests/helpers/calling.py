@@ -60,10 +60,6 @@ class Talk:
     def hear(self, kind: type[M]) -> M:
         return read(kind, next(self._call))
 
-    def hear_all(self, kind: type[M]) -> Iterator[M]:
-        while True:
-            yield self.hear(kind)
-
     def code(self) -> grpc.StatusCode:
         """Wait until it has ended; what comes before is passed over."""
         try:

@@ -1,6 +1,7 @@
 """What a client of the scheduler interface can rely on, whatever others do beside it."""
 
 import re
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from probes import wait_until
 
 from yunikorn_actors import si
 from yunikorn_actors.service.rpc import outlet
+from yunikorn_actors.service.rpc.managers import Managers
+from yunikorn_actors.service.rpc.server import RpcPart
 from yunikorn_actors.service.serving import Serving
 
 RM = "rm-1"
@@ -48,6 +51,12 @@ def set_up(caller: Caller, rm_id: str = RM) -> None:
 def state_of(serving: Serving, rm_id: str = RM) -> str:
     manager = serving.core.state_dump()["managers"].get(rm_id)
     return "gone" if manager is None else str(manager["state"])
+
+
+def managers_of(serving: Serving) -> Managers:
+    part = serving.parts["grpc"]
+    assert isinstance(part, RpcPart)
+    return part._managers
 
 
 def test_asks_are_placed_and_each_is_told_once(address: str) -> None:
@@ -303,7 +312,12 @@ def test_stopping_delivers_what_there_is_and_ends_every_stream(
         stream = caller.allocations().say(asks(RM, *keys))
         wait_until(lambda: serving.core.state_dump()["issued_uuids"] > 0)
         began = time.monotonic()
-        serving.stop()
+        stopping = threading.Thread(target=serving.stop)
+        stopping.start()
+        # What comes too late is not taken, and keeps nothing from being delivered.
+        wait_until(lambda: managers_of(serving).is_closing)
+        stream.say(asks(RM, "late"))
+        stopping.join(PATIENCE_S)
         assert time.monotonic() - began < PATIENCE_S
         assert Counter(keys) == Counter(placed(stream, 500))
         assert Code.UNAVAILABLE == stream.code()

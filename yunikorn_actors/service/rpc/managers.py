@@ -122,14 +122,18 @@ class Managers:
         So it is the stream of a manager that is too fast that is not read meanwhile, and nothing
         blocks: neither the loop nor a thread.
         """
-        while not await asyncio.shield(self._post(manager, take, may_block=may_block)):
+        while not self.is_closing:
+            if await asyncio.shield(self._post(manager, take, may_block=may_block)):
+                return
             await self._room(manager.rm_id)
+        # It is not taken, and its stream goes on until what was said before is delivered.
+        await self._loop.create_future()
 
     async def _post(self, manager: Manager, take: Callable[[], None], *, may_block: bool) -> bool:
         """Say whether there was room. Shielded: whoever is next must find the call made."""
         async with self._turn(manager.rm_id):
             manager.check()
-            self.check()
+            self.core._check_running()
             if not self.core._has_room(manager.rm_id):
                 return False
             await self.call(take) if may_block else take()

@@ -51,7 +51,6 @@ class RpcPart(Part):
     def __init__(self, site: Site) -> None:
         self._site = site
         self._address = site.address
-        self._loop = asyncio.new_event_loop()
         self._started: Future[str] = Future()
         self._thread = threading.Thread(target=self._run, name="yunikorn-actors-rpc", daemon=True)
 
@@ -76,14 +75,14 @@ class RpcPart(Part):
 
     def _run(self) -> None:
         try:
-            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._serve())
+            asyncio.run(self._serve())
         except BaseException as error:  # noqa: BLE001 - the edge: it is raised where it was started
             if not self._started.done():
                 self._started.set_exception(error)
 
     async def _serve(self) -> None:
         core = self._site.core
+        self._loop = asyncio.get_running_loop()
         answer_s = core._topology.settings.predicate_timeout_ns / 1e9
         self._wanted_to_stop = asyncio.Event()
         self._managers = Managers(core, answer_s)
