@@ -1,13 +1,20 @@
 """Metrics: the text that Prometheus reads, YuniKorn's names, and figures that follow the state."""
 
+import http.client
 import json
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from pages import REPOSITORY
+from probes import wait_until
 from served import Served, live, serving
 
 from yunikorn_actors.runtime.meter import Meter
@@ -119,24 +126,68 @@ def test_a_core_that_nobody_serves_measures_nothing() -> None:
 @pytest.mark.engines
 def test_promtool_reads_it(text: str) -> None:
     """It ends with 3 for YuniKorn's own names, which its rules of style do not like."""
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed: apt-get install prometheus")
     done = subprocess.run(
-        [promtool, "check", "metrics"], input=text.encode(), capture_output=True, check=False
+        [found("promtool"), "check", "metrics"],
+        input=text.encode(),
+        capture_output=True,
+        check=False,
     )
     assert done.returncode in {0, 3}, done.stderr
 
 
-def test_the_dashboard_asks_for_what_is_there(text: str) -> None:
+@pytest.mark.engines
+def test_prometheus_fetches_it_and_answers_the_dashboard(town: Served, tmp_path: Path) -> None:
+    config = tmp_path / "prometheus.yml"
+    config.write_text(
+        "scrape_configs: [{job_name: yunikorn, metrics_path: /ws/v1/metrics, scrape_interval: 1s, "
+        f"static_configs: [{{targets: ['{town.part.address}']}}]}}]"
+    )
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    command = [
+        found("prometheus"),
+        f"--config.file={config}",
+        f"--storage.tsdb.path={tmp_path / 'data'}",
+        f"--web.listen-address={address}",
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: queried(address, "up{job='yunikorn'} == 1"))
+            for expression in dashboard():
+                assert queried(address, expression) is not None, expression
+            assert queried(address, "yunikorn_scheduler_node{state='active'} == 2")
+        finally:
+            process.terminate()
+
+
+def found(program: str) -> str:
+    path = shutil.which(program)
+    if path is None:
+        pytest.skip(f"{program} is not installed: apt-get install prometheus")
+    return path
+
+
+def queried(address: str, expression: str) -> list[Any] | None:
+    """Return what Prometheus finds; None while it does not answer, or where it cannot."""
+    connection = http.client.HTTPConnection(address, timeout=60)
+    try:
+        connection.request("GET", f"/api/v1/query?{urlencode({'query': expression})}")
+        answer = json.loads(connection.getresponse().read())
+    except (OSError, json.JSONDecodeError):
+        return None
+    finally:
+        connection.close()
+    return answer["data"]["result"] if answer["status"] == "success" else None
+
+
+def dashboard() -> list[str]:
     path = REPOSITORY / "docs/how-to/grafana-dashboard.json"
     panels = json.loads(path.read_text("utf-8"))["panels"]
-    asked = {
-        name
-        for panel in panels
-        for target in panel["targets"]
-        for name in re.findall(r"yunikorn_\w+", target["expr"])
-    }
+    return [target["expr"] for panel in panels for target in panel["targets"]]
+
+
+def test_the_dashboard_asks_for_what_is_there(text: str) -> None:
+    asked = {name for it in dashboard() for name in re.findall(r"yunikorn_\w+", it)}
     families = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
     # Nobody has raised anything here, so that family has no sample.
     there = families | {"yunikorn_actors_callback_errors_total"}

@@ -115,3 +115,23 @@ def is_running(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_who_may_ask_is_told_to_it() -> None:
+    word = "a-long-word-that-is-shown"
+    with SchedulerCore() as core:
+        site = Site(core, "127.0.0.1:0", Standing(), token=word, names=("sched.local",), cors=False)
+        part = ProcessPart(site)
+        part.start()
+        try:
+            it = Served(core, Confirming(core), part)
+            shown = {"Authorization": f"Bearer {word}", "Host": "sched.local"}
+            response = it.ask("/ws/v1/clusters", **shown)
+            assert (200, None) == (
+                response.status,
+                response.headers["Access-Control-Allow-Origin"],
+            )
+            assert 401 == it.ask("/ws/v1/clusters").status
+            assert 403 == it.ask("/ws/v1/clusters", **shown | {"Host": "other.local"}).status
+        finally:
+            part.stop(PATIENCE_S)

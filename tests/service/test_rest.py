@@ -5,6 +5,7 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,11 +32,13 @@ from shapes import (
     Verdict,
 )
 
-from yunikorn_actors import si
+from yunikorn_actors import TraceSettings, si
 from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.service.rest import server
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import STREAMS_OF_HOST_MAX, all_routes
+from yunikorn_actors.trace.read import TraceReader
 
 STREAM = "/ws/v1/events/stream"
 
@@ -373,6 +376,18 @@ def test_readiness_and_liveness(served: Served) -> None:
     response = served.ask("/ws/v1/x/ready")
     assert (503, "the core is stopped") == (response.status, response.json["message"])
     assert 200 == served.ask("/ws/v1/x/live").status
+
+
+def test_what_the_flight_recorder_has_kept(tmp_path: Path) -> None:
+    settings = TraceSettings(path=tmp_path / "a.trace", flight_recorder_bytes=1 << 20)
+    with serving(trace=settings) as it:
+        register(it)
+        response = it.ask("/ws/v1/x/trace")
+        copy = tmp_path / "copy.trace"
+        copy.write_bytes(response.body)
+        assert "attachment" in response.headers["Content-Disposition"]
+        with TraceReader(copy) as trace:
+            assert "RMRegistration" in {type_name(delivery.message) for delivery in trace}
 
 
 # -- events as they come

@@ -37,6 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, help_ in FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=help_)
     parser.add_argument(
+        "--name", action="append", default=[], metavar="NAME",
+        help="a name by which it may be called over HTTP, beside its addresses and localhost",
+    )  # fmt: skip
+    parser.add_argument(
+        "--no-cors", action="store_true", help="let no page of another origin read REST"
+    )
+    parser.add_argument(
         "--insecure", action="store_true",
         help="listen where others are without TLS and token",
     )  # fmt: skip
@@ -66,7 +73,13 @@ def run(options: argparse.Namespace) -> int:
 
 def access_of(options: argparse.Namespace) -> Access:
     tls = read_tls(options.tls_cert, options.tls_key)
-    return Access(tls, read_token(options.token_file), options.insecure)
+    return Access(
+        tls,
+        read_token(options.token_file),
+        options.insecure,
+        names=tuple(options.name),
+        cors=not options.no_cors,
+    )
 
 
 def _introduce(serving: Serving, addresses: dict[str, str]) -> None:

@@ -70,3 +70,7 @@ class Site(NamedTuple):
     """How to encrypt, if at all."""
     token: str = ""
     """What a caller has to show; empty lets everybody in."""
+    names: tuple[str, ...] = ()
+    """By which it may be called over HTTP, beside its addresses and `localhost`."""
+    cors: bool = True
+    """Pages of other origins may read what YuniKorn's pages read."""

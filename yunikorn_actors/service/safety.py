@@ -23,6 +23,10 @@ class Access(NamedTuple):
     token: str = ""
     insecure: bool = False
     """Whoever runs the service has said that its network is trusted."""
+    names: tuple[str, ...] = ()
+    """By which it may be called over HTTP, beside its addresses and `localhost`."""
+    cors: bool = True
+    """Pages of other origins may read what YuniKorn's pages read."""
 
     def check(self, addresses: Mapping[str, str]) -> None:
         """Refuse to listen where others are, unless it is protected; addresses by their option."""

@@ -62,7 +62,10 @@ class Serving:
         self._started: list[Part] = []
 
     def _site(self, address: str) -> Site:
-        return Site(self.core, address, self.standing, self.access.tls, self.access.token)
+        access = self.access
+        return Site(
+            self.core, address, self.standing, access.tls, access.token, access.names, access.cors
+        )
 
     def start(self) -> Self:
         """Start the core, then its parts; where one cannot start nothing is left running."""

@@ -56,7 +56,7 @@ class Child:
         assert isinstance(begin, Begin)
         self._shift_ns = begin.now_ns - time.monotonic_ns()
         side = ReadSide(settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns)
-        guard = Guard(token=begin.token)
+        guard = Guard(frozenset(begin.names), cors=begin.cors, token=begin.token)
         self._server = RestServer(side, self, self._now_ns, guard)
         tls: ssl.SSLContext | None = None
         if begin.chain:

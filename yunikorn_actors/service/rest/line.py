@@ -24,6 +24,8 @@ class Begin(Struct, frozen=True, array_like=True, tag=True):
     instance: str
     start_ns: int
     now_ns: int
+    names: tuple[str, ...] = ()
+    cors: bool = True
     token: str = ""
     chain: bytes = b""
     key: bytes = b""

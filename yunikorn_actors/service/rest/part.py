@@ -30,7 +30,7 @@ class RestPart(Part):
         self._core = site.core
         self._wanted = site.address
         self._tls = None if site.tls is None else context_of(site.tls)
-        self._guard = guard or Guard(token=site.token)
+        self._guard = guard or Guard(frozenset(site.names), cors=site.cors, token=site.token)
         self._questions = CoreQuestions(site.core, site.standing)
         self._listener: socket.socket | None = None
         self._loop = asyncio.new_event_loop()

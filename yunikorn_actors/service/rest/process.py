@@ -104,6 +104,8 @@ class ProcessPart(Part):
                 instance=topology.instance,
                 start_ns=self._start_ns,
                 now_ns=self._core.clock.now_ns(),
+                names=self._site.names,
+                cors=self._site.cors,
                 token=self._site.token,
                 chain=b"" if tls is None else tls.chain,
                 key=b"" if tls is None else tls.key,
