@@ -19,7 +19,7 @@ from yunikorn_actors.cli import main
 COMMANDS = (
     ["show"], ["show", "--full", "--about", "app-1"], ["draw"], ["stats"], ["refusals"],
     ["story", "app-1"], ["path", "a"], ["chain", "context/9"], ["chain", "rm_proxy/1", "--down"],
-    ["replay"], ["why", "a"], ["at", "9"],
+    ["replay"], ["why", "a"], ["at", "9"], ["scrub", "-o", "OUT"], ["diff", "FILE"],
 )  # fmt: skip
 """Given in turn, with the file behind the first word."""
 MEMORY_MAX_KIB = 512 * 1024
@@ -60,8 +60,10 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, ...]:
 
 def told(path: Path, command: list[str]) -> Iterator[str]:
     out = io.StringIO()
+    names = {"FILE": str(path), "OUT": str(path.with_name("out.trace"))}
+    words = [names.get(word, word) for word in command[1:]]
     with redirect_stdout(out), redirect_stderr(out):
-        status = main(["trace", command[0], str(path), *command[1:]])
+        status = main(["trace", command[0], str(path), *words])
     if status not in {0, 1, 2}:
         yield f"status {status}"
     if "Traceback" in out.getvalue():
