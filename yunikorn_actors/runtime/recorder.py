@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Delivery, Message
+from yunikorn_actors.messages.base import GATEWAY, Delivery, Message, is_callback
 from yunikorn_actors.messages.codec import FORMAT_VERSION, encode, state_digest, timed_record_of
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.logs import alarm, logger
@@ -73,27 +73,31 @@ class Recorder(ABC):
         self._cover = salted()
         self._took_ns: dict[str, int] = {}
         """How long the last handling took, by mailbox; each entry is its mailbox's own."""
-        self._facts: dict[int, tuple[Message, bytes]] = {}
+        self._is_wary = False
+        """Whether somebody outside has said what may be a secret."""
+        self._facts: dict[int, tuple[Message, msgspec.Raw]] = {}
         """By its identity a message that one has handled, and its payload: it is kept with it, so
         no other has its identity meanwhile."""
 
     def add(self, delivery: Delivery) -> None:
         took_ns = self._took_ns.pop(delivery.mailbox, None)
         payload = self._payload_of(delivery.message)
-        data = encode(timed_record_of(delivery, took_ns, msgspec.Raw(payload)))
-        if may_hold_secrets(data[: -len(payload)]):
-            whole = encode(timed_record_of(delivery, took_ns, delivery.message))
-            data = masked_record(whole, self._cover)
+        data = encode(timed_record_of(delivery, took_ns, payload))
+        # What machines say comes of what they were told: until then nothing has to be looked for.
+        if not self._is_wary and _is_said_outside(delivery):
+            self._is_wary = may_hold_secrets(data)
+        if self._is_wary:
+            data = masked_record(data, self._cover)
         self._gather(delivery.mailbox, data)
 
-    def _payload_of(self, message: Message) -> bytes:
+    def _payload_of(self, message: Message) -> msgspec.Raw:
         """Encode a message; facts are handled twice at least, by different threads."""
         if type(message) is not FactsAppended:
-            return masked_record(encode(message), self._cover)
+            return msgspec.Raw(encode(message))
         # Whoever comes second takes it away; two that come at once do the same work.
-        _, payload = self._facts.pop(id(message), (message, b""))
-        if not payload:
-            payload = masked_record(encode(message), self._cover)
+        _, payload = self._facts.pop(id(message), (message, None))
+        if payload is None:
+            payload = msgspec.Raw(encode(message))
             if len(self._facts) >= FACTS_KEPT:
                 self._facts.clear()
             self._facts[id(message)] = message, payload
@@ -125,6 +129,10 @@ class Recorder(ABC):
     def _foot(self, footer: dict[str, Any]) -> bytes:
         took = {"took_ns": self._took_ns} if self._took_ns else {}
         return masked_record(encode({"record": "footer", **footer, **took}), self._cover)
+
+
+def _is_said_outside(delivery: Delivery) -> bool:
+    return delivery.sender == GATEWAY or is_callback(delivery.sender)
 
 
 class FileRecorder(Recorder):
