@@ -21,7 +21,7 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         help="the file; without it, one named after the recording, in the present folder",
     )  # fmt: skip
     parser.add_argument(
-        "--why", choices=tuple(WhyOf), default=WhyOf.FILTERED,
+        "--why", choices=[it.value for it in WhyOf], default="filtered",
         help="of which asks it tells why they waited: of all, of none, or (as if nothing is said) "
         f"of the first {WHY_USUAL} that the filters leave",
     )  # fmt: skip
