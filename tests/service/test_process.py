@@ -13,6 +13,7 @@ from served import SETTINGS, Confirming, P, Served, live, node, register
 
 from yunikorn_actors import SchedulerCore
 from yunikorn_actors.service.part import Site, Standing
+from yunikorn_actors.service.rest import process
 from yunikorn_actors.service.rest.part import RestPart
 from yunikorn_actors.service.rest.process import ProcessPart
 
@@ -83,6 +84,18 @@ def test_a_question_that_the_core_does_not_answer_is_refused(served: Served) -> 
     served.core.stop()
     refused = served.ask("/ws/v1/metrics")
     assert (503, True) == (refused.status, "stopped" in refused.json["message"])
+
+
+def test_one_that_cannot_begin_is_told_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process, "CHILD", "yunikorn_actors.no_such_module")
+    with SchedulerCore() as core:
+        part = ProcessPart(Site(core, "127.0.0.1:0", Standing()))
+        with pytest.raises(OSError, match="has not begun to listen and has ended with status 1"):
+            part.start()
+        with pytest.raises(OSError, match="is no address to listen at: give HOST:PORT"):
+            ProcessPart(Site(core, "127.0.0.1", Standing())).start()
 
 
 def test_it_ends_when_its_core_has_gone_however_that_ended() -> None:

@@ -1,7 +1,7 @@
 """The read side in a process of its own, which is given the numbers of its two sockets.
 
-It follows by a line to the process that has the core, and answers whoever asks. It ends when it is
-told to, and when the line does, however the other side ended.
+It follows by a line to the process that has the core, and answers whoever asks. It ends when the
+line does, however the other side ended.
 """
 
 import asyncio
@@ -27,7 +27,6 @@ from yunikorn_actors.service.rest.line import (
     Answered,
     Begin,
     Down,
-    End,
     Heard,
     Question,
     Ready,
@@ -37,6 +36,8 @@ from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
 
 ANSWER_S: Final = 30.0
+GRACE_S: Final = 1.0
+"""So long those who are being answered are waited for at the end."""
 _down: Final = msgspec.msgpack.Decoder(Down)
 
 
@@ -63,14 +64,13 @@ class Child:
             tls = context_of(Tls(begin.chain, begin.key))
         await self._server.start(self._listener, tls)
         self._writer.write(frame(Ready()))
-        grace = 0.0
         with suppress(asyncio.IncompleteReadError, ConnectionError):
-            grace = await self._follow(reader)
+            await self._follow(reader)
         for waiting in self._asked.values():
             waiting.cancel()
-        await self._server.stop(grace)
+        await self._server.stop(GRACE_S)
 
-    async def _follow(self, reader: asyncio.StreamReader) -> float:
+    async def _follow(self, reader: asyncio.StreamReader) -> None:
         while True:
             entry = await _next(reader)
             if isinstance(entry, Heard):
@@ -79,8 +79,6 @@ class Child:
                 waiting = self._asked.pop(entry.number, None)
                 if waiting is not None and not waiting.cancelled():
                     waiting.set_result(entry)
-            elif isinstance(entry, End):
-                return entry.grace
             # A line that is never empty must not keep those who ask waiting.
             await asyncio.sleep(0)
 

@@ -2,8 +2,8 @@
 
 Down go the messages that a follower hears, each with the time at which the core told it, and
 answers; up go questions. A frame is four bytes of length and an array whose first entry says what
-it is. The line is a pair of sockets that nobody else has, so what comes is what the other side has
-written.
+it is. Whoever closes his end has said all; the other side then ends. The line is a pair of sockets
+that nobody else has, so what comes is what the other side has written.
 """
 
 from typing import Any, Final
@@ -56,13 +56,7 @@ class Ready(Struct, frozen=True, array_like=True, tag=True):
     """The read side listens."""
 
 
-class End(Struct, frozen=True, array_like=True, tag=True):
-    """Close within so many seconds."""
-
-    grace: float
-
-
-Down = Begin | Heard | Answered | End
+Down = Begin | Heard | Answered
 Up = Question | Ready
 
 

@@ -20,7 +20,8 @@ from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
 
-START_S: Final = 10.0
+START_S: Final = 60.0
+"""A computer that is very busy takes its time to start an interpreter."""
 
 
 class RestPart(Part):
@@ -93,6 +94,8 @@ def named(listener: socket.socket) -> str:
 def listen_at(address: str) -> socket.socket:
     """Take the address at once, so that who starts the service learns whether it is free."""
     host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdecimal()):
+        raise OSError(f"{address!r:.100} is no address to listen at: give HOST:PORT")
     host = host.strip("[]") or "127.0.0.1"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, int(port)), family=family)

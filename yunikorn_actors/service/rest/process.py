@@ -29,7 +29,6 @@ from yunikorn_actors.service.rest.line import (
     Answered,
     Begin,
     Down,
-    End,
     Heard,
     Question,
     Ready,
@@ -79,9 +78,17 @@ class ProcessPart(Part):
         self._core._inside.meter = self._core._inside.meter or Meter()
         self._start_ns = self._core.clock.now_ns()
         self._spawn()
-        if not self._ready.wait(START_S):
-            raise OSError(f"the read side has not begun to listen within {START_S:g} s")
+        self._await_ready()
         self._following = self._core._follow(self)
+
+    def _await_ready(self) -> None:
+        assert self._process is not None
+        if self._ready.wait(START_S) and self._process.poll() is None:
+            return
+        ended = self._process.poll()
+        self.stop(0.0)
+        how = f"within {START_S:g} s" if ended is None else f"and has ended with status {ended}"
+        raise OSError(f"the read side has not begun to listen {how}")
 
     def _spawn(self) -> None:
         assert self._listener is not None
@@ -130,7 +137,7 @@ class ProcessPart(Part):
             with self._writing:
                 line.sendall(frame(entry))
         except OSError:
-            if self._process is not None:
+            if self._process is not None and not self._stopping:
                 self._process.kill()
 
     # -- what the other process asks
@@ -145,7 +152,8 @@ class ProcessPart(Part):
                     self._crew.submit(self._answer, entry)
         process.wait()
         line.close()
-        if not self._stopping:
+        self._ready.set()
+        if not self._stopping and self._following:
             self._replace()
 
     def _answer(self, asked: Question) -> None:
@@ -174,8 +182,10 @@ class ProcessPart(Part):
         self._stopping = True
         if self._following:
             self._core._unfollow(self._following)
-        if self._process is not None:
-            self._write(End(grace / 2))
+        if self._process is not None and self._line is not None:
+            # The other side ends with the line; who is in the middle of writing is let go.
+            with suppress(OSError):
+                self._line.shutdown(socket.SHUT_WR)
             try:
                 self._process.wait(grace)
             except subprocess.TimeoutExpired:
