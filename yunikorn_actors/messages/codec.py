@@ -17,6 +17,7 @@ from yunikorn_actors.messages import (
     following,
     predicates,
     queries,
+    restart,
     rm_calls,
     rm_events,
     scheduling,
@@ -35,7 +36,9 @@ _canonical = msgspec.msgpack.Encoder(order="sorted")
 
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
-    for module in (events, following, predicates, queries, rm_calls, rm_events, scheduling)
+    for module in (
+        events, following, predicates, queries, restart, rm_calls, rm_events, scheduling,
+    )  # fmt: skip
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 }

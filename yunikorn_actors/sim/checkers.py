@@ -24,6 +24,7 @@ from yunikorn_actors.domain.alike import are_alike
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.decisions import wrongs
 from yunikorn_actors.domain.facts import Fact, ReservationDropped, parts_of
+from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
@@ -42,6 +43,7 @@ from yunikorn_actors.messages.base import (
     is_callback,
 )
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
+from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
     CallUpdateApplication,
@@ -258,11 +260,19 @@ class DecisionChecker:
         """Take facts from the effects of Context: a failed subscriber does not get all of them."""
         if delivery.mailbox != CONTEXT:
             return
+        if isinstance(delivery.message, CoreRestored):
+            self._begin_with(delivery.message)
         for effect in simulator.effects:
             if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
                 told = effect.message
                 if isinstance(told, FactsAppended):
                     _fail(self._follow(told), delivery)
+
+    def _begin_with(self, message: CoreRestored) -> None:
+        for known in message.registered.managers:
+            for name, epoch in known.epochs.items():
+                replica = self._replicas[name, epoch] = PartitionState(name)
+                restore(replica, message.images[name])
 
     def _follow(self, message: FactsAppended) -> list[str]:
         life = (message.partition, message.epoch)

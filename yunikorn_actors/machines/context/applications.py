@@ -18,6 +18,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     sum_up,
 )
 from yunikorn_actors.machines.context.placing import queue_for
+from yunikorn_actors.machines.context.reported import is_application_back
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import Log
 from yunikorn_actors.messages.scheduling import RunLimitObservation
@@ -25,6 +26,9 @@ from yunikorn_actors.messages.scheduling import RunLimitObservation
 
 def add_application(turn: Turn, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
+    if is_application_back(turn, spec.application_id):
+        turn.announce(ApplicationVerdict(spec.application_id))
+        return
     reason = _refusal(turn.state, spec)
     if reason is not None:
         reject_application(turn, spec, reason)

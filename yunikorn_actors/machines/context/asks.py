@@ -43,6 +43,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_started,
 )
 from yunikorn_actors.machines.context.quotas import charged_by_force
+from yunikorn_actors.machines.context.reported import take_awaited, tell_unheard
 from yunikorn_actors.machines.context.reservations import (
     drop_barred_of,
     drop_of_ask,
@@ -67,7 +68,7 @@ def take_item(turn: Turn, item: AskItem) -> None:
     if item.foreign:
         _take_foreign(turn, item)
         return
-    if _is_rejected(turn, item):
+    if _is_back(turn, item) or _is_rejected(turn, item):
         return
     app = turn.state.applications[item.spec.application_id]
     turn.partition.rejections.forget(app.id, item.spec.key)
@@ -81,10 +82,19 @@ def recover(turn: Turn, node_id: str, item: AskItem) -> None:
     """Take work that came with its node: charged like any other, not announced back."""
     if item.node_id != node_id:
         item = replace(item, node_id=node_id)
-    if _is_rejected(turn, item):
+    if _is_back(turn, item) or _is_rejected(turn, item):
         return
     app = turn.state.applications[item.spec.application_id]
     _take_report(turn, app, item, announced=False)
+
+
+def _is_back(turn: Turn, item: AskItem) -> bool:
+    """Whether this is the report of work that the core knew before it was restarted."""
+    allocation = take_awaited(turn, item)
+    if allocation is None:
+        return False
+    _resize(turn, turn.state.applications[item.spec.application_id], (allocation.uuid,), item.spec)
+    return True
 
 
 def remove_ask(turn: Turn, app: Application, ask: Ask, type_: TerminationType) -> None:
@@ -220,7 +230,7 @@ def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
         _add_ask(turn, app, spec)
     elif known.is_open or spec.max_allocations > known.taken:
         _replace_ask(turn, app, known, spec)
-    elif spec.later_form:
+    elif not tell_unheard(turn, app, known) and spec.later_form:
         _resize(turn, app, known.uuids, spec)
 
 

@@ -32,10 +32,10 @@ from yunikorn_actors.machines.machine import (
     Effect,
     Joining,
     Send,
-    SetTimer,
 )
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
+from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import RM_PROXY, Message
@@ -72,6 +72,11 @@ class Context(Joining):
     @property
     def partitions(self) -> dict[str, PartitionContext]:
         return self._partitions.by_name
+
+    @property
+    def registered(self) -> restart.Registered:
+        """All that it knows outside of its partitions."""
+        return self._partitions.registered()
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         return HANDLERS[type(message)](self, message, now_ns)
@@ -125,7 +130,10 @@ class Context(Joining):
     # -- resource managers
 
     def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> list[Effect]:
-        """Register anew: remove everything of an earlier registration first (G25, H-19)."""
+        """Register anew: remove everything of an earlier registration first (G25, H-19).
+
+        The first one after a restart of the core is no clean slate: what runs goes on.
+        """
         reason = self._partitions.registry.conflict(message)
         if reason is not None:
             return [
@@ -139,8 +147,16 @@ class Context(Joining):
                     ),
                 )
             ]
-        effects = self._partitions.retire(message.rm_id, now_ns)
-        manager = self._partitions.registry.add(message)
+        former = self._partitions.registry.managers.get(message.rm_id)
+        is_back = former is not None and former.is_missing
+        before: list[Effect] = []
+        after: list[Effect] = []
+        if is_back:
+            after = self._partitions.come_back(message, now_ns)
+        else:
+            before = self._partitions.retire(message.rm_id, now_ns)
+            self._partitions.registry.add(message)
+        manager = self._partitions.registry.managers[message.rm_id]
         answer = rm.RMRegistered(
             rm_id=message.rm_id,
             callback=message.callback,
@@ -149,29 +165,29 @@ class Context(Joining):
         )
         # RmProxy knows the callback before the first message for it comes: the partitions begin
         # after this.
-        effects.append(Send(to=RM_PROXY, message=answer))
-        effects.append(events_configured(manager))
-        return [*effects, *self._partitions.reload_group(manager.policy_group, now_ns)]
+        return [
+            *before,
+            Send(to=RM_PROXY, message=answer),
+            events_configured(manager),
+            *after,
+            *self._partitions.reload_group(manager.policy_group, now_ns),
+        ]
+
+    def _on_core_restored(self, message: restart.CoreRestored, now_ns: int) -> list[Effect]:
+        return self._partitions.restore(message, now_ns)
+
+    def _on_return_due(self, message: restart.ReturnDue, now_ns: int) -> list[Effect]:
+        manager = self._partitions.registry.managers.get(message.rm_id)
+        if manager is None or manager.generation != message.generation:
+            return []
+        return self._partitions.end_return(manager, now_ns)
 
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
         """State and timers go on; nothing is decided until it registers again."""
         manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.is_paused:
             return []
-        work = self._partitions.work(manager.rm_id, now_ns)
-        # No new work is decided before it is back, because nobody would bind it.
-        manager.is_paused = True
-        self._partitions.record_suspension(work, manager)
-        extra_ns = manager.extra.paused_timeout_ns
-        due = rm.RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
-        work.wanted.append(
-            SetTimer(
-                name=f"paused/{manager.rm_id}",
-                due_ns=now_ns + (extra_ns or self._partitions.settings.paused_timeout_ns),
-                message=due,
-            )
-        )
-        return self._partitions.finish(work)
+        return self._partitions.pause(manager, now_ns)
 
     def _on_rm_held_back(self, message: rm.RMHeldBack, now_ns: int) -> list[Effect]:
         """No pause: its requests are taken and no timer runs. A former life is not meant."""
@@ -179,9 +195,7 @@ class Context(Joining):
         if manager is None or manager.callback != message.callback or manager.is_paused:
             return []
         manager.is_backpressured = message.held
-        work = self._partitions.work(manager.rm_id, now_ns)
-        self._partitions.record_suspension(work, manager)
-        return self._partitions.finish(work)
+        return self._partitions.hold(manager, now_ns)
 
     def _on_requests_marked(self, message: rm.RequestsMarked, _: int) -> list[Effect]:
         handled = rm.RequestsHandled(
@@ -398,7 +412,9 @@ class Context(Joining):
 
 
 ContextInbox = (
-    rm.RMRegistration
+    restart.CoreRestored
+    | restart.ReturnDue
+    | rm.RMRegistration
     | rm.RMHeldBack
     | rm.RequestsMarked
     | rm.TurnMarked
@@ -431,6 +447,8 @@ ContextInbox = (
 )
 
 HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
+    restart.CoreRestored: Context._on_core_restored,
+    restart.ReturnDue: Context._on_return_due,
     rm.RMRegistration: Context._on_rm_registration,
     rm.RMHeldBack: Context._on_rm_held_back,
     rm.RequestsMarked: Context._on_requests_marked,

@@ -298,10 +298,14 @@ def _history_timer(partition: PartitionContext, serial: int) -> str:
 
 
 def _arm_history_expiry(turn: Turn, serial: int) -> None:
+    _set_history_timer(turn, serial, turn.now_ns)
+
+
+def _set_history_timer(turn: Turn, serial: int, ended_ns: int) -> None:
     turn.want(
         SetTimer(
             name=_history_timer(turn.partition, serial),
-            due_ns=turn.now_ns + turn.settings.history_ns,
+            due_ns=min(ended_ns + turn.settings.history_ns, INT64_MAX),
             message=HistoryExpiryDue(
                 partition=turn.partition.name, epoch=turn.partition.epoch, serial=serial
             ),
@@ -400,17 +404,33 @@ def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
     turn.record(
         f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),
     )
+    _set_timer(turn, app, kind)
+
+
+def set_timers_again(turn: Turn) -> None:
+    """The core was restarted: what is armed in the truth is armed nowhere else."""
+    for app in turn.state.applications.values():
+        for kind in app.timers:
+            _set_timer(turn, app, kind)
+    for serial, ended in turn.state.finished.items():
+        _set_history_timer(turn, serial, ended.state_log.entries[-1].at_ns)
+    for queue in tuple(turn.state.queues.values()):
+        clean_if_empty(turn, queue)
+
+
+def _set_timer(turn: Turn, app: Application, kind: str) -> None:
+    timer = app.timers[kind]
     turn.want(
         SetTimer(
             name=_timer_name(turn.partition, app, kind),
-            due_ns=due_ns,
+            due_ns=timer.due_ns,
             message=ApplicationTimerDue(
                 partition=turn.partition.name,
                 epoch=turn.partition.epoch,
                 application_id=app.id,
                 serial=app.serial,
                 kind=kind,
-                generation=generation,
+                generation=timer.generation,
             ),
         )
     )

@@ -7,6 +7,8 @@ then its work, then its capacity (R-061).
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.resource import has_negative, pruned
@@ -16,6 +18,7 @@ from yunikorn_actors.machines.context.asks import recover
 from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import work_gone
+from yunikorn_actors.machines.context.reported import is_node_back
 from yunikorn_actors.machines.context.reservations import (
     drop_of_node,
     drop_of_size,
@@ -49,7 +52,8 @@ def act_on_node(turn: Turn, item: NodeItem) -> None:
 def _create(turn: Turn, item: NodeItem) -> None:
     capacity, occupied = item.capacity or {}, item.occupied or {}
     reason = None
-    if item.node_id in turn.state.nodes:
+    is_back = is_node_back(turn, item.node_id)
+    if item.node_id in turn.state.nodes and not is_back:
         reason = f"node {item.node_id} is registered already: a node id must be unique"
     elif has_negative(capacity) or has_negative(occupied):
         reason = f"node {item.node_id} has a negative amount: report what it has, at least 0"
@@ -57,22 +61,34 @@ def _create(turn: Turn, item: NodeItem) -> None:
         turn.announce(NodeVerdict(item.node_id, _REFUSED + reason))
         return
     attributes = item.attributes or {}
-    _record_size(
-        turn,
-        f.NodeAdded(
+    drained = item.action is ActionFromRM.CREATE_DRAIN
+    ready = _readiness(attributes, otherwise=True)
+    if is_back:
+        node = turn.state.nodes[item.node_id]
+        _update(turn, replace(item, capacity=capacity, occupied=occupied), node)
+        if (drained, ready) != (node.drained, node.ready):
+            _schedule(turn, node, drained=drained, ready=ready)
+    else:
+        fact = f.NodeAdded(
             node_id=item.node_id,
             capacity=pruned(capacity),
             occupied=pruned(occupied),
             attributes=attributes,
-            drained=item.action is ActionFromRM.CREATE_DRAIN,
-            ready=_readiness(attributes, otherwise=True),
+            drained=drained,
+            ready=ready,
             at_ns=turn.now_ns,
-        ),
-    )
+        )
+        _record_size(turn, fact)
     turn.announce(NodeVerdict(item.node_id))
     # The node and its answer before its work, which stands on it.
     for allocation in item.allocations:
         recover(turn, item.node_id, allocation)
+
+
+def await_node(turn: Turn, node: Node) -> None:
+    """Give it no work before its resource manager has reported it."""
+    if node.ready:
+        _schedule(turn, node, drained=node.drained, ready=False)
 
 
 def _update(turn: Turn, item: NodeItem, node: Node) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
+from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.rejections import Rejections
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect
@@ -14,6 +17,7 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.messages.rm_events import Capabilities
 from yunikorn_actors.planning.planner import Planner
 
 DIGITS_MAX = 19
@@ -55,13 +59,9 @@ class PartitionContext:
         settings: Settings,
     ) -> None:
         """Without schedulers Context plans by itself, and resolves its decisions with `commit`."""
-        self._life = life
-        """Of who plans for it; each scheduler has a number of its own."""
         self.name = life.partition
         self.rm_id = life.rm_id
         self.epoch = life.epoch
-        self.hears_states = life.capabilities.hears_states
-        """Whether its resource manager takes container states."""
         self.schedulers = {number: self._address(number) for number in range(schedulers)}
         """The addresses of its schedulers by their numbers, the one that speaks first."""
         self._last_scheduler = schedulers - 1
@@ -70,18 +70,13 @@ class PartitionContext:
         """All partitions of the core share them."""
         self.loop: PlanningLoop | None = None
         self.planner: Planner | None = None
-        if not self.schedulers:
-            self.loop = PlanningLoop(
-                self.state,
-                partial(commit, self),
-                life=life,
-                address=CONTEXT,
-                settings=settings,
-            )
-            self.planner = self.loop.planner
+        self._commit, self._settings = commit, settings
+        self._plan_for(life)
         self.explaining: dict[str, ExplainRequested] = {}
         """What its speaker was asked, by who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
+        self.awaited: Awaited | None = None
+        """What its resource manager has to report after a restart of the core."""
         self.awaits_confirmation = False
         """A timer is armed for the releases that are not confirmed."""
         self.cleaning: dict[str, int] = {}
@@ -89,6 +84,40 @@ class PartitionContext:
         self.last_serial = 0
         self.last_sequence = 0
         self.last_timer = 0
+
+    def _plan_for(self, life: Life) -> None:
+        self._life = life
+        """Of who plans for it; each scheduler has a number of its own."""
+        self.hears_states = life.capabilities.hears_states
+        """Whether its resource manager takes container states."""
+        if not self.schedulers:
+            commit = partial(self._commit, self)
+            self.loop = PlanningLoop(
+                self.state, commit, life=life, address=CONTEXT, settings=self._settings
+            )
+            self.planner = self.loop.planner
+
+    def restore(self, image: dict[str, Any]) -> None:
+        """Begin with what is true already; the counters go on behind all that has a number."""
+        restore(self.state, image)
+        state = self.state
+        apps = state.applications.values()
+        self.last_serial = max([*state.finished, *(app.serial for app in apps)], default=0)
+        asks = (ask.sequence for app in apps for ask in app.asks.values())
+        self.last_sequence = max(asks, default=0)
+        timers = (timer.generation for app in apps for timer in app.timers.values())
+        self.last_timer = max(timers, default=0)
+        if self.planner is not None:
+            self.planner.adopt()
+
+    def has_other(self, capabilities: Capabilities) -> bool:
+        return self._life.capabilities != capabilities
+
+    def plan_anew(self, capabilities: Capabilities) -> None:
+        """Its resource manager has come back with another callback: plan as that one wants it."""
+        self._plan_for(replace(self._life, capabilities=capabilities))
+        if self.planner is not None:
+            self.planner.adopt()
 
     @property
     def speaker(self) -> str | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
-from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.domain.image import Image, image_of
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
@@ -26,6 +26,7 @@ from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
+from yunikorn_actors.machines.context.restart import drop_awaited, go_on
 from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.life import Life
@@ -33,6 +34,7 @@ from yunikorn_actors.machines.machine import (
     CancelTimer,
     Effect,
     Send,
+    SetTimer,
     StartMachine,
     StopCore,
     StopMachine,
@@ -44,7 +46,14 @@ from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
 from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
-from yunikorn_actors.messages.rm_events import EventsConfigured, RejectedAsk
+from yunikorn_actors.messages.restart import CoreRestored, Registered, ReturnDue
+from yunikorn_actors.messages.rm_events import (
+    Capabilities,
+    EventsConfigured,
+    RejectedAsk,
+    RMPartitionsRemove,
+    RMRegistration,
+)
 
 PARTITION_REMOVED = "PartitionRemoved"
 
@@ -162,7 +171,7 @@ class Partitions:
             partition.planner.reject(proposal.proposal_id)
         return self.finish(work)
 
-    def record_suspension(self, work: Work, manager: ResourceManager) -> None:
+    def _record_suspension(self, work: Work, manager: ResourceManager) -> None:
         """Decide nothing for a resource manager any more, or go on."""
         for name in manager.partitions:
             work.turn(self.by_name[name]).record(manager.suspension(work.now_ns))
@@ -228,20 +237,20 @@ class Partitions:
         self, partition: PartitionContext, message: s.MachineFailed, now_ns: int
     ) -> list[Effect]:
         """The snapshot comes first: what becomes true after it comes as a fact."""
-        heir = partition.succeed(message.address)
-        snapshot = s.PartitionSnapshot(
-            partition=partition.name, epoch=partition.epoch, image=image_of(partition.state)
-        )
+        succeeded = self._succeeded(partition, message.address)
         fact = f.MachineReplaced(machine="scheduler", failure=message.failure, at_ns=now_ns)
         work = self.work(partition.rm_id, now_ns)
         work.turn(partition).record(fact)
+        return [*succeeded, *self.finish(work)]
+
+    def _succeeded(self, partition: PartitionContext, former: str) -> list[Effect]:
+        heir = partition.succeed(former)
         # Only the one that speaks was asked anything.
         asked = partition.explaining.values() if heir == partition.speaker else ()
         return [
-            StopMachine(address=message.address),
+            StopMachine(address=former),
             _started(heir, partition.lives()[heir]),
-            Send(to=heir, message=snapshot),
-            *self.finish(work),
+            Send(to=heir, message=_snapshot(partition, image_of(partition.state))),
             *(Send(to=heir, message=question) for question in asked),
         ]
 
@@ -289,13 +298,99 @@ class Partitions:
         effects.append(Send(to=EVENT_PUBLISHER, message=gone))
         return [*effects, *self._tell_followers(ManagerLeft(rm_id=rm_id))]
 
+    # -- restart
+
+    def registered(self) -> Registered:
+        """Give all that has to be known beside the images of the partitions."""
+        epochs = {name: partition.epoch for name, partition in self.by_name.items()}
+        return self.registry.registered(epochs, self._epoch)
+
+    def restore(self, message: CoreRestored, now_ns: int) -> list[Effect]:
+        """Go on where a core ended: each resource manager is lost, and may come back."""
+        self._epoch = message.registered.last_epoch
+        self.registry.restore(message.registered)
+        # The records first: the next facts then follow without a gap.
+        effects: list[Effect] = [Send(to=EVENT_PUBLISHER, message=message.events)]
+        for known in message.registered.managers:
+            manager = self.registry.managers[known.registration.rm_id]
+            effects.append(events_configured(manager))
+            work = self.work(manager.rm_id, now_ns)
+            for name, epoch in known.epochs.items():
+                partition = self._made(manager, name, epoch)
+                image = message.images[name]
+                partition.restore(image)
+                for address, life in partition.lives().items():
+                    snapshot = _snapshot(partition, image)
+                    effects.extend([_started(address, life), Send(to=address, message=snapshot)])
+                go_on(work.turn(partition))
+            self._pause(work, manager)
+            effects.extend(self.finish(work))
+        return effects
+
+    def pause(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+        """Its state and timers go on; nothing is decided until it registers again."""
+        work = self.work(manager.rm_id, now_ns)
+        self._pause(work, manager)
+        return self.finish(work)
+
+    def _pause(self, work: Work, manager: ResourceManager) -> None:
+        # No new work is decided before it is back, because nobody would bind it.
+        manager.is_paused = True
+        self._record_suspension(work, manager)
+        due = RMPartitionsRemove(rm_id=manager.rm_id, generation=manager.generation)
+        due_ns = work.now_ns + self._absence_ns(manager)
+        work.wanted.append(SetTimer(name=f"paused/{manager.rm_id}", due_ns=due_ns, message=due))
+
+    def _absence_ns(self, manager: ResourceManager) -> int:
+        return manager.extra.paused_timeout_ns or self.settings.paused_timeout_ns
+
+    def hold(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+        """Decide nothing while its callback is behind, or go on."""
+        work = self.work(manager.rm_id, now_ns)
+        self._record_suspension(work, manager)
+        return self.finish(work)
+
+    def come_back(self, message: RMRegistration, now_ns: int) -> list[Effect]:
+        """It was missing since the restart: no clean slate, what it reports is compared."""
+        manager = self.registry.come_back(message)
+        effects: list[Effect] = [CancelTimer(name=f"paused/{manager.rm_id}")]
+        for name in manager.partitions:
+            effects.extend(self._plan_anew(self.by_name[name], manager.capabilities))
+        work = self.work(manager.rm_id, now_ns)
+        self._record_suspension(work, manager)
+        due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
+        due_ns = now_ns + self._absence_ns(manager)
+        work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
+        return [*effects, *self.finish(work)]
+
+    def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:
+        if not partition.has_other(capabilities):
+            return []
+        partition.plan_anew(capabilities)
+        effects: list[Effect] = []
+        for former in tuple(partition.schedulers.values()):
+            effects.extend(self._succeeded(partition, former))
+        return effects
+
+    def end_return(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+        """Drop what it has not reported in its time."""
+        work = self.work(manager.rm_id, now_ns)
+        for name in manager.partitions:
+            drop_awaited(work.turn(self.by_name[name]))
+        return self.finish(work)
+
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
         self._epoch += 1
+        partition = self._made(manager, full_name, self._epoch)
+        manager.partitions.append(full_name)
+        return [_started(address, life) for address, life in partition.lives().items()]
+
+    def _made(self, manager: ResourceManager, full_name: str, epoch: int) -> PartitionContext:
         partition = self.by_name[full_name] = PartitionContext(
             Life(
                 partition=full_name,
-                epoch=self._epoch,
+                epoch=epoch,
                 rm_id=manager.rm_id,
                 capabilities=manager.capabilities,
             ),
@@ -304,8 +399,7 @@ class Partitions:
             uuids=self.uuids,
             settings=self.settings,
         )
-        manager.partitions.append(full_name)
-        return [_started(address, life) for address, life in partition.lives().items()]
+        return partition
 
     def _close(self, name: str) -> list[Effect]:
         """Drop a partition whole. Timers that fire later name an epoch that is gone."""
@@ -429,6 +523,10 @@ def _answered(
         why = rejections.explain(asked.application_id, asked.key, now_ns)
         found = found if why is None else replace(found, waiting=(why,))
     return Send(to=asked.reply_to, message=found)
+
+
+def _snapshot(partition: PartitionContext, image: Image) -> s.PartitionSnapshot:
+    return s.PartitionSnapshot(partition=partition.name, epoch=partition.epoch, image=image)
 
 
 def _started(scheduler: str, life: Life) -> Effect:

@@ -9,6 +9,7 @@ from typing import Any
 
 from yunikorn_actors.domain.config import SchedulerConfig, parse_config
 from yunikorn_actors.domain.facts import SchedulingHeld
+from yunikorn_actors.messages.restart import KnownManager, Registered
 from yunikorn_actors.messages.rm_events import RMRegistration
 
 
@@ -24,6 +25,7 @@ class ResourceManager:
         "extra_config",
         "generation",
         "is_backpressured",
+        "is_missing",
         "is_paused",
         "partitions",
         "policy_group",
@@ -48,6 +50,8 @@ class ResourceManager:
         """It was lost, and a timer runs."""
         self.is_backpressured = False
         """Its callback is too far behind with its calls; this ends by itself."""
+        self.is_missing = False
+        """It was registered with a core before this one, and has not come back."""
 
     @property
     def is_suspended(self) -> bool:
@@ -57,6 +61,22 @@ class ResourceManager:
         """Whether anything is decided for it, and if not, why."""
         behind = self.is_backpressured and not self.is_paused
         return SchedulingHeld(held=self.is_suspended, behind=behind, at_ns=at_ns)
+
+    def known(self, epochs: dict[str, int]) -> KnownManager:
+        """Give what another core needs to know of it."""
+        registration = RMRegistration(
+            rm_id=self.rm_id,
+            version=self.version,
+            policy_group=self.policy_group,
+            build_info=self.build_info,
+            config=None,
+            extra_config=self.extra_config,
+            extra=self.extra,
+            callback=self.callback,
+            capabilities=self.capabilities,
+            reply_to="",
+        )
+        return KnownManager(registration=registration, checksum=self.checksum, epochs=epochs)
 
     def canonical(self) -> dict[str, Any]:
         return {
@@ -107,11 +127,42 @@ class Registry:
             self._brought[manager.policy_group] = message.config
         return manager
 
+    def come_back(self, message: RMRegistration) -> ResourceManager:
+        """Register one that was missing: it is as it says now, and has what it had."""
+        former = self.managers[message.rm_id]
+        self.remove(message.rm_id)
+        manager = self.add(message)
+        manager.partitions, manager.checksum = former.partitions, former.checksum
+        return manager
+
     def remove(self, rm_id: str) -> ResourceManager | None:
         manager = self.managers.pop(rm_id, None)
         if manager is not None and not self.members(manager.policy_group):
             self._brought.pop(manager.policy_group, None)
         return manager
+
+    def registered(self, epochs: dict[str, int], last_epoch: int) -> Registered:
+        return Registered(
+            managers=tuple(
+                [
+                    it.known({name: epochs[name] for name in it.partitions})
+                    for it in self.managers.values()
+                ]
+            ),
+            admin=self.admin,
+            brought=dict(self._brought),
+            last_epoch=last_epoch,
+            last_generation=self._generation,
+        )
+
+    def restore(self, registered: Registered) -> None:
+        """Know what the core before this one knew; every resource manager is missing."""
+        self.admin, self._brought = registered.admin, dict(registered.brought)
+        self._generation = registered.last_generation
+        for known in registered.managers:
+            manager = self.add(known.registration)
+            manager.checksum, manager.partitions = known.checksum, list(known.epochs)
+            manager.is_paused = manager.is_missing = True
 
     def bring(self, group: str, config: SchedulerConfig | None) -> None:
         if config is None:

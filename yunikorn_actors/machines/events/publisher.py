@@ -16,6 +16,7 @@ from yunikorn_actors.machines.events.table import builders_of, count_of
 from yunikorn_actors.machines.machine import CallRm, Effect, InvariantViolation, Send, SetTimer
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
+from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.events import EventPushDue
 from yunikorn_actors.messages.queries import (
     Accepted,
@@ -25,6 +26,7 @@ from yunikorn_actors.messages.queries import (
     EventStreamLeft,
     EventStreamRequested,
 )
+from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.messages.rm_events import EventsConfigured, SendEvents
 from yunikorn_actors.messages.scheduling import (
@@ -93,6 +95,13 @@ class Ring:
         self._trim_at = self.next_id + COMPACTION
         overwritten = max(0, bisect_right(self._first_ids, self.lowest_id) - 1)
         del self._facts[:overwritten], self._first_ids[:overwritten]
+
+    def newest(self, bytes_max: int) -> tuple[Fact, ...]:
+        """Return the facts of the last records, no more than fit in so many bytes."""
+        size, kept = 0, len(self._facts)
+        while kept and (size := size + len(encode(self._facts[kept - 1]))) <= bytes_max:
+            kept -= 1
+        return tuple(self._facts[kept:])
 
     def read(self, first_id: int, count: int) -> list[EventRecord]:
         """Return consecutive records from `first_id` on; none where that one is not stored."""
@@ -192,6 +201,21 @@ class EventPublisher:
     def _on_facts_missed(self, message: FactsMissed, _: int) -> list[Effect]:
         self._revisions[message.partition, message.epoch] = message.revision
         return []
+
+    def _on_events_restored(self, message: EventsRestored, _: int) -> list[Effect]:
+        """Go on with the records of a core before this one: readers find their numbers again."""
+        for partition, epoch, revision in message.revisions:
+            self._revisions[partition, epoch] = revision
+        told = sum(count_of(fact) for fact in message.facts)
+        self.ring = Ring(self.ring.capacity, message.next_id - told)
+        self.ring.take(message.facts)
+        return []
+
+    def remembered(self, bytes_max: int) -> EventsRestored:
+        """Give the newest records, of so many bytes as facts, for another to go on with."""
+        revisions = tuple((*life, revision) for life, revision in self._revisions.items())
+        facts = self.ring.newest(bytes_max)
+        return EventsRestored(next_id=self.ring.next_id, facts=facts, revisions=revisions)
 
     def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
         life = (message.partition, message.epoch)
@@ -315,6 +339,7 @@ EventPublisherInbox = (
     FactsAppended
     | NodeActionsRefused
     | FactsMissed
+    | EventsRestored
     | PartitionClosed
     | EventsConfigured
     | EventPushDue
@@ -327,6 +352,7 @@ HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     FactsAppended: EventPublisher._on_facts_appended,
     NodeActionsRefused: EventPublisher._on_node_actions_refused,
     FactsMissed: EventPublisher._on_facts_missed,
+    EventsRestored: EventPublisher._on_events_restored,
     PartitionClosed: EventPublisher._on_partition_closed,
     EventPushDue: EventPublisher._on_event_push_due,
     EventsConfigured: EventPublisher._on_events_configured,

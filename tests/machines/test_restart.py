@@ -1,0 +1,273 @@
+"""The core starts again: what was true stays true, and what a resource manager reports is compared.
+
+A `Lab` is ended at some moment, and another core gets its truth, as bytes. Its resource manager is
+lost at first. What it says when it comes back is in the tests.
+"""
+
+import pytest
+from msgspec import msgpack
+from support import APP, PARTITION, RM, Lab, Races, Recorder, report, settled
+
+from yunikorn_actors import si
+from yunikorn_actors.domain.image import image_of
+from yunikorn_actors.domain.invariants import violations
+from yunikorn_actors.errors import UnknownResourceManager
+from yunikorn_actors.machines.events import EventPublisher
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER
+from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.simulator import Simulator
+
+RETURN_S = Settings().paused_timeout_ns / 1e9
+MANY_BYTES = 2**20
+EVERY = pytest.mark.parametrize("topology", TOPOLOGIES)
+
+
+def truth_of(lab: Lab) -> CoreRestored:
+    publisher = lab.simulator.machines[EVENT_PUBLISHER]
+    assert isinstance(publisher, EventPublisher)
+    message = CoreRestored(
+        registered=lab.context.registered,
+        images={name: image_of(it.state) for name, it in lab.context.partitions.items()},
+        events=publisher.remembered(MANY_BYTES),
+    )
+    return msgpack.decode(msgpack.encode(message), type=CoreRestored)
+
+
+class Restarted(Lab):
+    """A core that goes on with the truth of another."""
+
+    def __init__(self, former: Lab, topology: TopologyName) -> None:
+        self.seed = former.seed
+        self.races = Races()
+        self.simulator = Simulator(
+            Topology(topology, settings=Settings(), instance="again"),
+            checkers=(*default_checkers(), self.races),
+        )
+        self.simulator.now_ns = former.simulator.now_ns
+        self.rm = Recorder()
+        self.rm.running = dict(former.rm.running)
+        self.simulator._post(CONTEXT, truth_of(former), "restart")
+        self.settle()
+
+    def come_back(self) -> None:
+        """Register again; the manager still knows what it runs, and hears anew."""
+        rm = Recorder()
+        rm.running = self.rm.running
+        self.register(rm)
+        self.settle()
+
+    def report_node(self, name: str, *running: si.Allocation, vcore: int = 4) -> None:
+        self.node(name, si.ActionFromRM.CREATE, vcore, existing_allocations=running)
+        self.settle()
+
+
+def running_of(lab: Lab, node: str = "n1") -> list[si.Allocation]:
+    return [
+        report(it.spec.key, node, it.resource["vcore"], app=it.spec.application_id, uuid=it.uuid)
+        for it in lab.state.nodes[node].allocations.values()
+    ]
+
+
+def busy(topology: TopologyName) -> Lab:
+    """Two run on one node, and one more waits for room."""
+    lab = Lab(topology=topology)
+    lab.nodes(n1=4)
+    lab.submit(APP)
+    lab.ask("a", "b", "waits", vcore=2)
+    lab.settle()
+    assert (["a", "b"], ["waits"]) == (lab.running(), lab.waiting())
+    return lab
+
+
+@EVERY
+def test_the_truth_is_the_same_and_its_manager_is_lost(topology: TopologyName) -> None:
+    former = busy(topology)
+    lab = Restarted(former, topology)
+    before, now = settled(former.state), settled(lab.state)
+    assert before["applications"] == now["applications"]
+    assert before["queues"] == now["queues"]
+    assert "Paused" == lab.simulator.state_dump()["managers"][RM]["state"]
+    assert [] == violations(lab.state)
+    with pytest.raises(UnknownResourceManager):
+        lab.ask("more")
+    lab.advance(RETURN_S)
+    assert {} == lab.context.partitions, "it did not come back, so its partitions go"
+
+
+@EVERY
+def test_what_runs_keeps_its_uuid_and_what_waits_goes_on_waiting(topology: TopologyName) -> None:
+    former = busy(topology)
+    lab = Restarted(former, topology)
+    uuids = set(former.rm.running)
+    lab.come_back()
+    lab.report_node("n1", *running_of(former))
+    lab.submit(APP)
+    lab.settle()
+    assert [("node", "n1", "accepted"), ("application", APP, "accepted")] == lab.rm.heard
+    assert (uuids, ["waits"]) == (set(lab.state.owners), lab.waiting())
+    lab.release("a")
+    lab.settle()
+    assert ["b", "waits"] == lab.running()
+    assert 1 == len(set(lab.rm.running) - uuids), "a new allocation has a new UUID"
+    lab.advance(RETURN_S)
+    assert ["b", "waits"] == lab.running(), "everything was reported, so nothing is dropped"
+    assert {} == lab.leftovers()
+
+
+@EVERY
+def test_no_node_takes_work_before_it_is_reported(topology: TopologyName) -> None:
+    former = busy(topology)
+    former.release("a", "b")
+    former.withdraw("waits")
+    former.settle()
+    former.rm.running.clear()
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.submit(APP)
+    lab.ask("new")
+    lab.settle()
+    assert [] == lab.rm.told("new")
+    lab.report_node("n1")
+    assert [("new", "n1")] == lab.rm.told("new")
+
+
+@EVERY
+def test_what_was_not_reported_in_time_is_dropped_and_told(topology: TopologyName) -> None:
+    former = busy(topology)
+    former.nodes(n2=2)
+    former.settle()
+    assert ["a", "b", "waits"] == former.running()
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1", *running_of(former)[:1])
+    lab.advance(RETURN_S)
+    released = {("b", "STOPPED_BY_RM"), ("waits", "STOPPED_BY_RM")}
+    assert released == set(lab.rm.told("released"))
+    assert (["a"], ["n1"]) == (lab.running(), list(lab.state.nodes))
+    assert [] == violations(lab.state)
+
+
+@EVERY
+def test_a_placement_that_was_never_heard_of_is_told_when_it_is_asked_for_again(
+    topology: TopologyName,
+) -> None:
+    former = busy(topology)
+    [lost] = [uuid for uuid, key in former.rm.running.items() if key == "b"]
+    lab = Restarted(former, topology)
+    del lab.rm.running[lost]
+    lab.come_back()
+    lab.report_node("n1", *running_of(former)[:1])
+    lab.submit(APP)
+    lab.ask("b", "waits", vcore=2)
+    lab.settle()
+    assert [("b", "n1")] == lab.rm.told("new")
+    assert lost in lab.rm.running
+    lab.ask("b", vcore=2)
+    lab.advance(RETURN_S)
+    assert [("b", "n1")] == lab.rm.told("new"), "it is told once"
+    assert (["a", "b"], ["waits"]) == (lab.running(), lab.waiting())
+
+
+@EVERY
+def test_a_report_without_a_uuid_is_known_by_its_key(topology: TopologyName) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("many", vcore=2, max_allocations=3)
+    former.settle()
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1", report("many", "n1", 2), report("many", "n1", 2))
+    lab.advance(RETURN_S)
+    assert ["many", "many"] == lab.running()
+    assert (set(former.rm.running), ["many"]) == (set(lab.state.owners), lab.waiting())
+
+
+@EVERY
+def test_what_was_asked_back_is_asked_back_again(topology: TopologyName) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", vcore=2, tags={}, execution_timeout_milli_seconds=1_000)
+    former.settle()
+    known = dict(former.rm.running)
+    former.advance(2)
+    assert [("short", "TIMEOUT")] == former.rm.told("released")
+    former.rm.running = known
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1", *running_of(former))
+    assert [("short", "TIMEOUT")] == lab.rm.told("released")
+    lab.release("short", termination_type=si.TerminationType.TIMEOUT)
+    lab.settle()
+    assert {} == lab.state.owners
+    assert [] == violations(lab.state)
+
+
+@EVERY
+def test_the_end_of_what_was_asked_back_is_not_told_twice(topology: TopologyName) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", vcore=2, execution_timeout_milli_seconds=1_000)
+    former.settle()
+    former.advance(2)
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1")
+    lab.advance(RETURN_S)
+    assert [] == lab.rm.told("released")
+    assert {} == lab.state.owners
+
+
+@EVERY
+def test_timers_go_on(topology: TopologyName) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("short", execution_timeout_milli_seconds=60_000)
+    former.settle()
+    former.advance(50)
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1", *running_of(former))
+    assert [] == lab.rm.told("released")
+    lab.advance(10)
+    assert [("short", "TIMEOUT")] == lab.rm.told("released")
+
+
+@EVERY
+def test_a_later_registration_is_a_clean_slate(topology: TopologyName) -> None:
+    lab = Restarted(busy(topology), topology)
+    lab.come_back()
+    lab.come_back()
+    assert ({}, {}) == (lab.state.nodes, lab.state.applications)
+    assert not lab.simulator.state_dump()["partitions"][PARTITION]["allocations"]
+
+
+@EVERY
+def test_event_records_go_on_with_their_numbers(topology: TopologyName) -> None:
+    former = busy(topology)
+    before = former.simulator.events(0, 1_000)
+    lab = Restarted(former, topology)
+    after = lab.simulator.events(0, 1_000)
+    assert before.records
+    assert before.records == after.records[: len(before.records)]
+    assert after.highest_id > before.highest_id
+
+
+@EVERY
+def test_a_core_that_is_restarted_while_managers_come_back(topology: TopologyName) -> None:
+    former = busy(topology)
+    lab = Restarted(former, topology)
+    lab.come_back()
+    lab.report_node("n1", *running_of(former)[:1])
+    again = Restarted(lab, topology)
+    again.come_back()
+    again.report_node("n1", *running_of(former))
+    again.advance(RETURN_S)
+    assert (["a", "b"], ["waits"]) == (again.running(), again.waiting())
+    assert {} == again.leftovers()

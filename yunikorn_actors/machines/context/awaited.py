@@ -1,0 +1,57 @@
+"""What a resource manager has to report after the core was restarted, before it is believed to run.
+
+The core comes back with all that it had decided. Its resource managers may have missed the last of
+it, or have lost something meanwhile, so everything that is charged is awaited: nodes take no work
+until they are reported, and an allocation that nobody reports in time is dropped and told. What is
+reported is known already, so it keeps its UUID and is charged once.
+"""
+
+from collections.abc import Iterable
+
+from yunikorn_actors.domain.allocation import Allocation, Ask
+from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.partition import PartitionState
+
+
+class Awaited:
+    """The nodes, applications and allocations that are known and were not reported yet."""
+
+    def __init__(self, state: PartitionState) -> None:
+        self._nodes = dict.fromkeys(state.nodes)
+        self._applications = {app.id: app.serial for app in state.applications.values()}
+        self._uuids = dict.fromkeys(state.owners)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        return tuple(self._nodes)
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        return tuple(self._uuids)
+
+    def takes_node(self, node_id: str) -> bool:
+        """Whether this node is awaited; it is not from now on."""
+        return self._nodes.pop(node_id, "") is None
+
+    def takes_application(self, app: Application) -> bool:
+        """Whether this life of it is awaited; it is not from now on."""
+        return self._applications.pop(app.id, None) == app.serial
+
+    def takes_allocation(self, uuid: str) -> bool:
+        """Whether this allocation is awaited; it is not from now on."""
+        return self._uuids.pop(uuid, "") is None
+
+    def find(self, allocations: Iterable[Allocation], uuid: str, node_id: str) -> str:
+        """Return the one of these that a report means; the empty text if there is none."""
+        for it in allocations:
+            if it.uuid in self._uuids and it.node_id == node_id and uuid in {"", it.uuid}:
+                return it.uuid
+        return ""
+
+    def unheard(self, app: Application, ask: Ask) -> list[Allocation]:
+        """Return the allocations of an ask whose node was reported without them."""
+        return [
+            app.allocations[uuid]
+            for uuid in ask.uuids
+            if uuid in self._uuids and app.allocations[uuid].node_id not in self._nodes
+        ]

@@ -1,0 +1,57 @@
+"""What a core that starts again goes on with: the truth of the one before it, as plain values."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from yunikorn_actors.domain.config import SchedulerConfig
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.rm_events import RMRegistration
+
+
+class KnownManager(Struct, frozen=True, kw_only=True):
+    """A resource manager that is registered, or lost, with the partitions that it has."""
+
+    registration: RMRegistration
+    """Without its configuration, which its policy group has."""
+    checksum: str
+    epochs: dict[str, int]
+    """Of its partitions, by full name."""
+
+
+class Registered(Struct, frozen=True, kw_only=True):
+    """All that Context knows outside of its partitions."""
+
+    managers: tuple[KnownManager, ...] = ()
+    admin: SchedulerConfig | None = None
+    brought: dict[str, SchedulerConfig] = {}
+    """The configurations of policy groups that brought one."""
+    last_epoch: int = 0
+    last_generation: int = 0
+
+
+class EventsRestored(Message, frozen=True, kw_only=True):
+    """The event records of the core before this one, as the facts that they tell of."""
+
+    next_id: int
+    facts: tuple[Fact, ...]
+    """Whose records are the last ones before `next_id`."""
+    revisions: tuple[tuple[str, int, int], ...]
+    """How far each partition is, with its epoch."""
+
+
+class CoreRestored(Message, frozen=True, kw_only=True):
+    """Go on with this truth. It comes before anything else, to a Context that knows nothing."""
+
+    registered: Registered
+    images: dict[str, dict[str, Any]]
+    """Of each partition, by full name."""
+    events: EventsRestored
+
+
+class ReturnDue(Message, frozen=True, kw_only=True):
+    """A resource manager that came back has had its time to report what it runs."""
+
+    rm_id: str
+    generation: int
