@@ -140,6 +140,7 @@ MAKERS = (
 MESSAGE_MODULES = (
     ("rm_events.py", "Between the gateway, RmProxy and Context"),
     ("scheduling.py", "Between Context and its schedulers, and its timers"),
+    ("restart.py", "After a restart of the core"),
     ("rm_calls.py", "To the callback of a resource manager"),
     ("predicates.py", "Questions to a resource manager"),
     ("queries.py", "Questions from outside"),
