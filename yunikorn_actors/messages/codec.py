@@ -37,8 +37,15 @@ _canonical = msgspec.msgpack.Encoder(order="sorted")
 MESSAGE_TYPES: dict[str, type[Message]] = {
     kind.__name__: kind
     for module in (
-        events, following, predicates, queries, restart, rm_calls, rm_events, scheduling,
-    )  # fmt: skip
+        events,
+        following,
+        predicates,
+        queries,
+        restart,
+        rm_calls,
+        rm_events,
+        scheduling,
+    )
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Message) and kind is not Message
 }

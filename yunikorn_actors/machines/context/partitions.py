@@ -361,7 +361,7 @@ class Partitions:
         due = ReturnDue(rm_id=manager.rm_id, generation=manager.generation)
         due_ns = now_ns + self._absence_ns(manager)
         work.wanted.append(SetTimer(name=f"return/{manager.rm_id}", due_ns=due_ns, message=due))
-        return [*effects, *self.finish(work)]
+        return [*effects, *self.show(manager), *self.finish(work)]
 
     def _plan_anew(self, partition: PartitionContext, capabilities: Capabilities) -> list[Effect]:
         if not partition.has_other(capabilities):
