@@ -8,6 +8,7 @@ from yunikorn_actors.domain.config import SchedulerConfig
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import RMRegistration
+from yunikorn_actors.messages.scheduling import FactsMissed
 
 
 class KnownManager(Struct, frozen=True, kw_only=True):
@@ -37,8 +38,8 @@ class EventsRestored(Message, frozen=True, kw_only=True):
     next_id: int
     facts: tuple[Fact, ...]
     """Whose records are the last ones before `next_id`."""
-    revisions: tuple[tuple[str, int, int], ...]
-    """How far each partition is, with its epoch."""
+    known: tuple[FactsMissed, ...]
+    """How far each partition is."""
 
 
 class CoreRestored(Message, frozen=True, kw_only=True):

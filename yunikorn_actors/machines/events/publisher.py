@@ -204,8 +204,8 @@ class EventPublisher:
 
     def _on_events_restored(self, message: EventsRestored, _: int) -> list[Effect]:
         """Go on with the records of a core before this one: readers find their numbers again."""
-        for partition, epoch, revision in message.revisions:
-            self._revisions[partition, epoch] = revision
+        for known in message.known:
+            self._revisions[known.partition, known.epoch] = known.revision
         told = sum(count_of(fact) for fact in message.facts)
         self.ring = Ring(self.ring.capacity, message.next_id - told)
         self.ring.take(message.facts)
@@ -213,9 +213,12 @@ class EventPublisher:
 
     def remembered(self, bytes_max: int) -> EventsRestored:
         """Give the newest records, of so many bytes as facts, for another to go on with."""
-        revisions = tuple((*life, revision) for life, revision in self._revisions.items())
+        known = tuple(
+            FactsMissed(partition=name, epoch=epoch, revision=revision)
+            for (name, epoch), revision in self._revisions.items()
+        )
         facts = self.ring.newest(bytes_max)
-        return EventsRestored(next_id=self.ring.next_id, facts=facts, revisions=revisions)
+        return EventsRestored(next_id=self.ring.next_id, facts=facts, known=known)
 
     def _on_facts_appended(self, message: FactsAppended, now_ns: int) -> list[Effect]:
         life = (message.partition, message.epoch)
