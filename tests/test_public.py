@@ -196,3 +196,11 @@ def test_what_is_heavy_is_imported_on_first_use(program: str, loaded: set[str]) 
         capture_output=True, text=True, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     assert loaded == HEAVY & {*done.stdout.split()}
+
+
+def test_every_name_can_be_had_without_an_extra() -> None:
+    without = "import sys; sys.modules.update(dict.fromkeys(('grpc', 'google', 'aiohttp')))"
+    subprocess.run(
+        [sys.executable, "-c", f"{without}\nfrom yunikorn_actors import *"],
+        timeout=PATIENCE_S, check=True,
+    )  # fmt: skip

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.runtime.streams import EventStream
     from yunikorn_actors.runtime.system import SchedulerCore
     from yunikorn_actors.service.connect import connect
-    from yunikorn_actors.service.rpc.remote import RemoteCore
+    from yunikorn_actors.service.remote import RemoteCore
     from yunikorn_actors.si import ResourceManagerCallback
 
 __version__ = VERSION
@@ -246,7 +246,7 @@ _HOMES = {
     "runtime.streams": ("EventStream",),
     "runtime.system": ("SchedulerCore",),
     "service.connect": ("connect",),
-    "service.rpc.remote": ("RemoteCore",),
+    "service.remote": ("RemoteCore",),
     "si": ("ResourceManagerCallback",),
 }
 """The modules of this package, each with what is public of it."""

@@ -1,5 +1,6 @@
 """A core in another process is used as one in this process is: the same calls, the same errors."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -26,6 +27,7 @@ from yunikorn_actors import (
     connect,
     si,
 )
+from yunikorn_actors.service.rpc import link
 from yunikorn_actors.service.serving import Serving
 
 RM = "rm-1"
@@ -301,9 +303,7 @@ def test_inside_a_callback_requests_go_on_and_questions_would_block(core: Remote
 
 
 def test_where_nobody_answers_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from yunikorn_actors.service.rpc import remote  # noqa: PLC0415 - beside the public name
-
-    monkeypatch.setattr(remote, "CONNECT_S", 0.05)
+    monkeypatch.setattr(link, "CONNECT_S", 0.05)
     with pytest.raises(ConnectionLost, match="is `yunikorn-actors serve` running there"):
         RemoteCore("127.0.0.1:9").start()
 
@@ -331,3 +331,11 @@ def test_it_leaves_no_thread_behind(address: str) -> None:
         return {name for name in names if not name.startswith("yunikorn-actors-rpc")}
 
     wait_until(lambda: left() == set())
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [it for it in sys.modules if it.startswith("yunikorn_actors.service.rpc.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "grpc", None)
+    with pytest.raises(ConnectionLost, match=r"pip install 'yunikorn-actors\[grpc\]'"):
+        connect("127.0.0.1:1").start()

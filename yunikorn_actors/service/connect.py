@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import ConnectionLost
 from yunikorn_actors.front import requests
 from yunikorn_actors.front.scheduler import Scheduler
 from yunikorn_actors.front.written import Queues
+from yunikorn_actors.service.remote import RemoteCore
 
 
 def connect(
@@ -35,13 +35,6 @@ def connect(
     When it is closed, its nodes and applications leave the service. `fits` has the time that the
     settings of the service give, which is a second.
     """
-    try:
-        from yunikorn_actors.service.rpc.remote import RemoteCore  # noqa: PLC0415 - of the extra
-    except ModuleNotFoundError as error:
-        raise ConnectionLost(
-            f"connect needs the package {error.name}, which is not installed: "
-            "pip install 'yunikorn-actors[grpc]'"
-        ) from error
     core = RemoteCore(address, token=token, ca=ca)
     return Scheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition

@@ -4,11 +4,12 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-import grpc
 import msgspec
 
 from yunikorn_actors import si
@@ -28,24 +29,13 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
 from yunikorn_actors.service.rpc import messages as m
-from yunikorn_actors.service.rpc.conversation import Conversation
-from yunikorn_actors.service.rpc.protobuf import codec
-from yunikorn_actors.service.rpc.statuses import error_of
-from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
 
-EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
-CONNECT_S: Final = 10.0
-REPLY_S: Final = 60.0
-"""Longer than a core takes to say that it does not answer."""
-ALIVE_MS: Final = 20_000
-OPTIONS: Final = (
-    ("grpc.max_receive_message_length", -1),
-    ("grpc.max_send_message_length", -1),
-    ("grpc.keepalive_time_ms", ALIVE_MS),
-    ("grpc.keepalive_timeout_ms", ALIVE_MS),
-)
+if TYPE_CHECKING:
+    from yunikorn_actors.service.rpc.conversation import Conversation
+    from yunikorn_actors.service.rpc.link import Link
+
 M = TypeVar("M", bound=SiMessage)
 
 
@@ -66,20 +56,17 @@ class RemoteCore:
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS."""
-        self._address = address
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._ca = None if ca is None else Path(ca).read_bytes()
+        self._make_link = partial(_link, address, token, ca)
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
         self._lock = threading.RLock()
         """Guards the conversations, and whether this is over."""
-        self._conversations: dict[str, Conversation] = {}
-        self._replaced: set[Conversation | None] = set()
+        self._conversations: dict[str, "Conversation"] = {}
+        self._replaced: set["Conversation | None"] = set()
         """Another registration follows these: that they end is no loss."""
         self._feeds: list[Feed] = []
-        self._channel: grpc.Channel | None = None
+        self._link: "Link | None" = None
         self._is_stopped = False
-        self._strangers = Strangers()
         self._when_over: list[Callable[[], None]] = []
 
     @property
@@ -92,29 +79,15 @@ class RemoteCore:
     def start(self) -> Self:
         """Connect; raise ConnectionLost if nobody answers there."""
         with self._lock:
-            if self._is_stopped or self._channel is not None:
+            if self._is_stopped or self._link is not None:
                 raise CoreStopped("a connection is started once: make another one")
-            self._channel = self._connection()
+            self._link = self._make_link()
         try:
-            grpc.channel_ready_future(self._channel).result(CONNECT_S)
-            # It is ready without a token, too.
-            self._ask("Events", m.EventsRequest(count=1), m.EventsFound)
-        except grpc.FutureTimeoutError:
-            self.stop()
-            raise ConnectionLost(
-                f"no service answers at {self._address} within {CONNECT_S:g} s: "
-                "is `yunikorn-actors serve` running there?"
-            ) from None
+            self._link.open()
         except BaseException:
             self.stop()
             raise
         return self
-
-    def _connection(self) -> grpc.Channel:
-        if self._ca is None:
-            return grpc.insecure_channel(self._address, OPTIONS)
-        credentials = grpc.ssl_channel_credentials(self._ca)
-        return grpc.secure_channel(self._address, credentials, OPTIONS)
 
     def stop(self, timeout: float = 5.0) -> None:
         """Unregister whoever was registered here, and disconnect; the core goes on.
@@ -132,10 +105,10 @@ class RemoteCore:
         for conversation in left:
             self._leave(conversation, deadline)
         self._end()
-        if self._channel is not None:
-            self._channel.close()
+        if self._link is not None:
+            self._link.close()
 
-    def _leave(self, conversation: Conversation, deadline: float) -> None:
+    def _leave(self, conversation: "Conversation", deadline: float) -> None:
         conversation.end()
         if self._failure is None:
             try:
@@ -179,14 +152,13 @@ class RemoteCore:
             )
         _check_config(request.config)
         self._check_may_wait("register_resource_manager")
-        conversation = Conversation(request.rm_id, callback, self._callback_raised, self._lost)
-        call: Any = self._open().stream_stream(f"{EXTENSION}Converse")
+        link = self._open()
         # If it is accepted the other side ends the former conversation; if not, that goes on.
         with self._lock:
             former = self._conversations.get(request.rm_id)
             self._replaced.add(former)
         try:
-            conversation.open(lambda said: call(said, metadata=self._metadata), request, REPLY_S)
+            conversation = link.register(request, callback, self._callback_raised, self._lost)
         except BaseException:
             self._replaced.discard(former)
             raise
@@ -255,14 +227,8 @@ class RemoteCore:
     def state_dump(self) -> dict[str, Any]:
         """Return everything that the core knows, as plain values; see `SchedulerCore`."""
         self._check_may_wait("state_dump")
-        call: Any = self._open().unary_stream(f"{EXTENSION}StateDump")
-        try:
-            pieces = [
-                codec(m.Piece).decode(data, self._strangers.tell).json
-                for data in call(b"", timeout=REPLY_S, metadata=self._metadata)
-            ]
-        except grpc.RpcError as raised:
-            raise error_of(raised) from None
+        heard = self._open().hear("StateDump", m.StateDumpRequest(), m.Piece)
+        pieces = [piece.json for piece in heard.answers]
         dump: dict[str, Any] = json.loads(b"".join(pieces))
         return dump
 
@@ -287,39 +253,35 @@ class RemoteCore:
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         self._check_may_wait("event_stream")
-        request = codec(m.EventStreamRequest).encode(m.EventStreamRequest(history=max(0, history)))
-        open_: Any = self._open().unary_stream(f"{EXTENSION}EventStream")
-        call = open_(request, metadata=self._metadata)
+        request = m.EventStreamRequest(history=max(0, history))
+        heard = self._open().hear("EventStream", request, m.Records)
         # The first message says that it is open; from there on nothing is missed.
-        records = (codec(m.Records).decode(data, self._strangers.tell) for data in call)
-        _first(records)
+        next(heard.answers)
         feed = Feed(max(ROOM, history))
         self._feeds.append(feed)
         threading.Thread(
-            target=_fill, args=(feed, records), name="yunikorn-actors-events", daemon=True
+            target=_fill, args=(feed, heard.answers), name="yunikorn-actors-events", daemon=True
         ).start()
-        return EventStream(feed, call.cancel)
+        return EventStream(feed, heard.cancel)
 
     # -- parts
 
-    def _open(self) -> grpc.Channel:
+    def _open(self) -> "Link":
         self._check_running()
-        assert self._channel is not None
-        return self._channel
+        assert self._link is not None
+        return self._link
 
-    def _ask(self, method: str, message: SiMessage, kind: type[M], timeout: float = REPLY_S) -> M:
+    def _ask(
+        self, method: str, message: SiMessage, kind: type[M], timeout: float | None = None
+    ) -> M:
+        """Also while it is being stopped: to unregister."""
         self._check_may_wait(method)
-        assert self._channel is not None
-        call: Any = self._channel.unary_unary(EXTENSION + method)
-        data = codec(type(message)).encode(message)
-        try:
-            answer = call(data, timeout=timeout, metadata=self._metadata)
-        except grpc.RpcError as raised:
-            raise error_of(raised) from None
-        read: M = codec(kind).decode(answer, self._strangers.tell)
-        return read
+        if self._link is None:
+            self._check_running()
+        assert self._link is not None
+        return self._link.ask(method, message, kind, timeout)
 
-    def _lost(self, conversation: Conversation, error: CoreError) -> None:
+    def _lost(self, conversation: "Conversation", error: CoreError) -> None:
         """Called on the thread of a conversation that the other side has ended."""
         with self._lock:
             is_current = self._conversations.get(conversation.rm_id) is conversation
@@ -338,7 +300,7 @@ class RemoteCore:
 
     def _check_running(self) -> None:
         self._check_sound()
-        if self._channel is None:
+        if self._link is None:
             raise CoreStopped("not connected: use it in a `with` block, or call start()")
         if self._is_stopped:
             raise CoreStopped("the connection was closed: make another one")
@@ -360,18 +322,21 @@ def _check_config(text: str) -> None:
         parse_config(text)
 
 
-def _first(records: Iterator[m.Records]) -> None:
-    try:
-        next(records)
-    except grpc.RpcError as raised:
-        raise error_of(raised) from None
-
-
 def _fill(feed: Feed, records: Iterator[m.Records]) -> None:
-    try:
+    # Closed here, or the service is over: the reader sees the end either way.
+    with suppress(CoreError):
         for told in records:
             feed.overflow += told.missed
             feed.send_event(told.records)
-    except grpc.RpcError:
-        pass  # closed here, or the service is over: the reader sees the end either way
     feed.end()
+
+
+def _link(address: str, token: str, ca: str | Path | None) -> "Link":
+    try:
+        from yunikorn_actors.service.rpc.link import Link  # noqa: PLC0415 - what the extra brings
+    except ModuleNotFoundError as error:
+        raise ConnectionLost(
+            f"a core elsewhere needs the package {error.name}, which is not installed: "
+            "pip install 'yunikorn-actors[grpc]'"
+        ) from error
+    return Link(address, token, ca)

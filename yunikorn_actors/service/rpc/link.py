@@ -1,0 +1,107 @@
+"""The connection of a `RemoteCore`: what it asks, and what it opens, by gRPC."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import grpc
+
+from yunikorn_actors import si
+from yunikorn_actors.errors import ConnectionLost
+from yunikorn_actors.service.rpc import messages as m
+from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
+from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.statuses import error_of
+from yunikorn_actors.service.rpc.strangers import Strangers
+from yunikorn_actors.si.wire import SiMessage
+
+EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
+CONNECT_S: Final = 10.0
+REPLY_S: Final = 60.0
+"""Longer than a core takes to say that it does not answer."""
+ALIVE_MS: Final = 20_000
+OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", ALIVE_MS),
+    ("grpc.keepalive_timeout_ms", ALIVE_MS),
+)
+M = TypeVar("M", bound=SiMessage)
+
+
+class Heard(NamedTuple):
+    """Answers that come one after the other; `next` raises what a call would raise."""
+
+    answers: Iterator[Any]
+    cancel: Callable[[], None]
+
+
+class Link:
+    def __init__(self, address: str, token: str, ca: str | Path | None) -> None:
+        self._address = address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._channel = _channel(address, ca)
+        self._strangers = Strangers()
+
+    def open(self) -> None:
+        """Wait until somebody answers there, and lets us in."""
+        try:
+            grpc.channel_ready_future(self._channel).result(CONNECT_S)
+        except grpc.FutureTimeoutError:
+            raise ConnectionLost(
+                f"no service answers at {self._address} within {CONNECT_S:g} s: "
+                "is `yunikorn-actors serve` running there?"
+            ) from None
+        # A connection is ready without a token, too.
+        self.ask("Events", m.EventsRequest(count=1), m.EventsFound)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def ask(
+        self, method: str, message: SiMessage, kind: type[M], timeout: float | None = None
+    ) -> M:
+        call: Any = self._channel.unary_unary(EXTENSION + method)
+        data = codec(type(message)).encode(message)
+        try:
+            answer = call(data, timeout=timeout or REPLY_S, metadata=self._metadata)
+        except grpc.RpcError as raised:
+            raise error_of(raised) from None
+        read: M = codec(kind).decode(answer, self._strangers.tell)
+        return read
+
+    def hear(self, method: str, message: SiMessage, kind: type[SiMessage]) -> Heard:
+        open_: Any = self._channel.unary_stream(EXTENSION + method)
+        call = open_(codec(type(message)).encode(message), metadata=self._metadata)
+
+        def cancel() -> None:
+            call.cancel()
+
+        return Heard(self._read(call, kind), cancel)
+
+    def _read(self, call: Any, kind: type[M]) -> Iterator[M]:  # noqa: ANN401 - of grpc
+        try:
+            for data in call:
+                yield codec(kind).decode(data, self._strangers.tell)
+        except grpc.RpcError as raised:
+            raise error_of(raised) from None
+
+    def register(
+        self,
+        request: si.RegisterResourceManagerRequest,
+        callback: si.ResourceManagerCallback,
+        raised: Raised,
+        over: Over,
+    ) -> Conversation:
+        """Register, and begin to hear; raise what the core has against it."""
+        conversation = Conversation(request.rm_id, callback, raised, over)
+        call: Any = self._channel.stream_stream(f"{EXTENSION}Converse")
+        conversation.open(lambda said: call(said, metadata=self._metadata), request, REPLY_S)
+        return conversation
+
+
+def _channel(address: str, ca: str | Path | None) -> grpc.Channel:
+    if ca is None:
+        return grpc.insecure_channel(address, OPTIONS)
+    credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
+    return grpc.secure_channel(address, credentials, OPTIONS)
