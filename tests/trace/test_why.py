@@ -36,7 +36,7 @@ from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wait_lines import wait_lines
-from yunikorn_actors.trace.why import Answer, Period, Waits, named, why
+from yunikorn_actors.trace.why import Answer, Period, Waits, named, why, why_of
 
 USUAL = 8
 EXPECTED = {Cause.NO_NODE, Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.PLACED}
@@ -234,3 +234,15 @@ def test_what_ended_it_is_told(
     *_, waiting, last = waited(path, "a").periods
     assert (waiting.cause, waiting.text) == ("NO_NODE", "there is no node")
     assert (last.cause, last.text) == (cause, text)
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName) -> None:
+    in_service(path, topology)
+    with TraceReader(path) as trace:
+        whole = why(trace, everybody)
+    some = whole.waits[::15]
+    for waits in some:
+        (found,) = why_of(path, waits.key, waits.application_id).waits
+        assert found == waits
+    assert any(not it.periods[-1].waits for it in some), "vacuous: all wait to the end"

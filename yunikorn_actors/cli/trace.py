@@ -41,7 +41,7 @@ from yunikorn_actors.trace.tables import (
 )
 from yunikorn_actors.trace.wait_lines import wait_lines, wait_problems, wait_rows
 from yunikorn_actors.trace.wanted import Moment, Wanted, moment_of, strangers
-from yunikorn_actors.trace.why import named, why
+from yunikorn_actors.trace.why import why_of
 
 NO: Final = 1
 """The exit status where the answer is no."""
@@ -422,8 +422,7 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> int:
-    with TraceReader(options.file) as trace:
-        answer = why(trace, named(options.key, options.application)).told(each=options.each)
+    answer = why_of(options.file, options.key, options.application).told(each=options.each)
     names = answer.names()
     if len(names) > 1:
         print(

@@ -64,6 +64,10 @@ class Places:
                 if delivery is not None:
                     yield delivery
 
+    def last_of(self, name: str) -> int:
+        """Return the number of the last record in which the name stands; 0 if it stands in none."""
+        return max((number for number, _ in self._holding([name.encode()])), default=0)
+
     def _holding(self, names: list[bytes]) -> Iterator[tuple[int, bytes]]:
         source = Source(self._path)
         try:

@@ -20,7 +20,7 @@ from yunikorn_actors.trace.view.objects import WhyOf
 from yunikorn_actors.trace.view.page import page
 from yunikorn_actors.trace.view.run import Shown
 from yunikorn_actors.trace.wanted import Wanted, moment_of
-from yunikorn_actors.trace.why import Waits, named, why
+from yunikorn_actors.trace.why import Waits, why_of
 
 
 class Recording:
@@ -61,8 +61,7 @@ class Recording:
 
     def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
         """Return why an ask waited, from when to when; one answer for each ask with this key."""
-        with TraceReader(self.file) as trace:
-            answer = why(trace, named(key, application_id)).told()
+        answer = why_of(self.file, key, application_id).told()
         if answer.difference is not None:
             raise answer.difference
         return answer.waits

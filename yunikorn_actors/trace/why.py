@@ -8,6 +8,7 @@ other are one period.
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from msgspec import Struct
@@ -27,8 +28,10 @@ from yunikorn_actors.messages.rm_events import AskItem, RMUpdateAllocation, RMUp
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.explain import explain
 from yunikorn_actors.trace.holders import holders
+from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import DifferentError, Rerun, Step
+from yunikorn_actors.trace.source import STANDARD_INPUT
 
 IsNamed = Callable[[str, str], bool]
 """Whether an ask is meant, by the id of its application and its key."""
@@ -121,12 +124,26 @@ def named(key: str, application_id: str = "") -> IsNamed:
     return lambda id_, of_ask: key in {of_ask, f"{id_}/{of_ask}"} and application_id in {"", id_}
 
 
-def why(trace: TraceReader, is_named: IsNamed) -> Answer:
+def why_of(path: Path, key: str, application_id: str = "") -> Answer:
+    """Say it of an ask in a recording; end where no more can come of it.
+
+    In a simulated run the clock may stand still up to there, and then go on.
+    """
+    with TraceReader(path) as trace:
+        is_short = path != STANDARD_INPUT and trace.header.driver != "sim"
+        last = Places(path).last_of(key.rpartition("/")[2] or key) if is_short else 0
+        return why(trace, named(key, application_id), last)
+
+
+def why(trace: TraceReader, is_named: IsNamed, last: int = 0) -> Answer:
+    """Say it of all asks that are named; `last` is the record behind which none of them is."""
     inquest = _Inquest(is_named)
     difference = None
     try:
         for step in Rerun(trace.header).run(trace):
             inquest.follow(step)
+            if 0 < last < step.record and not inquest.waits:
+                break
     except DifferentError as error:
         difference = error
     return Answer(
@@ -153,6 +170,11 @@ class _Inquest:
         self._is_named = is_named
         self._asks: dict[tuple[str, str, str], _Ask] = {}
         self._last = Moment(0, 0)
+
+    @property
+    def waits(self) -> bool:
+        """Whether more is to come of one that is named, or none has come."""
+        return not self._asks or any(ask.waits_on for ask in self._asks.values())
 
     def follow(self, step: Step) -> None:
         last = step.deliveries[-1]
@@ -233,6 +255,10 @@ class _Ask:
         self._refused_ns: int | None = None
         self._refusal: _Told | None = None
         """What Context said when it took it back, or would not have it."""
+
+    @property
+    def waits_on(self) -> bool:
+        return self._began is not None or not self._periods
 
     def hear(self, context: Context, step: Step) -> None:
         """Learn what only Context knows: asks that were never taken, partitions that have gone."""
