@@ -12,9 +12,21 @@ from typing import Any
 
 import pytest
 from pages import REPOSITORY
-from recordings import header, in_service, records, rewrite, simulate, write
+from recordings import (
+    ask,
+    header,
+    in_service,
+    node,
+    records,
+    register,
+    rewrite,
+    simulate,
+    submit,
+    write,
+)
 from viewed import data, payloads, policy, texts
 
+from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.trace import open as open_recording
@@ -178,6 +190,19 @@ def test_objects_have_their_messages_and_their_lives(path: Path) -> None:
     assert objects["node", "n2"]["messages"] == speaks
     uuid = next(it for it in objects["ask", "app-1/a"]["names"] if it != "a")
     assert recording.story(uuid)
+
+
+def test_one_key_in_two_applications_is_two_asks(path: Path) -> None:
+    with SchedulerCore(driver="direct", trace=path) as core:
+        register(core)
+        node(core, "n1", si.ActionFromRM.CREATE, 4)
+        for name in ("app-1", "app-2"):
+            submit(core, name)
+            ask(core, name, "a")
+    about = data(viewed(path))["runs"][0]["about"]
+    one, other = (it["messages"] for it in about["objects"] if it["kind"] == "ask")
+    assert len(one) == len(other) > 3
+    assert set(one).isdisjoint(other)
 
 
 @pytest.mark.parametrize(
