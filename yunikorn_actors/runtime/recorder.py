@@ -1,7 +1,7 @@
 """Records what is delivered while the core runs: header, one record for each message, footer.
 
 Records are gathered where messages are handled and written by a thread of the recorder, so that no
-handler ever waits for a disk. What is gathered is written at once after a pause and every 80 ms
+handler ever waits for a disk. What is gathered is written at once after a pause and every 50 ms
 otherwise: of a process that is killed no more than that is missing, and the rest can be read
 up to its last whole record. A disk that is too slow loses records, which are counted in their
 place; one that is full ends the recording. Neither ends the core.
@@ -31,7 +31,7 @@ from yunikorn_actors.runtime.secrets import salted
 from yunikorn_actors.runtime.trace_file import TraceFile
 from yunikorn_actors.version import VERSION
 
-GATHER_S: Final = 0.08
+GATHER_S: Final = 0.05
 CLOSE_TIMEOUT_S: Final = 30.0
 FACTS_KEPT: Final = 64
 """So many payloads of facts wait for the next who handles them."""
