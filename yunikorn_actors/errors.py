@@ -38,6 +38,10 @@ class ConnectionLost(CoreError, ConnectionError):  # noqa: N818
     """The core is in another process, which cannot be reached, or has ended the conversation."""
 
 
+class JournalError(CoreError, OSError):
+    """The journal of a core belongs to another one, is damaged, or cannot be written any more."""
+
+
 class CallbackStuck(CoreError, RuntimeError):  # noqa: N818
     """A former callback of the resource manager has not returned from a call."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from yunikorn_actors.errors import ConfigError, CoreFailed
+from yunikorn_actors.errors import ConfigError, CoreFailed, JournalError
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.safety import Access, Unsafe, is_local, read_tls, read_token
@@ -37,6 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, help_ in FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=help_)
     parser.add_argument(
+        "--journal", type=Path, metavar="DIR",
+        help="where decisions are kept, so that the service goes on after a crash",
+    )  # fmt: skip
+    parser.add_argument(
         "--name", action="append", default=[], metavar="NAME",
         help="a name by which it may be called over HTTP, beside its addresses and localhost",
     )  # fmt: skip
@@ -57,7 +61,12 @@ def run(options: argparse.Namespace) -> int:
     news: News = SimpleQueue()
     addresses = {name: getattr(options, name) for name in KINDS if getattr(options, name) != OFF}
     try:
-        core = SchedulerCore(config=options.config, topology=options.topology, on_failure=news.put)
+        core = SchedulerCore(
+            config=options.config,
+            topology=options.topology,
+            journal=options.journal,
+            on_failure=news.put,
+        )
         serving = Serving(core, addresses, access=access_of(options), config=options.config)
     except (ConfigError, NotInstalled, Unsafe) as error:
         print(error, file=sys.stderr)
@@ -67,6 +76,9 @@ def run(options: argparse.Namespace) -> int:
         with signals(news), serving:
             _introduce(serving, addresses)
             return _wait(serving, news)
+    except JournalError as error:
+        print(error, file=sys.stderr)
+        return 2
     finally:
         end_logs()
 

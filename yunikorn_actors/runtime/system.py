@@ -34,6 +34,7 @@ from yunikorn_actors.domain.health import Health, health_of
 from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Follower, Gateway
+from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.failures import REPLACED_MAX
 from yunikorn_actors.machines.machine import (
     CallRm,
@@ -51,6 +52,7 @@ from yunikorn_actors.machines.machine import (
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import (
+    CONTEXT,
     GATEWAY,
     TIMER,
     Cause,
@@ -64,6 +66,7 @@ from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
+from yunikorn_actors.runtime.journal import Journal, Kept
 from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.meter import Meter
@@ -113,12 +116,16 @@ class SchedulerCore(Gateway):
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | TraceSettings | None = None,
+        journal: str | Path | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """Make a core; `config`, a file or its text, is the administrator's configuration.
+
+        `journal` is a folder: what the core decides is kept there before anybody hears of it, and
+        the next core with this folder goes on from it.
 
         `schedulers` is how many plan for each partition; only `proposing` has several.
         The hooks are called on threads of the core. Without them failures are logged, or printed
@@ -135,6 +142,8 @@ class SchedulerCore(Gateway):
             schedulers=schedulers,
         )
         self._trace = TraceSettings(path=trace) if isinstance(trace, str | Path) else trace
+        self._journal_path = journal
+        self._journal: Journal | None = None
         self._config = None if config is None else read_config(config)
         self._hooks = Hooks(on_failure, on_callback_error)
         self._driver = driver
@@ -185,6 +194,7 @@ class SchedulerCore(Gateway):
                 self._state = "stopped"
                 self._stop(STOP_TIMEOUT_S)
                 raise
+        self._go_on()
         # Without the lock: this waits for an answer, and a machine that fails needs it to say so.
         if self._config is not None:
             self._bring(self._config)
@@ -199,11 +209,20 @@ class SchedulerCore(Gateway):
             raise
 
     def _start_threads(self) -> None:
+        if self._journal_path is not None:
+            self._journal = Journal(self._journal_path)
+            # No other core has had this number, so no UUID comes again, whatever was lost.
+            self._topology.instance += f"-{self._journal.number}"
         if self._trace is not None:
             self._inside.recorder = recorder_of(self._trace, self._header())
         for address, machine in self._topology.first_machines().items():
+            if self._journal is not None and isinstance(machine, Context):
+                machine = Kept(machine, self._journal)  # noqa: PLW2901 - it stands for the other
             self._shells.start(self._inside, address, machine)
         self._timers.start()
+        if self._journal is not None and self._journal.restored is not None:
+            self._post(CONTEXT, self._journal.restored, "restart")
+            self._journal.restored = None
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
         """Stop everything and wait for the threads; called again it only waits.
@@ -250,6 +269,8 @@ class SchedulerCore(Gateway):
             self._timers.join(max(0.0, deadline - time.monotonic()))
             self._health.join(max(0.0, deadline - time.monotonic()))
             self._close_trace(left, deadline)
+            if self._journal is not None:
+                self._journal.close()
             for shell in left:
                 logger.warning(
                     "{} has not returned from a call after {} s and is left behind",
@@ -282,6 +303,8 @@ class SchedulerCore(Gateway):
         if self._state != "running":
             return
         self._state = "forked"
+        if self._journal is not None:
+            self._journal.forget()
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
         self._replies, self._inside = Replies(), Inside(self)

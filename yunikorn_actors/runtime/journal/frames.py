@@ -1,0 +1,76 @@
+"""Records in a file: each with its length and checksums, so that damage is found and placed.
+
+    length of the payload | CRC-32 of the payload | CRC-32 of these eight bytes | payload
+
+Numbers are 32 bits, the highest byte first. A process that is killed leaves its last record cut
+short; a machine that loses power may leave zeros. Both stand at the end of the file and are
+dropped. Anything else is damage: what stands behind it cannot be trusted to follow.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from yunikorn_actors.errors import JournalError
+
+_NUMBERS: Final = struct.Struct(">II")
+_CHECK: Final = struct.Struct(">I")
+_HEAD: Final = _NUMBERS.size + _CHECK.size
+
+
+class Frame(NamedTuple):
+    payload: memoryview
+    end: int
+    """The place in the file behind it."""
+
+
+def framed(payload: bytes) -> bytes:
+    numbers = _NUMBERS.pack(len(payload), crc32(payload))
+    return numbers + _CHECK.pack(crc32(numbers)) + payload
+
+
+def frames_in(path: Path, *, may_be_torn: bool) -> Iterator[Frame]:
+    """Yield the records of a file up to its end, or to a last one that was not written whole."""
+    data = memoryview(path.read_bytes())
+    place = 0
+    while place < len(data):
+        frame = _frame_at(data, place)
+        if frame is None:
+            if may_be_torn and _is_torn(data, place):
+                return
+            raise JournalError(
+                f"{path} is damaged at byte {place} of {len(data)}: restore it from a copy; or cut "
+                f"it there (truncate -s {place}) and move later files away, which gives up what "
+                "was decided afterwards"
+            )
+        yield frame
+        place = frame.end
+
+
+def _frame_at(data: memoryview, place: int) -> Frame | None:
+    size = _size_at(data, place)
+    if size is None:
+        return None
+    start = place + _HEAD
+    payload = data[start : start + size]
+    _, check = _NUMBERS.unpack_from(data, place)
+    is_whole = len(payload) == size and crc32(payload) == check
+    return Frame(payload, start + size) if is_whole else None
+
+
+def _size_at(data: memoryview, place: int) -> int | None:
+    if len(data) - place < _HEAD:
+        return None
+    numbers = data[place : place + _NUMBERS.size]
+    (check,) = _CHECK.unpack_from(data, place + _NUMBERS.size)
+    return _NUMBERS.unpack(numbers)[0] if crc32(numbers) == check else None
+
+
+def _is_torn(data: memoryview, place: int) -> bool:
+    """Whether nothing stands behind what is wrong here."""
+    if len(data) - place < _HEAD or not any(data[place:]):
+        return True
+    size = _size_at(data, place)
+    return size is not None and place + _HEAD + size >= len(data)

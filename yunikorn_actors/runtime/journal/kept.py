@@ -1,0 +1,86 @@
+"""Context with a journal: what a handler took and issued is written before it is carried out.
+
+A driver carries effects out after the handler has returned, so whatever is announced is in the
+file. A handler that raises leaves nothing: the message that broke it does not break the next core.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.machine import Effect, Joining, Send
+from yunikorn_actors.messages import restart
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
+from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.runtime.journal.folder import Journal
+from yunikorn_actors.runtime.journal.truth import Entry
+
+_REGISTRATIONS: Final = frozenset(
+    {
+        rm.RMRegistration,
+        rm.RMLost,
+        rm.RMUnregistered,
+        rm.RMPartitionsRemove,
+        rm.RMConfigUpdate,
+        rm.AdminConfigUpdate,
+    }
+)
+"""After these others may be registered, or with another configuration."""
+_REQUESTS: Final = _REGISTRATIONS | {
+    rm.RMUpdateAllocation,
+    rm.RMUpdateApplication,
+    rm.RMUpdateNode,
+}
+
+
+class Kept(Joining):
+    def __init__(self, context: Context, journal: Journal) -> None:
+        self._context = context
+        self._journal = journal
+
+    def handle(self, message: Message, now_ns: int) -> list[Effect]:
+        effects = self._context.handle(message, now_ns)
+        self._keep([message], effects, now_ns)
+        return effects
+
+    def joins(self, first: Message, message: Message) -> bool:
+        return self._context.joins(first, message)
+
+    def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
+        taken: list[Message] = []
+        effects = self._context.handle_together(_noted(messages, taken), now_ns)
+        self._keep(taken, effects, now_ns)
+        return effects
+
+    def canonical_state(self) -> dict[str, Any]:
+        return self._context.canonical_state()
+
+    def _keep(self, taken: list[Message], effects: list[Effect], now_ns: int) -> None:
+        issued = [
+            (type(it.message).__name__, it.message)
+            for it in effects
+            if type(it) is Send and it.to == EVENT_PUBLISHER and not _is_known(it.message)
+        ]
+        requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
+        if not issued and not requests:
+            return
+        changes = any(type(it) in _REGISTRATIONS for it in taken)
+        entry = Entry(
+            at_ns=now_ns,
+            requests=tuple(requests),
+            issued=tuple(issued),
+            registered=self._context.registered if changes else None,
+        )
+        self._journal.append(encode(entry))
+
+
+def _is_known(message: Message) -> bool:
+    """Whether it stands in the snapshot."""
+    return type(message) is restart.EventsRestored
+
+
+def _noted(messages: Iterator[Message], taken: list[Message]) -> Iterator[Message]:
+    for message in messages:
+        taken.append(message)
+        yield message
