@@ -11,9 +11,11 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from support import APP, CONFIG, Lab, ask, report
+from support import APP, CONFIG, PARTITION, Lab, ask, report
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.image import image_of, restore
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 SMALL = 150
@@ -158,3 +160,18 @@ def test_twice_as_much_is_twice_the_work(
     small, large = (_steps(load(topology, n).settle) for n in (SMALL, 2 * SMALL))
     assert SMALL < small, "vacuous: next to nothing was done"
     assert large < 2 * SLACK * small
+
+
+def test_twice_as_much_is_twice_the_work_of_restoring_it() -> None:
+    """As many applications as nodes: a replica that starts looks through neither for each other."""
+    small, large = (_steps_of_restoring(number) for number in (SMALL, 2 * SMALL))
+    assert large < 2 * SLACK * small
+
+
+def _steps_of_restoring(number: int) -> int:
+    lab = _reported_with_nodes("fused", number)
+    lab.settle()
+    image, again = image_of(lab.state), PartitionState(PARTITION)
+    steps = _steps(lambda: restore(again, image))
+    assert number == again.allocation_count
+    return steps

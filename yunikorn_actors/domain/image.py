@@ -195,14 +195,10 @@ def _restore_application(state: PartitionState, image: Image) -> None:
 
 def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
     """Put on a node what is on it; whom that belongs to is there already."""
-    holders = {
-        uuid: allocation
-        for app in state.applications.values()
-        for uuid, allocation in app.allocations.items()
-        if allocation.node_id == node.id
-    }
     for uuid in image["allocations"]:
-        allocation = node.allocations[uuid] = holders[uuid]
+        holder = state.owner_of(uuid)
+        assert holder is not None
+        allocation = node.allocations[uuid] = holder.allocations[uuid]
         charge(node.allocated, allocation.resource)
         discharge(node.available, allocation.resource)
     for placeholder, coming in convert(image["incoming"], dict[str, Incoming]).items():
