@@ -144,6 +144,15 @@ def test_a_folder_belongs_to_one_core(tmp_path: Path) -> None:
         pass
 
 
+def test_what_comes_after_the_end_goes_into_no_other_file(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal")
+    journal.close()
+    other = tmp_path / "other"
+    with other.open("wb"), pytest.raises(JournalError, match="it is closed; nothing more is taken"):
+        journal.append(b"late")
+    assert b"" == other.read_bytes()
+
+
 def test_on_a_full_disk_nothing_more_is_taken_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,10 @@ FORMAT: Final = 1
 SYNC_S: Final = 0.05
 _MODE: Final = 0o600
 """What was submitted stands in it, names of users and all."""
+_REMEDIES: Final = {
+    errno.ENOSPC: "make room on that disk",
+    errno.ESHUTDOWN: "give the core more time to stop",
+}
 _ENTRIES: Final = "entries"
 _SNAPSHOT: Final = "snapshot"
 
@@ -47,6 +51,7 @@ class Journal:
         self._lock = _taken(self.path)
         self._file = -1
         self._end = 0
+        self._writing = threading.Lock()
         self._is_dirty = threading.Event()
         self._closing = False
         self._thread = threading.Thread(
@@ -75,11 +80,12 @@ class Journal:
 
     def append(self, entry: bytes) -> None:
         """Write a record; it survives this process as soon as this returns."""
-        if self.failure is None:
-            try:
-                self._write(framed(entry))
-            except OSError as error:
-                self._fail(error)
+        with self._writing:
+            if self.failure is None:
+                try:
+                    self._write(framed(entry))
+                except OSError as error:
+                    self._fail(error)
         if self.failure is not None:
             raise JournalError(self._why(self.failure)) from self.failure
         self._is_dirty.set()
@@ -91,7 +97,11 @@ class Journal:
         self._closing = True
         self._is_dirty.set()
         self._thread.join()
-        os.close(self._file)
+        with self._writing:
+            # A stop that ran out of time leaves a handler behind: the number of this file may be
+            # another's by the time that it writes.
+            self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
+            os.close(self._file)
         os.close(self._lock)
 
     def forget(self) -> None:
@@ -113,7 +123,7 @@ class Journal:
         self.failure = error
 
     def _why(self, error: OSError) -> str:
-        remedy = "make room on that disk" if error.errno == errno.ENOSPC else "see to that disk"
+        remedy = _REMEDIES.get(error.errno or 0, "see to that disk")
         return (
             f"the journal {self.path} cannot be written: {error.strerror}; nothing more is taken, "
             f"and all that was announced is kept: {remedy}, and start again"
