@@ -33,6 +33,7 @@ ANYTHING_PLAIN = {
     ("StartMachine", "arguments"),
     ("MachineFailed", "legacy"),
     ("PartitionSnapshot", "image"),
+    ("CoreRestored", "images"),
 }
 """Fields that hold plain values of any shape, because their reader is a person or a constructor."""
 

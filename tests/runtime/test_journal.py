@@ -102,6 +102,18 @@ def reported(item: tuple[str, str]) -> si.Allocation:
     )
 
 
+def test_what_nobody_reports_goes_after_a_time(tmp_path: Path) -> None:
+    running, _ = with_work(tmp_path)
+    soon = {"rm.pausedTimeout": "200ms"}
+    with SchedulerCore(journal=tmp_path) as core:
+        rm = Recorder()
+        rm.running = dict(running)
+        request = si.RegisterResourceManagerRequest(rm_id=RM, config=CONFIG, extra_config=soon)
+        core.register_resource_manager(request, rm)
+        until(lambda: not rm.running)
+        assert {"a", "b"} == {key for key, *_ in rm.told("released")}
+
+
 def test_event_ids_go_on(tmp_path: Path) -> None:
     with SchedulerCore(journal=tmp_path) as core:
         begin(core, Recorder())

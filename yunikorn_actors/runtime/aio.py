@@ -48,6 +48,7 @@ class AsyncSchedulerCore:
         settings: Settings | None = None,
         instance: str = "",
         trace: str | Path | TraceSettings | None = None,
+        journal: str | Path | None = None,
         config: str | Path | None = None,
         clock: Clock | None = None,
         on_failure: OnFailure | None = None,
@@ -56,7 +57,7 @@ class AsyncSchedulerCore:
         """As `SchedulerCore`; the hooks are called on the event loop."""
         self._core = SchedulerCore(
             driver=driver, topology=topology, schedulers=schedulers, settings=settings,
-            instance=instance, trace=trace, config=config, clock=clock,
+            instance=instance, trace=trace, journal=journal, config=config, clock=clock,
             on_failure=self._on_loop(on_failure),
             on_callback_error=self._on_loop(on_callback_error),
         )  # fmt: skip

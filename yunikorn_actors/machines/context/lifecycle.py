@@ -404,33 +404,32 @@ def _arm_timer(turn: Turn, app: Application, kind: str, delay_ns: int) -> None:
     turn.record(
         f.TimerArmed(application_id=app.id, kind=kind, generation=generation, due_ns=due_ns),
     )
-    _set_timer(turn, app, kind)
+    _set_timer(turn, app, kind, generation, due_ns)
 
 
 def set_timers_again(turn: Turn) -> None:
     """The core was restarted: what is armed in the truth is armed nowhere else."""
     for app in turn.state.applications.values():
-        for kind in app.timers:
-            _set_timer(turn, app, kind)
+        for kind, timer in app.timers.items():
+            _set_timer(turn, app, kind, timer.generation, timer.due_ns)
     for serial, ended in turn.state.finished.items():
         _set_history_timer(turn, serial, ended.state_log.entries[-1].at_ns)
     for queue in tuple(turn.state.queues.values()):
         clean_if_empty(turn, queue)
 
 
-def _set_timer(turn: Turn, app: Application, kind: str) -> None:
-    timer = app.timers[kind]
+def _set_timer(turn: Turn, app: Application, kind: str, generation: int, due_ns: int) -> None:
     turn.want(
         SetTimer(
             name=_timer_name(turn.partition, app, kind),
-            due_ns=timer.due_ns,
+            due_ns=due_ns,
             message=ApplicationTimerDue(
                 partition=turn.partition.name,
                 epoch=turn.partition.epoch,
                 application_id=app.id,
                 serial=app.serial,
                 kind=kind,
-                generation=timer.generation,
+                generation=generation,
             ),
         )
     )
