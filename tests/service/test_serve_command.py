@@ -5,16 +5,18 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("grpc")
-from calling import PATIENCE_S, Caller, node
+from calling import CONFIG as QUEUES
+from calling import PATIENCE_S, Caller, application, asks, node
 from probes import wait_until
+from support import Recorder
 
-from yunikorn_actors import connect, si
+from yunikorn_actors import RemoteCore, connect, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.service import serving
 
@@ -57,11 +59,23 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def running(path: Path) -> Iterator[Running]:
-    running = Running("--config", str(path))
-    yield running
-    running.process.kill()
-    running.process.communicate()
+def run() -> Iterator[Callable[..., Running]]:
+    """Start commands that end with the test, however that ends."""
+    started: list[Running] = []
+
+    def start(*options: str) -> Running:
+        started.append(Running(*options))
+        return started[-1]
+
+    yield start
+    for it in started:
+        it.process.kill()
+        it.process.communicate()
+
+
+@pytest.fixture
+def running(run: Callable[..., Running], path: Path) -> Running:
+    return run("--config", str(path))
 
 
 def test_it_serves_follows_its_file_and_ends_on_a_signal(running: Running, path: Path) -> None:
@@ -96,6 +110,58 @@ def test_a_client_that_does_not_read_does_not_delay_the_end(running: Running) ->
         code, _ = running.end()
         assert 0 == code
         assert time.monotonic() - began < PATIENCE_S
+
+
+def begin(core: RemoteCore, rm: Recorder, *reported: si.Allocation) -> None:
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=QUEUES)
+    core.register_resource_manager(request, rm)
+    core.update_application(application("rm-1"))
+    wait_until(lambda: ("app", "accepted") in rm.told("application"))
+    size = si.Resource.of({"vcore": 20})
+    info = si.NodeInfo(
+        node_id="n1",
+        action=si.ActionFromRM.CREATE,
+        schedulable_resource=size,
+        existing_allocations=reported,
+    )
+    core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(info,)))
+    wait_until(lambda: ("n1", "accepted") in rm.told("node"))
+
+
+def test_a_killed_service_goes_on_from_its_journal(
+    run: Callable[..., Running], tmp_path: Path
+) -> None:
+    """Two asks were told and one waits; the next service tells neither again, and places the third."""
+    first, rm = run("--journal", str(tmp_path)), Recorder()
+    core = RemoteCore(first.address).start()
+    begin(core, rm)
+    core.update_allocation(asks("rm-1", "one", "two", "three"))
+    wait_until(lambda: 2 == len(rm.running))
+    first.end(signal.SIGKILL)
+    core.stop()
+
+    next_, told = run("--journal", str(tmp_path)), dict(rm.running)
+    size = si.Resource.of({"vcore": 10})
+    reported = [
+        si.Allocation(
+            application_id="app",
+            allocation_key=key,
+            uuid=uuid,
+            node_id="n1",
+            resource_per_alloc=size,
+        )
+        for uuid, key in told.items()
+    ]
+    rm = Recorder()
+    with RemoteCore(next_.address) as core:
+        begin(core, rm, *reported)
+        gone = si.AllocationRelease(application_id="app", allocation_key=reported[0].allocation_key)
+        releases = si.AllocationReleasesRequest(allocations_to_release=(gone,))
+        core.update_allocation(si.AllocationRequest(rm_id="rm-1", releases=releases))
+        wait_until(lambda: bool(rm.told("new")))
+    assert ({"one", "two", "three"} - set(told.values())) == {key for key, _ in rm.told("new")}
+    assert told.keys().isdisjoint(rm.running)
+    assert 0 == next_.end()[0]
 
 
 @pytest.mark.parametrize(
