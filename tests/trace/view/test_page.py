@@ -201,7 +201,7 @@ def test_one_key_in_two_applications_is_two_asks(path: Path) -> None:
             ask(core, name, "a")
     about = data(viewed(path))["runs"][0]["about"]
     one, other = (it["messages"] for it in about["objects"] if it["kind"] == "ask")
-    assert len(one) == len(other) > 3
+    assert min(len(one), len(other)) > 3
     assert set(one).isdisjoint(other)
 
 
