@@ -68,6 +68,13 @@ ABOUT_GUARDS = """\
 - With a token each request needs `Authorization: Bearer TOKEN`, except for those of liveness and
   readiness.
 
+## Who changed what
+
+Our POST routes change the core, for an administrator. A change is done when it is answered; 409
+says why it was refused. An event and a line in the log name who asked: by the header `From` (at
+most 100 letters, digits and `. + @ - _`), which is the word of the caller, and by the address that
+the service saw. The token says that somebody may, not who it is: all have the same.
+
 ## Bounds
 
 A path or header has at most 8,190 bytes, a request 64 headers, a body 4 MiB. A connection on which

@@ -60,6 +60,7 @@ from yunikorn_actors.messages.queries import (
 from yunikorn_actors.messages.rm_events import (
     AdminConfigRefused,
     AdminConfigUpdate,
+    AdminNodeUpdate,
     AllocationsRequested,
     ApplicationsRequested,
     Capabilities,
@@ -320,11 +321,14 @@ class Gateway(ABC):
         """Remove everything of a resource manager, registered or lost."""
         check_names("unregister_resource_manager", rm_id=rm_id)
         with self._afterwards, self._order:
-            self._post(RM_PROXY, RMUnregistered(rm_id=rm_id), self._name("unregister"))
-            self._overtake(rm_id)
-            self._leave(rm_id)
-            self._resolvers.leave(rm_id)
-            self._set_up(rm_id, ExtraConfig())
+            self._unregister(rm_id)
+
+    def _unregister(self, rm_id: str, by: str = "") -> None:
+        self._post(RM_PROXY, RMUnregistered(rm_id=rm_id, by=by), self._name("unregister"))
+        self._overtake(rm_id)
+        self._leave(rm_id)
+        self._resolvers.leave(rm_id)
+        self._set_up(rm_id, ExtraConfig())
 
     def _overtake(self, rm_id: str, last: str = "") -> None:
         """Ignore the answers to its registrations up to `last`, or to all of them."""
@@ -523,7 +527,7 @@ class Gateway(ABC):
             if registration is not None and registration.callback == message.callback:
                 registration.backlog.handled(message.count)
 
-    def _administer(self, text: str) -> None:
+    def _administer(self, text: str, by: str = "") -> None:
         try:
             config = parse_config(text)
         except ConfigError as error:
@@ -531,11 +535,30 @@ class Gateway(ABC):
             raise
         self._await_acceptance(
             CONTEXT,
-            lambda reply_to: AdminConfigUpdate(config=config, reply_to=reply_to),
+            lambda reply_to: AdminConfigUpdate(config=config, by=by, reply_to=reply_to),
             "configuration",
         )
         self._resolvers.bring_admin(config)
         self._warn(f"configuration of the administrator: {it}" for it in warnings_in(text))
+
+    def _set_drained(self, partition: str, node_id: str, by: str, *, drained: bool) -> None:
+        """Let a node take no new work, or take work again; raise Refused if it does so already."""
+        self._await_acceptance(
+            CONTEXT,
+            lambda reply_to: AdminNodeUpdate(
+                partition=partition, node_id=node_id, drained=drained, by=by, reply_to=reply_to
+            ),
+            "node",
+        )
+
+    def _unregister_lost(self, rm_id: str, by: str) -> None:
+        """Remove everything of a resource manager that is away; one that is not ends by itself."""
+        with self._afterwards, self._order:
+            if rm_id in self._registered or rm_id in self._coming.values():
+                raise Refused(
+                    f"{rm_id} is registered: stop that program first, which ends its work"
+                )
+            self._unregister(rm_id, by)
 
     def _tell_of_refusal(self, reason: str) -> None:
         """Have it among the events: whoever raised it may be far from who reads those."""

@@ -89,3 +89,88 @@ def test_a_resource_manager_that_takes_its_configuration_back_has_the_administra
     lab.pass_time(lab.now_ns + 11_000_000_000)
     lab.rest()
     assert ["root.a"] == leaves(lab, "rm-1")
+
+
+# -- what is done by hand
+
+
+def told_by_ann(lab: Lab) -> list[tuple[str, str]]:
+    lab.rest()
+    return [
+        (it.object_id, it.message) for it in lab.core.events().records if "by ann" in it.message
+    ]
+
+
+def with_a_node(lab: Lab) -> Recorder:
+    recorder = Recorder()
+    register(lab.core, recorder)
+    size = si.Resource.of({"vcore": 8})
+    create = si.NodeInfo(node_id="n1", action=si.ActionFromRM.CREATE, schedulable_resource=size)
+    lab.core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(create,)))
+    lab.rest()
+    return recorder
+
+
+def is_schedulable(lab: Lab) -> bool:
+    node = lab.core.state_dump()["partitions"]["[rm-1]default"]["nodes"]["n1"]
+    return not node["drained"]
+
+
+def test_a_node_is_drained_by_hand_and_its_manager_lets_it_work_again(lab: Lab) -> None:
+    recorder = with_a_node(lab)
+    lab.core._set_drained("[rm-1]default", "n1", "ann", drained=True)
+    assert not is_schedulable(lab)
+    assert [("n1", "Node n1 drained by ann")] == told_by_ann(lab)
+    with pytest.raises(Refused, match="node is draining already"):
+        lab.core._set_drained("[rm-1]default", "n1", "ann", drained=True)
+    undrain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_TO_SCHEDULABLE)
+    lab.core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(undrain,)))
+    lab.rest()
+    assert is_schedulable(lab)
+    assert [("n1", "accepted")] == recorder.told("node")
+
+
+def test_a_node_of_a_lost_manager_is_drained_and_undrained_by_hand(lab: Lab) -> None:
+    with_a_node(lab)
+    lab.core.resource_manager_lost("rm-1")
+    lab.core._set_drained("[rm-1]default", "n1", "ann", drained=True)
+    lab.core._set_drained("[rm-1]default", "n1", "ann", drained=False)
+    assert is_schedulable(lab)
+    with pytest.raises(Refused, match="node is not draining"):
+        lab.core._set_drained("[rm-1]default", "n1", "ann", drained=False)
+    acts = ["Node n1 drained by ann", "Node n1 undrained by ann"]
+    assert acts == [message for _, message in told_by_ann(lab)]
+
+
+@pytest.mark.parametrize(
+    ("partition", "node", "says"),
+    [
+        ("[rm-1]default", "n2", "no node n2 is in partition \\[rm-1\\]default"),
+        ("[rm-2]default", "n1", "no partition \\[rm-2\\]default is there"),
+    ],
+)
+def test_what_is_not_there_is_not_drained(lab: Lab, partition: str, node: str, says: str) -> None:
+    with_a_node(lab)
+    with pytest.raises(Refused, match=says):
+        lab.core._set_drained(partition, node, "ann", drained=True)
+    assert [] == told_by_ann(lab)
+
+
+def test_only_a_lost_manager_is_unregistered_by_hand(lab: Lab) -> None:
+    with_a_node(lab)
+    with pytest.raises(Refused, match="rm-1 is registered: stop that program first"):
+        lab.core._unregister_lost("rm-1", "ann")
+    lab.core.resource_manager_lost("rm-1")
+    lab.core._unregister_lost("rm-1", "ann")
+    assert [("root", "Resource manager rm-1 unregistered by ann")] == told_by_ann(lab)
+    assert {} == lab.core.state_dump()["partitions"]
+    lab.core._unregister_lost("rm-1", "ann")
+    assert 1 == len(told_by_ann(lab))
+
+
+def test_who_brought_a_configuration_is_told_in_every_partition(lab: Lab) -> None:
+    register_without(lab, "rm-1")
+    register_without(lab, "rm-2", group="east")
+    lab.core._administer(config("a"), "ann")
+    assert [("root", "Configuration loaded by ann")] * 2 == told_by_ann(lab)
+    assert ["root.a"] == leaves(lab, "rm-2")

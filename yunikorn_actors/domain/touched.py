@@ -61,6 +61,7 @@ def _swapped(fact: f.SwapCompleted, apps: Names, nodes: Names) -> None:
 _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
     **dict.fromkeys(
         (
+            f.AdministratorActed,
             f.ApplicationForgotten,
             f.ApplicationRejected,
             f.ApplicationSummarized,

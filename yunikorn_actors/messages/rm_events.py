@@ -90,6 +90,8 @@ class RMUnregistered(Message, frozen=True, kw_only=True):
     """A resource manager leaves for good."""
 
     rm_id: str
+    by: str = ""
+    """The administrator who removed it; empty if it left by itself."""
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):
@@ -227,6 +229,8 @@ class AdminConfigUpdate(Message, frozen=True, kw_only=True):
     """The administrator's configuration, for every policy group that brings none of its own."""
 
     config: SchedulerConfig
+    by: str = ""
+    """Who brought it; empty if the program that has the core did."""
     reply_to: str
 
 
@@ -234,6 +238,16 @@ class AdminConfigRefused(Message, frozen=True, kw_only=True):
     """The administrator has brought a configuration with faults: all that is left of it."""
 
     reason: str
+
+
+class AdminNodeUpdate(Message, frozen=True, kw_only=True):
+    """An administrator lets a node take no new work, or take work again."""
+
+    partition: str
+    node_id: str
+    drained: bool
+    by: str
+    reply_to: str
 
 
 # -- from Context to itself

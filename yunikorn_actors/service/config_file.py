@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from yunikorn_actors import si
 from yunikorn_actors.errors import ConfigError, CoreError
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.system import SchedulerCore
@@ -22,6 +21,7 @@ class ConfigFile:
         self._path = path
         self._core = core
         self._standing = standing
+        standing.follows = str(path)
         self._loaded = path.read_text("utf-8")
         """What was loaded last, or refused last: it is not tried again until it changes."""
         self._lock = threading.Lock()
@@ -61,8 +61,8 @@ class ConfigFile:
     def _load(self, text: str) -> None:
         self._loaded = text
         try:
-            self._core.update_configuration(si.UpdateConfigurationRequest(config=text))
-        except (ConfigError, CoreError, si.InvalidRequest) as error:
+            self._core._administer(text, f"the file {self._path}")
+        except (ConfigError, CoreError) as error:
             self._refuse(str(error))
         else:
             logger.info("configuration {} loaded", self._path)

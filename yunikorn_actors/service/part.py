@@ -38,6 +38,8 @@ class Standing:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._fault = ""
+        self.follows = ""
+        """The configuration file that is followed, if any."""
         self._hearers: list[Callable[[str], object]] = []
 
     @property

@@ -1,7 +1,8 @@
 """What a read side cannot know and has to ask its core: each question with a plain answer.
 
-A read side may live in another process, so questions and answers are plain values. The answers that
-take long are counted here by name, and none of them is a state dump.
+A read side may live in another process, so questions and answers are plain values. What is to be
+changed is a question as well: whether it was done. The answers that take long are counted here by
+name, and none of them is a state dump.
 """
 
 import sys
@@ -13,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from yunikorn_actors.errors import UnknownAsk
+from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
 from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.system import SchedulerCore
@@ -33,8 +34,8 @@ class CoreQuestions:
         self._standing = standing
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
-        if question == "health":
-            return _health(self._core, self._standing)
+        if question in OF_SERVICE:
+            return OF_SERVICE[question](self._core, self._standing, *arguments)
         return ANSWERS[question](self._core, *arguments)
 
 
@@ -45,6 +46,12 @@ def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
         "trace_failure": "" if core.trace_failure is None else str(core.trace_failure),
         "configuration_fault": standing.configuration_fault,
     }
+
+
+def _load(core: SchedulerCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
+    """Tell which file the service follows: that one counts again when it changes."""
+    refused = _changed(lambda: core._administer(text, by))
+    return refused or {"follows": standing.follows}
 
 
 def _metrics(core: SchedulerCore) -> dict[str, Any]:
@@ -96,6 +103,33 @@ def _trace(core: SchedulerCore) -> bytes | None:
         return path.read_bytes()
 
 
+# -- what an administrator changes
+
+
+def _changed(change: Callable[[], None]) -> dict[str, Any]:
+    """Say why it was refused, if it was."""
+    try:
+        change()
+    except (Refused, ConfigError) as error:
+        return {"refused": str(error)}
+    return {}
+
+
+def _drain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
+    return _changed(lambda: core._set_drained(partition, node, by, drained=True))
+
+
+def _undrain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
+    return _changed(lambda: core._set_drained(partition, node, by, drained=False))
+
+
+def _unregister(core: SchedulerCore, rm_id: str, by: str) -> dict[str, Any]:
+    return _changed(lambda: core._unregister_lost(rm_id, by))
+
+
+# -- the process
+
+
 def _stacks(_: SchedulerCore) -> str:
     frames = sys._current_frames()
     return "\n".join(
@@ -120,4 +154,9 @@ ANSWERS: Final[dict[str, Callable[..., Any]]] = {
     "trace": _trace,
     "stacks": _stacks,
     "is_ready": _is_ready,
+    "drain": _drain,
+    "undrain": _undrain,
+    "unregister": _unregister,
 }
+OF_SERVICE: Final[dict[str, Callable[..., Any]]] = {"health": _health, "load": _load}
+"""Of what the service knows beside its core."""

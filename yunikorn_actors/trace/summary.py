@@ -166,6 +166,7 @@ _FACTS: dict[type, Callable[[Any], str]] = {
         ("suspended, backpressured" if fact.behind else "suspended") if fact.held else "open"
     ),
     f.ConfigurationRefused: lambda fact: fact.reason,
+    f.AdministratorActed: lambda fact: f"{fact.node_id} {fact.what} by {fact.by}".lstrip(),
     f.QueueAdded: _queue_added,
     f.QueueStateChanged: lambda fact: f"{fact.path} -> {fact.state.value}",
     f.NodeAdded: lambda fact: f"{fact.node_id} {_amounts(fact.capacity)} {_schedule(fact)}",

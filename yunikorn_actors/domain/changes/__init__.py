@@ -30,6 +30,7 @@ _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.SchedulingHeld: queues.scheduling_suspended,
     f.MachineReplaced: queues.machine_replaced,
     f.ConfigurationRefused: queues.configuration_refused,
+    f.AdministratorActed: queues.administrator_acted,
     f.QueueAdded: queues.queue_added,
     f.QueueReconfigured: queues.queue_reconfigured,
     f.QueueStateChanged: queues.queue_state_changed,

@@ -21,6 +21,10 @@ def configuration_refused(state: PartitionState, fact: f.ConfigurationRefused) -
     """A record for operators alone: no state changes."""
 
 
+def administrator_acted(state: PartitionState, fact: f.AdministratorActed) -> None:
+    """A record for operators alone: no state changes."""
+
+
 def queue_added(state: PartitionState, fact: f.QueueAdded) -> None:
     parent_path, _, name = fact.path.rpartition(".")
     parent = state.queues[parent_path] if parent_path else None

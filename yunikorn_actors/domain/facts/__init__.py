@@ -22,6 +22,7 @@ from yunikorn_actors.domain.facts.applications import (
 )
 from yunikorn_actors.domain.facts.base import Base
 from yunikorn_actors.domain.facts.cluster import (
+    AdministratorActed,
     ClusterResized,
     ConfigurationRefused,
     ForeignAllocationPut,
@@ -76,6 +77,7 @@ from yunikorn_actors.domain.facts.work import (
 )
 
 __all__ = [
+    "AdministratorActed",
     "AllocationCommitted",
     "AllocationRecovered",
     "AllocationReleased",
@@ -143,6 +145,7 @@ Fact = (
     | SchedulingHeld
     | MachineReplaced
     | ConfigurationRefused
+    | AdministratorActed
     | QueueAdded
     | QueueReconfigured
     | QueueStateChanged

@@ -42,6 +42,17 @@ class ConfigurationRefused(Base, frozen=True, kw_only=True):
     at_ns: int
 
 
+class AdministratorActed(Base, frozen=True, kw_only=True):
+    """Somebody has changed something by hand; what followed from it are facts of their own."""
+
+    what: str
+    by: str
+    """Who, as far as the edge knows."""
+    node_id: str = ""
+    """If it was a node."""
+    at_ns: int
+
+
 class QueueAdded(Base, frozen=True, kw_only=True):
     path: str
     spec: QueueSpec

@@ -5,6 +5,7 @@ from typing import Any
 
 from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.answers import (
     ApplicationVerdict,
     NodeVerdict,
@@ -43,6 +44,7 @@ from yunikorn_actors.messages.following import FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     CountsRequested,
+    Declined,
     ExplainRequested,
     Explanation,
     StateDump,
@@ -207,7 +209,12 @@ class Context(Joining):
         return [Send(to=RM_PROXY, message=rm.TurnHandled(rm_id=message.rm_id))]
 
     def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
-        return self._partitions.retire(message.rm_id, now_ns)
+        manager = self._partitions.registry.managers.get(message.rm_id)
+        told: list[Effect] = []
+        if message.by and manager is not None:
+            what = f"Resource manager {message.rm_id} unregistered"
+            told = self._partitions.tell_of_act(what, message.by, now_ns, manager.partitions)
+        return [*told, *self._partitions.retire(message.rm_id, now_ns)]
 
     def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> list[Effect]:
         manager = self._partitions.registry.managers.get(message.rm_id)
@@ -246,11 +253,25 @@ class Context(Joining):
         effects = [
             effect for group in groups for effect in self._partitions.reload_group(group, now_ns)
         ]
+        if message.by:
+            effects.extend(self._partitions.tell_of_act("Configuration loaded", message.by, now_ns))
         answer = rm.RMConfigUpdated(reply_to=message.reply_to)
         return [*effects, Send(to=RM_PROXY, message=answer)]
 
     def _on_admin_config_refused(self, message: rm.AdminConfigRefused, now_ns: int) -> list[Effect]:
         return self._partitions.tell_of_refusal(message.reason, now_ns)
+
+    def _on_admin_node_update(self, message: rm.AdminNodeUpdate, now_ns: int) -> list[Effect]:
+        """Do what its resource manager could have asked for, and may take back."""
+        partition = self.partitions.get(message.partition)
+        if partition is None:
+            gone = Declined(reason=f"no partition {message.partition} is there")
+            return [Send(to=message.reply_to, message=gone)]
+        work = self._partitions.work(partition.rm_id, now_ns)
+        reason = act_on_drained(work.turn(partition), message)
+        answer = Declined(reason=reason) if reason else Accepted()
+        # The answer last: a caller that has it finds the node so.
+        return [*self._partitions.finish(work), Send(to=message.reply_to, message=answer)]
 
     # -- requests of resource managers
 
@@ -424,6 +445,7 @@ ContextInbox = (
     | rm.RMConfigUpdate
     | rm.AdminConfigUpdate
     | rm.AdminConfigRefused
+    | rm.AdminNodeUpdate
     | rm.RMUpdateAllocation
     | rm.RMUpdateApplication
     | rm.RMUpdateNode
@@ -459,6 +481,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     rm.RMConfigUpdate: Context._on_rm_config_update,
     rm.AdminConfigUpdate: Context._on_admin_config_update,
     rm.AdminConfigRefused: Context._on_admin_config_refused,
+    rm.AdminNodeUpdate: Context._on_admin_node_update,
     rm.RMUpdateAllocation: Context._on_rm_update_allocation,
     rm.RMUpdateApplication: Context._on_rm_update_application,
     rm.RMUpdateNode: Context._on_rm_update_node,

@@ -131,17 +131,25 @@ def _replace_attributes(turn: Turn, node: Node, attributes: dict[str, str]) -> N
 
 
 def _drain(turn: Turn, item: NodeItem, node: Node) -> None:
-    if node.drained:
-        _refuse(turn, item, "node is draining already")
-    else:
-        _schedule(turn, node, drained=True, ready=node.ready)
+    _set_drained(turn, item, node, drained=True)
 
 
 def _undrain(turn: Turn, item: NodeItem, node: Node) -> None:
-    if node.drained:
-        _schedule(turn, node, drained=False, ready=node.ready)
-    else:
-        _refuse(turn, item, "node is not draining")
+    _set_drained(turn, item, node, drained=False)
+
+
+def _set_drained(turn: Turn, item: NodeItem, node: Node, *, drained: bool) -> None:
+    reason = set_drained(turn, node, drained=drained)
+    if reason:
+        _refuse(turn, item, reason)
+
+
+def set_drained(turn: Turn, node: Node, *, drained: bool) -> str:
+    """Say why nothing changes, if so; only work that runs stays on a drained node."""
+    if node.drained is drained:
+        return _VAIN[drained]
+    _schedule(turn, node, drained=drained, ready=node.ready)
+    return ""
 
 
 def _decommission(turn: Turn, _: NodeItem, node: Node) -> None:
@@ -235,6 +243,7 @@ def _line(item: NodeItem, refusal: f.NodeActionRefused) -> Log:
     return Log(text=f"{text}: {refusal.reason}{remedy}", is_warning=True)
 
 
+_VAIN = {True: "node is draining already", False: "node is not draining"}
 _ACTIONS: dict[ActionFromRM, Callable[[Turn, NodeItem, Node], None]] = {
     ActionFromRM.UPDATE: _update,
     ActionFromRM.DRAIN_NODE: _drain,

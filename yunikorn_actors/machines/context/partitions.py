@@ -4,6 +4,8 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
@@ -11,6 +13,7 @@ from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import Image, image_of
 from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.machines.context.administration import line_of, record_act
 from yunikorn_actors.machines.context.answers import NodeVerdict
 from yunikorn_actors.machines.context.applications import remove_application, report_run_limits
 from yunikorn_actors.machines.context.asks import (
@@ -427,6 +430,18 @@ class Partitions:
         for partition in self.by_name.values():
             work = self.work(partition.rm_id, now_ns)
             work.turn(partition).record(f.ConfigurationRefused(reason=reason, at_ns=now_ns))
+            effects.extend(self.finish(work))
+        return effects
+
+    def tell_of_act(
+        self, what: str, by: str, now_ns: int, names: Iterable[str] | None = None
+    ) -> list[Effect]:
+        """Have it in the log, and among the events of these partitions, or of all."""
+        effects: list[Effect] = [line_of(what, by)]
+        for name in tuple(self.by_name) if names is None else names:
+            partition = self.by_name[name]
+            work = self.work(partition.rm_id, now_ns)
+            record_act(work.turn(partition), what, by)
             effects.extend(self.finish(work))
         return effects
 

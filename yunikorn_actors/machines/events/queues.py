@@ -71,6 +71,13 @@ def configuration_refused(fact: f.ConfigurationRefused) -> EventRecord:
     return event_record(_QUEUE, "root", fact, ChangeType.NONE, _D.QUEUE_CONFIG, message=message)
 
 
+def administrator_acted(fact: f.AdministratorActed) -> EventRecord:
+    """Of the node, or else of the root, which stands for the partition."""
+    type_, id_ = (EventType.NODE, fact.node_id) if fact.node_id else (_QUEUE, "root")
+    message = f"{fact.what} by {fact.by}"
+    return event_record(type_, id_, fact, ChangeType.NONE, _D.DETAILS_NONE, message=message)
+
+
 def _queue_guaranteed(fact: f.QueueReconfigured) -> EventRecord:
     resource = fact.spec.guaranteed
     return event_record(_QUEUE, fact.path, fact, _SET, _D.QUEUE_GUARANTEED, resource=resource)

@@ -69,6 +69,7 @@ _FIXED: dict[type, tuple[Builder, ...]] = {
     f.QueueStateChanged: (queues.queue_state,),
     f.MachineReplaced: (queues.machine_replaced,),
     f.ConfigurationRefused: (queues.configuration_refused,),
+    f.AdministratorActed: (queues.administrator_acted,),
     f.QueueRemoved: (queues.queue_removed,),
     f.VictimMarked: (preemption.victim,),
     f.PreemptionFailed: (preemption.no_victim,),

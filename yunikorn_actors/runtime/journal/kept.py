@@ -31,6 +31,7 @@ _REQUESTS: Final = _REGISTRATIONS | {
     rm.RMUpdateAllocation,
     rm.RMUpdateApplication,
     rm.RMUpdateNode,
+    rm.AdminNodeUpdate,
 }
 
 

@@ -21,6 +21,8 @@ class Asked(NamedTuple):
     """Of a name that comes twice, the first."""
     accept: str = ""
     body: bytes = b""
+    by: str = ""
+    """Who asks for a change."""
     answer: Any = None
     """The core's, to the question of the route."""
 

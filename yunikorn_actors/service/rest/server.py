@@ -21,7 +21,7 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.questions import Questions
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.rest import own, yunikorn
+from yunikorn_actors.service.rest import changes, own, yunikorn
 from yunikorn_actors.service.rest.asking import TEXT, Answer, Asked, Refusal, Route
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.si import EventRecord
@@ -60,7 +60,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def all_routes() -> tuple[Route, ...]:
-    return (*yunikorn.routes(), _STREAM, *own.ROUTES)
+    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES)
 
 
 class RestServer:
@@ -185,7 +185,8 @@ class RestServer:
         query = {name: request.query[name] for name in route.queries if name in request.query}
         body = await request.read() if route.method == "POST" else b""
         accept = request.headers.get("Accept", "")
-        asked = Asked(dict(request.match_info), query, accept, body)
+        by = changes.who(request.headers.get(changes.WHO, ""), request.remote or "")
+        asked = Asked(dict(request.match_info), query, accept, body, by)
         if route.question is None:
             return asked
         question = route.question(self._side, asked)

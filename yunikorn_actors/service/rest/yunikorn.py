@@ -34,7 +34,7 @@ _MOVED: Final = 301
 # -- who is meant
 
 
-def _book(side: ReadSide, asked: Asked) -> Book:
+def book_of(side: ReadSide, asked: Asked) -> Book:
     book = side.partition(asked.path["partition"])
     if book is None or not book.state.queues:
         raise Refusal(_NOT_FOUND, "Partition not found")
@@ -81,18 +81,18 @@ def _partitions(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 def _queues(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    return Queues(_book(side, asked), side.settings.preemption_delay_ns).tree()
+    return Queues(book_of(side, asked), side.settings.preemption_delay_ns).tree()
 
 
 def _one_queue(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    book = _book(side, asked)
+    book = book_of(side, asked)
     queue = _queue(book, asked)
     shown = Queues(book, side.settings.preemption_delay_ns)
     return shown.queue(queue, subtree="subtree" in asked.query)
 
 
 def _queue_applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    book = _book(side, asked)
+    book = book_of(side, asked)
     queue = _queue(book, asked)
     if asked.path.get("state", "active").lower() != "active":
         raise Refusal(_BAD_REQUEST, "Only following application states are allowed: active")
@@ -107,7 +107,7 @@ _BY_STATE: Final[dict[str, Callable[[Book, Asked], Any]]] = {
 
 
 def _applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    book = _book(side, asked)
+    book = book_of(side, asked)
     listed = _BY_STATE.get(asked.path["state"].lower())
     if listed is None:
         known = ", ".join(_BY_STATE)
@@ -116,7 +116,7 @@ def _applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a valu
 
 
 def _one_application(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    book = _book(side, asked)
+    book = book_of(side, asked)
     queue = _queue(book, asked) if "queue" in asked.path else None
     app = _application(book, asked)
     if queue is not None and app.queue is not queue:
@@ -125,11 +125,11 @@ def _one_application(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a v
 
 
 def _nodes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    return nodes.nodes(_book(side, asked))
+    return nodes.nodes(book_of(side, asked))
 
 
 def _one_node(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    book = _book(side, asked)
+    book = book_of(side, asked)
     node = book.state.nodes.get(asked.path["node"])
     if node is None:
         raise Refusal(_NOT_FOUND, "Node not found")
@@ -137,7 +137,7 @@ def _one_node(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 def _rules(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    config = _book(side, asked).state.config
+    config = book_of(side, asked).state.config
     return [] if config is None else configuration.rules(config)
 
 

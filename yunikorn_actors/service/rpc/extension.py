@@ -21,6 +21,7 @@ from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
     Context,
     answering,
+    answering_whom,
     converse,
     read,
     talking,
@@ -67,7 +68,7 @@ class Extension:
             {
                 "Converse": talking(self._converse),
                 "Unregister": answering(self._unregister),
-                "UpdateConfiguration": answering(self._update_configuration),
+                "UpdateConfiguration": answering_whom(self._update_configuration),
                 "Explain": answering(self._explain),
                 "StateDump": telling(self._state_dump),
                 "Events": answering(self._events),
@@ -130,9 +131,14 @@ class Extension:
         await self._managers.unregister(self._decode(m.ResourceManager, data).rm_id)
         return b""
 
-    async def _update_configuration(self, data: bytes) -> bytes:
+    async def _update_configuration(self, data: bytes, peer: str) -> bytes:
         request = self._decode(si.UpdateConfigurationRequest, data)
-        await self._managers.call(partial(self._managers.core.update_configuration, request))
+        core = self._managers.core
+        si.check_form(request, si.UpdateConfigurationRequest)
+        if request.rm_id:
+            await self._managers.call(partial(core.update_configuration, request))
+        else:
+            await self._managers.call(partial(core._administer, request.config, f"gRPC at {peer}"))
         return b""
 
     async def _explain(self, data: bytes) -> bytes:

@@ -32,9 +32,18 @@ LARGE: Final = 64 * 1024
 def answering(call: Call) -> Handler:
     """One question, one answer."""
 
+    async def anybody(request: bytes, _: str) -> bytes:
+        return await call(request)
+
+    return answering_whom(anybody)
+
+
+def answering_whom(call: Callable[[bytes, str], Awaitable[bytes]]) -> Handler:
+    """The same where it matters who asks: as gRPC names its peers."""
+
     async def handle(request: bytes, context: Context) -> bytes:
         try:
-            return await call(request)
+            return await call(request, context.peer())
         except ERRORS as error:
             await end(context, error)
 

@@ -1,0 +1,33 @@
+"""What an administrator does by hand: it is done as if a resource manager had asked for it.
+
+Each act is a fact that names who did it, beside the facts of what follows from it, and a line in
+the log. A node stays its resource manager's, who may let it work again.
+"""
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.machines.context.nodes import set_drained
+from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.machine import Log
+from yunikorn_actors.messages.rm_events import AdminNodeUpdate
+
+
+def act_on_drained(turn: Turn, message: AdminNodeUpdate) -> str:
+    """Drain a node or end that; say why nothing changes, if so."""
+    node = turn.state.nodes.get(message.node_id)
+    if node is None:
+        return f"no node {message.node_id} is in partition {turn.partition.name}"
+    reason = set_drained(turn, node, drained=message.drained)
+    if not reason:
+        what = f"Node {node.id} {'drained' if message.drained else 'undrained'}"
+        record_act(turn, what, message.by, node.id)
+        turn.want(line_of(what, message.by))
+    return reason
+
+
+def record_act(turn: Turn, what: str, by: str, node_id: str = "") -> None:
+    fact = f.AdministratorActed(what=what, by=by, node_id=node_id, at_ns=turn.now_ns)
+    turn.record(fact)
+
+
+def line_of(what: str, by: str) -> Log:
+    return Log(text=f"{what} by {by}")
