@@ -58,7 +58,6 @@ if TYPE_CHECKING:
         AsyncScheduler,
     )
     from yunikorn_actors.front.application import Application
-    from yunikorn_actors.front.core import Core
     from yunikorn_actors.front.events import (
         ApplicationChanged,
         Event,
@@ -78,6 +77,7 @@ if TYPE_CHECKING:
     from yunikorn_actors.machines.settings import Settings
     from yunikorn_actors.messages.queries import EventsFound
     from yunikorn_actors.runtime.aio import (
+        AsyncCore,
         AsyncEventStream,
         AsyncSchedulerCore,
     )
@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         RealClock,
         StandingClock,
     )
+    from yunikorn_actors.runtime.core import Core
     from yunikorn_actors.runtime.hooks import CallbackRaised
     from yunikorn_actors.runtime.logs import enable_logs
     from yunikorn_actors.runtime.recorder import TraceSettings
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     )
     from yunikorn_actors.runtime.streams import EventStream
     from yunikorn_actors.runtime.system import SchedulerCore
+    from yunikorn_actors.service.aio import AsyncRemoteCore, connect_async
     from yunikorn_actors.service.connect import connect
     from yunikorn_actors.service.remote import RemoteCore
     from yunikorn_actors.si import ResourceManagerCallback
@@ -117,10 +119,12 @@ __all__ = [
     "AskStatus",
     "AskWithdrawn",
     "AsyncApplication",
+    "AsyncCore",
     "AsyncEvent",
     "AsyncEventStream",
     "AsyncEvents",
     "AsyncLease",
+    "AsyncRemoteCore",
     "AsyncResourceManagerCallback",
     "AsyncScheduler",
     "AsyncSchedulerCore",
@@ -180,6 +184,7 @@ __all__ = [
     "Why",
     "WouldBlock",
     "connect",
+    "connect_async",
     "enable_logs",
     "si",
 ]
@@ -216,7 +221,6 @@ _HOMES = {
     ),
     "front.aio": ("AsyncApplication", "AsyncEvent", "AsyncEvents", "AsyncLease", "AsyncScheduler"),
     "front.application": ("Application",),
-    "front.core": ("Core",),
     "front.events": (
         "ApplicationChanged",
         "Event",
@@ -232,9 +236,10 @@ _HOMES = {
     "front.scheduler": ("Scheduler",),
     "machines.settings": ("Settings",),
     "messages.queries": ("EventsFound",),
-    "runtime.aio": ("AsyncEventStream", "AsyncSchedulerCore"),
+    "runtime.aio": ("AsyncCore", "AsyncEventStream", "AsyncSchedulerCore"),
     "runtime.answering": ("AsyncResourceManagerCallback",),
     "runtime.clock": ("Clock", "RealClock", "StandingClock"),
+    "runtime.core": ("Core",),
     "runtime.hooks": ("CallbackRaised",),
     "runtime.logs": ("enable_logs",),
     "runtime.recorder": ("TraceSettings",),
@@ -248,6 +253,7 @@ _HOMES = {
     ),
     "runtime.streams": ("EventStream",),
     "runtime.system": ("SchedulerCore",),
+    "service.aio": ("AsyncRemoteCore", "connect_async"),
     "service.connect": ("connect",),
     "service.remote": ("RemoteCore",),
     "si": ("ResourceManagerCallback",),

@@ -24,7 +24,7 @@ from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
-from yunikorn_actors.runtime.aio import AsyncSchedulerCore
+from yunikorn_actors.runtime.aio import AsyncCore, AsyncSchedulerCore
 from yunikorn_actors.runtime.answering import (
     Answerer,
     AnyCallback,
@@ -148,7 +148,7 @@ class AsyncScheduler:
         *,
         grace: float = requests.GRACE_S,
         callback: AnyCallback | None = None,
-        core: AsyncSchedulerCore | None = None,
+        core: AsyncCore[Any] | None = None,
         rm_id: str = "rm-1",
         partition: str = "",
     ) -> None:
@@ -156,10 +156,16 @@ class AsyncScheduler:
         if callback is not None:
             check_callback(callback)
         self._terms = Terms.read(queues, rm_id, partition, grace)
-        if core is not None and not isinstance(core, AsyncSchedulerCore):
-            raise InvalidRequest(f"core: must be an AsyncSchedulerCore, not {type(core).__name__}")
+        given: object = core
+        if given is not None and not isinstance(given, AsyncCore):
+            raise InvalidRequest(
+                "core: must be an AsyncSchedulerCore or an AsyncRemoteCore, "
+                f"not {type(given).__name__}"
+            )
         self._callback = callback
-        self.core: Final = core or AsyncSchedulerCore(settings=requests.patient_settings())
+        self.core: Final[AsyncCore[Any]] = core or AsyncSchedulerCore(
+            settings=requests.patient_settings()
+        )
         """The core below, for whatever the front does not offer."""
         make_lease = partial(AsyncLease, self._on_loop)
         self._broker: Broker[AsyncLease] = Broker(self.core._core, self._terms, make_lease)

@@ -14,7 +14,6 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, anew
 from yunikorn_actors.front.accounts import Accounts
 from yunikorn_actors.front.books import Account, Asked, Deal, Fits, Promise
-from yunikorn_actors.front.core import Core
 from yunikorn_actors.front.deals import Deals, LeaseMaker
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.events import AnyEvent, Readers, Subscription
@@ -26,6 +25,7 @@ from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
+from yunikorn_actors.runtime.core import Core
 
 L = TypeVar("L", bound=BaseLease)
 

@@ -13,7 +13,6 @@ from yunikorn_actors.front.application import Application, Made
 from yunikorn_actors.front.books import Account, Fits
 from yunikorn_actors.front.broker import Broker
 from yunikorn_actors.front.callers import Callers
-from yunikorn_actors.front.core import Core
 from yunikorn_actors.front.door import undone, wait
 from yunikorn_actors.front.events import Event, Events, Kind
 from yunikorn_actors.front.futures import FuturePromise
@@ -22,6 +21,7 @@ from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
 from yunikorn_actors.gateway import overrides
+from yunikorn_actors.runtime.core import Core
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
 

@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.domain.why import Why
-from yunikorn_actors.errors import CoreFailed, anew
+from yunikorn_actors.errors import CoreError, CoreFailed
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.answering import AnyCallback
 from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.core import Core
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
 from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.recorder import TraceSettings
@@ -31,36 +32,17 @@ from yunikorn_actors.si.form import check_counts
 
 _Result = TypeVar("_Result")
 _Told = TypeVar("_Told")
+_Core = TypeVar("_Core", bound=Core)
 
 
-class AsyncSchedulerCore:
-    """The calls of `SchedulerCore`, each to be awaited; a handle gives out what the core says.
+class AsyncCore(Generic[_Core]):
+    """The calls of a core, each to be awaited; a handle gives out what the core says.
 
     A call that is cancelled before its turn is not made; one that is under way goes on unheard.
     """
 
-    def __init__(
-        self,
-        *,
-        driver: CoreDriver = "threads",
-        topology: TopologyName = "proposing",
-        schedulers: int = 1,
-        settings: Settings | None = None,
-        instance: str = "",
-        trace: str | Path | TraceSettings | None = None,
-        journal: str | Path | None = None,
-        config: str | Path | None = None,
-        clock: Clock | None = None,
-        on_failure: OnFailure | None = None,
-        on_callback_error: OnCallbackError | None = None,
-    ) -> None:
-        """As `SchedulerCore`; the hooks are called on the event loop."""
-        self._core = SchedulerCore(
-            driver=driver, topology=topology, schedulers=schedulers, settings=settings,
-            instance=instance, trace=trace, journal=journal, config=config, clock=clock,
-            on_failure=self._on_loop(on_failure),
-            on_callback_error=self._on_loop(on_callback_error),
-        )  # fmt: skip
+    def __init__(self, core: _Core) -> None:
+        self._core: Final = core
         self._core._when_over.append(self._end_all)
         self._calls = OrderedCalls()
         self._inboxes: dict[str, Inbox] = {}
@@ -68,52 +50,20 @@ class AsyncSchedulerCore:
         self._is_over = False
 
     @property
-    def failure(self) -> CoreFailed | None:
+    def failure(self) -> CoreError | None:
         """Why the core takes nothing more, None while it does."""
         return self._core.failure
-
-    @property
-    def trace_failure(self) -> OSError | None:
-        """Why the trace ends early, None while it is whole; the core goes on without it."""
-        return self._core.trace_failure
-
-    def save_trace(self, path: str | Path) -> None:
-        """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
-        self._core.save_trace(path)
-
-    @property
-    def clock(self) -> Clock:
-        """The clock that it was given, or that of the world."""
-        return self._core.clock
-
-    @property
-    def handled(self) -> int:
-        """How many messages have been handled since the start."""
-        return self._core.handled
-
-    @property
-    def next_due_ns(self) -> int | None:
-        """When the first timer fires that is armed now."""
-        return self._core.next_due_ns
-
-    def is_settled(self) -> bool:
-        """Every message that was sent has been handled, and no timer is due."""
-        return self._core.is_settled()
-
-    def clock_was_moved(self) -> None:
-        """Tell the timers that a standing clock shows another time."""
-        self._core.clock_was_moved()
 
     # -- life
 
     async def start(self) -> Self:
-        """Start the core; the wait for its configuration is over at once, but it is a wait."""
+        """Start the core, or connect to it."""
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._core.start)
         return self
 
     async def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
-        """Stop the core and end every iterator; what has arrived can still be taken."""
+        """Stop the core or leave it, and end every iterator; what has come can still be taken."""
         try:
             await asyncio.to_thread(self._core.stop, timeout)
         finally:
@@ -129,8 +79,8 @@ class AsyncSchedulerCore:
         traceback: TracebackType | None,
     ) -> None:
         await self.stop()
-        if error is None and self._core.failure is not None:
-            raise anew(self._core.failure)
+        if error is None:
+            self._core._check_sound()
 
     # -- the scheduler interface
 
@@ -198,8 +148,8 @@ class AsyncSchedulerCore:
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        address = await self._call(None, self._core._open_feed, feed, history)
-        return AsyncEventStream(feed, lambda: self._call(None, self._core._close_feed, address))
+        end = await self._call(None, self._core._open_feed, feed, history)
+        return AsyncEventStream(feed, lambda: self._call(None, end))
 
     # -- parts
 
@@ -237,6 +187,71 @@ class AsyncSchedulerCore:
         self._is_over = True
         for inbox in self._inboxes.copy().values():
             inbox.end(self._core.failure)
+
+
+class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
+    """The calls of `SchedulerCore`, each to be awaited."""
+
+    def __init__(
+        self,
+        *,
+        driver: CoreDriver = "threads",
+        topology: TopologyName = "proposing",
+        schedulers: int = 1,
+        settings: Settings | None = None,
+        instance: str = "",
+        trace: str | Path | TraceSettings | None = None,
+        journal: str | Path | None = None,
+        config: str | Path | None = None,
+        clock: Clock | None = None,
+        on_failure: OnFailure | None = None,
+        on_callback_error: OnCallbackError | None = None,
+    ) -> None:
+        """As `SchedulerCore`; the hooks are called on the event loop."""
+        core = SchedulerCore(
+            driver=driver, topology=topology, schedulers=schedulers, settings=settings,
+            instance=instance, trace=trace, journal=journal, config=config, clock=clock,
+            on_failure=self._on_loop(on_failure),
+            on_callback_error=self._on_loop(on_callback_error),
+        )  # fmt: skip
+        super().__init__(core)
+
+    @property
+    def failure(self) -> CoreFailed | None:
+        """Why the core takes nothing more, None while it does."""
+        return self._core.failure
+
+    @property
+    def trace_failure(self) -> OSError | None:
+        """Why the trace ends early, None while it is whole; the core goes on without it."""
+        return self._core.trace_failure
+
+    def save_trace(self, path: str | Path) -> None:
+        """Write what the flight recorder has kept (`TraceSettings.flight_recorder_bytes`)."""
+        self._core.save_trace(path)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that it was given, or that of the world."""
+        return self._core.clock
+
+    @property
+    def handled(self) -> int:
+        """How many messages have been handled since the start."""
+        return self._core.handled
+
+    @property
+    def next_due_ns(self) -> int | None:
+        """When the first timer fires that is armed now."""
+        return self._core.next_due_ns
+
+    def is_settled(self) -> bool:
+        """Every message that was sent has been handled, and no timer is due."""
+        return self._core.is_settled()
+
+    def clock_was_moved(self) -> None:
+        """Tell the timers that a standing clock shows another time."""
+        self._core.clock_was_moved()
 
 
 class AsyncEventStream(AsyncIterator[si.EventRecord]):

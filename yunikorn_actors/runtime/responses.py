@@ -21,7 +21,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed, InvalidRequest, ResponsesLost, anew
+from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
 from yunikorn_actors.gateway import StandIn
 from yunikorn_actors.runtime.answering import Answerer, AnyCallback, check_callback
 from yunikorn_actors.runtime.logs import alarm, logger
@@ -203,7 +203,7 @@ class Inbox(StandIn):
         self._changed_on_loop = asyncio.Event()
         """Set, and then replaced, for each change: all iterators that wait for it look again."""
         self._has_ended = False
-        self._failure: CoreFailed | None = None
+        self._failure: CoreError | None = None
 
     def answers(self, method: str) -> bool:
         return self._answerer.answers(method)
@@ -296,7 +296,7 @@ class Inbox(StandIn):
 
     # -- on any thread
 
-    def end(self, failure: CoreFailed | None = None) -> None:
+    def end(self, failure: CoreError | None = None) -> None:
         """Nothing more comes; what has been handed over can still be taken."""
         self._answerer.end()
         with self._changed:
@@ -374,7 +374,7 @@ class Inbox(StandIn):
         kept.append((self._arrived, _Gap()))
         self._wake()
 
-    def _finish(self, failure: CoreFailed | None) -> None:
+    def _finish(self, failure: CoreError | None) -> None:
         if not self._has_ended:
             self._has_ended, self._failure = True, failure
             self._wake()

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import CoreFailed, CoreStopped, anew
+from yunikorn_actors.errors import CoreError, anew
 
 ROOM: Final = 1_000
 
@@ -24,7 +24,7 @@ class Feed(si.ResourceManagerCallback):
         self.kept: deque[si.EventRecord] = deque()
         self.overflow = 0
         self.has_ended = False
-        self.failure: CoreFailed | CoreStopped | None = None
+        self.failure: CoreError | None = None
         self.on_change: Callable[[], None] = lambda: None
         self._room = room
 
@@ -36,7 +36,7 @@ class Feed(si.ResourceManagerCallback):
         self.kept.extend(taken)
         self.on_change()
 
-    def end(self, failure: CoreFailed | None = None) -> None:
+    def end(self, failure: CoreError | None = None) -> None:
         if not self.has_ended:
             # The failure first: a reader that sees the end looks for it.
             self.failure, self.has_ended = failure, True

@@ -453,17 +453,16 @@ class SchedulerCore(Gateway):
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
         feed = Feed(max(ROOM, history))
-        address = self._open_feed(feed, history)
-        return EventStream(feed, lambda: self._close_feed(address))
+        return EventStream(feed, self._open_feed(feed, history))
 
-    def _open_feed(self, feed: Feed, history: int) -> str:
+    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         address = self._open_stream(feed, history)
         with self._lock:
             self._feeds[address] = feed
             if self._state != "running" or self.failure is not None:
                 # It may have come too late to be ended with the others.
                 feed.end(self.failure)
-        return address
+        return partial(self._close_feed, address)
 
     def _close_feed(self, address: str) -> None:
         if self._feeds.pop(address, None) is not None:

@@ -4,7 +4,6 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -119,8 +118,8 @@ class RemoteCore:
         conversation.join(max(0.0, deadline - time.monotonic()))
 
     def _end(self) -> None:
-        for feed in self._feeds:
-            feed.end()
+        for feed in tuple(self._feeds):
+            feed.end(self._failure)
         for tell in tuple(self._when_over):
             tell()
 
@@ -252,17 +251,38 @@ class RemoteCore:
     def event_stream(self, history: int = 0) -> EventStream:
         """Hear every event record from now on, after so many of the last ones."""
         check_counts("event_stream", least=-INT64_MAX, history=history)
+        feed = Feed(max(ROOM, history))
+        return EventStream(feed, self._open_feed(feed, history))
+
+    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
         self._check_may_wait("event_stream")
         request = m.EventStreamRequest(history=max(0, history))
         heard = self._open().hear("EventStream", request, m.Records)
         # The first message says that it is open; from there on nothing is missed.
         next(heard.answers)
-        feed = Feed(max(ROOM, history))
         self._feeds.append(feed)
-        threading.Thread(
-            target=_fill, args=(feed, heard.answers), name="yunikorn-actors-events", daemon=True
-        ).start()
-        return EventStream(feed, heard.cancel)
+        fill = partial(self._fill, feed, heard.answers)
+        threading.Thread(target=fill, name="yunikorn-actors-events", daemon=True).start()
+
+        def close() -> None:
+            # In this order: what the cancelled call then says is no loss.
+            feed.end()
+            heard.cancel()
+
+        return close
+
+    def _fill(self, feed: Feed, records: Iterator[m.Records]) -> None:
+        try:
+            for told in records:
+                feed.overflow += told.missed
+                feed.send_event(told.records)
+            feed.end()
+        except CoreStopped:
+            feed.end()
+        except CoreError as error:
+            feed.end(error)
+        finally:
+            self._feeds.remove(feed)
 
     # -- parts
 
@@ -320,15 +340,6 @@ def _check_config(text: str) -> None:
     """Refuse here what the core would refuse, with every fault and its line."""
     if text.strip():
         parse_config(text)
-
-
-def _fill(feed: Feed, records: Iterator[m.Records]) -> None:
-    # Closed here, or the service is over: the reader sees the end either way.
-    with suppress(CoreError):
-        for told in records:
-            feed.overflow += told.missed
-            feed.send_event(told.records)
-    feed.end()
 
 
 def _link(address: str, token: str, ca: str | Path | None) -> "Link":

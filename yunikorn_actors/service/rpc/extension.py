@@ -178,8 +178,8 @@ class Extension:
         feed = Feed(max(ROOM, asked.history))
         news = asyncio.Event()
         feed.on_change = partial(self._managers.on_loop, news.set)
-        core = self._managers.core
-        address = await self._managers.call(partial(core._open_feed, feed, asked.history))
+        open_feed = partial(self._managers.core._open_feed, feed, asked.history)
+        close = await self._managers.call(open_feed)
         missed = 0
         # At once: whoever has this knows that nothing is missed from here on.
         await write(b"")
@@ -196,4 +196,4 @@ class Extension:
                     return
                 await news.wait()
         finally:
-            core._close_feed(address)
+            close()

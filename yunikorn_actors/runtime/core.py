@@ -1,4 +1,4 @@
-"""What a front needs of a core, and what a program may rely on wherever the core is."""
+"""What a program may rely on wherever its core is, and what is built upon a core needs of it."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
@@ -7,7 +7,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.why import Why
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.messages.queries import EventsFound
-from yunikorn_actors.runtime.streams import EventStream
+from yunikorn_actors.runtime.streams import EventStream, Feed
 
 
 @runtime_checkable
@@ -75,7 +75,7 @@ class Core(Protocol):
         """Hear every event record from now on, after so many of the last ones."""
         ...
 
-    # -- for the front alone
+    # -- for what is built upon it
 
     @property
     def _when_over(self) -> list[Callable[[], None]]: ...
@@ -85,3 +85,7 @@ class Core(Protocol):
     def _check_sound(self) -> None: ...
 
     def _is_inside(self) -> bool: ...
+
+    def _open_feed(self, feed: Feed, history: int) -> Callable[[], None]:
+        """Feed it event records from now on; what is returned ends that."""
+        ...

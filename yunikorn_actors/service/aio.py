@@ -1,0 +1,51 @@
+"""A core in another process and the front door to it, for programs on an event loop."""
+
+from pathlib import Path
+
+from yunikorn_actors.front import requests
+from yunikorn_actors.front.aio import AsyncScheduler
+from yunikorn_actors.front.written import Queues
+from yunikorn_actors.runtime.aio import AsyncCore
+from yunikorn_actors.runtime.answering import AnyCallback
+from yunikorn_actors.runtime.hooks import OnCallbackError
+from yunikorn_actors.service.remote import RemoteCore
+
+
+class AsyncRemoteCore(AsyncCore[RemoteCore]):
+    """The calls of `RemoteCore`, each to be awaited."""
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str = "",
+        ca: str | Path | None = None,
+        on_callback_error: OnCallbackError | None = None,
+    ) -> None:
+        """As `RemoteCore`; the hook is called on the event loop."""
+        on_loop = self._on_loop(on_callback_error)
+        super().__init__(RemoteCore(address, token=token, ca=ca, on_callback_error=on_loop))
+
+
+def connect_async(
+    address: str = "127.0.0.1:3333",
+    queues: Queues | None = None,
+    *,
+    token: str = "",
+    ca: str | Path | None = None,
+    grace: float = requests.GRACE_S,
+    callback: AnyCallback | None = None,
+    rm_id: str = "rm-1",
+    partition: str = "",
+) -> AsyncScheduler:
+    """Make an `AsyncScheduler` as `connect` makes a `Scheduler`.
+
+    ```python
+    async with connect_async("127.0.0.1:3333") as s:
+        await s.add_node("node-1", vcore=16, memory="64Gi")
+    ```
+    """
+    core = AsyncRemoteCore(address, token=token, ca=ca)
+    return AsyncScheduler(
+        queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
+    )
