@@ -24,7 +24,8 @@ def _nothing_left_behind() -> Iterator[None]:
     # A callback that was left behind ends when the test lets it go; that takes a moment.
     wait_until(lambda: set(threading.enumerate()) <= threads)
     assert actors == set(pykka.ActorRegistry.get_all())
-    assert files == _open_files()
+    # Fewer are well: connections of a test before this one close when they come to it.
+    assert _open_files() <= files
 
 
 @pytest.fixture
