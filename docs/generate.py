@@ -77,9 +77,13 @@ the service saw. The token says that somebody may, not who it is: all have the s
 
 ## Bounds
 
-A path or header has at most 8,190 bytes, a request 64 headers, a body 4 MiB. A connection on which
-nothing is asked for 10 s is closed. There are at most 100 streams of events, 15 for each host. A
-reader who is 1,000 batches behind is cut off.
+A path or header has at most 8,190 bytes, a request 64 headers, a body 4 MiB, unpacked and sent
+within 10 s. A connection on which nothing is asked for 10 s, or nothing of an answer is read, is
+closed. Of more than 1,000 connections those go that have waited longest. There are at most 100
+streams of events, 15 for each host. A reader who is 1,000 batches behind is cut off.
+
+What slow readers have asked for and not read takes at most 256 MiB; then nothing larger than 64 KiB
+is answered (503). Configurations are judged one at a time, and at most 8 wait for that.
 """
 ABOUT_FACTS = """\
 What is true from now on, in one partition. Context records facts and numbers them without a gap;

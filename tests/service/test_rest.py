@@ -4,7 +4,9 @@ import gzip
 import http.client
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,10 @@ from shapes import (
 from yunikorn_actors import TraceSettings, si
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.service.rest import server
+from yunikorn_actors.service.rest import server, yunikorn
+from yunikorn_actors.service.rest.asking import Answer
 from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.part import RestPart
 from yunikorn_actors.service.rest.server import STREAMS_OF_HOST_MAX, all_routes
 from yunikorn_actors.trace.read import TraceReader
 
@@ -457,11 +461,49 @@ def test_with_a_token_all_but_its_wellness_is_kept() -> None:
         assert 200 == it.ask("/ws/v1/x/live").status == it.ask("/ws/v1/x/ready").status
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:9080", "127.0.0.1.evil.example"])
-def test_a_foreign_host_is_refused(town: Served, host: str) -> None:
+FOREIGN = [
+    ("evil.example", 403),
+    ("evil.example:9080", 403),
+    ("127.0.0.1.evil.example", 403),
+    ("[localhost].evil.example", 400),
+    ("[::1].evil.example", 400),
+    ("localhost@evil.example", 400),
+    ("localhost:80:80", 400),
+]
+
+
+@pytest.mark.parametrize(("host", "status"), FOREIGN)
+def test_a_foreign_host_is_refused(town: Served, host: str, status: int) -> None:
     response = town.ask("/ws/v1/clusters", Host=host)
-    assert 403 == response.status
+    assert status == response.status
     assert "Access-Control-Allow-Origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("line", "host"), [("http://evil.example", "localhost"), ("http://localhost", "evil.example")]
+)
+def test_a_foreign_host_is_refused_in_the_first_line_too(
+    town: Served, line: str, host: str
+) -> None:
+    assert 403 == town.ask(f"{line}/ws/v1/clusters", Host=host).status
+
+
+def test_a_request_that_names_no_host_is_refused_without_asking_the_resolver(
+    town: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", lambda: asked.append("") or "localhost")
+    answer = exchange(town, b"GET /ws/v1/clusters HTTP/1.0\r\n\r\n")
+    assert b"the request names no host" in answer
+    assert [] == asked
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/", "//evil.example/..//", "/%5Cevil.example/", "/a%0d%0ab/", "//"]
+)
+def test_no_answer_sends_a_reader_elsewhere(town: Served, path: str) -> None:
+    response = town.ask(path)
+    assert (404, None) == (response.status, response.headers["Location"])
 
 
 @pytest.mark.parametrize(
@@ -497,17 +539,109 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
-def test_what_is_hostile_is_refused_and_others_are_served(town: Served, data: bytes) -> None:
-    host, _, port = town.part.address.rpartition(":")
+def exchange(served: Served, data: bytes) -> bytes:
+    """Send bytes as they are; return what comes first."""
+    host, _, port = served.part.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         try:
             connection.sendall(data)
-            answer = connection.recv(1 << 16)
+            return connection.recv(1 << 16)
         except ConnectionError:
-            answer = b""
+            return b""
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE)
+def test_what_is_hostile_is_refused_and_others_are_served(
+    town: Served, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = exchange(town, data)
     assert answer == b"" or answer.split()[1] in {b"400", b"413", b"414", b"431"}
     assert 200 == town.ask("/ws/v1/x/live").status
+    # Or strangers could fill the disk with tracebacks.
+    assert [] == caplog.records
+
+
+def test_a_packed_body_is_not_taken(town: Served) -> None:
+    path, bomb = "/ws/v1/validate-conf", gzip.compress(b"#" * 1000)
+    for body in (bomb, b"nothing that is packed"):
+        refused = town.ask(path, method="POST", body=body, Content_Encoding="gzip")
+        assert (415, 415) == (refused.status, refused.json["status_code"])
+
+
+def test_what_fails_in_here_is_told_as_an_error_like_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(yunikorn, "_clusters", lambda *_: 1 / 0)
+    with serving() as it:
+        refused = it.ask("/ws/v1/clusters")
+        said = msgspec.json.decode(refused.body, type=Refused)
+        assert (500, "the service has failed to answer this") == (refused.status, said.message)
+
+
+def test_a_configuration_that_takes_long_to_judge_holds_up_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    goes_on, is_read = threading.Event(), threading.Event()
+
+    def slowly(_: str) -> None:
+        is_read.set()
+        assert goes_on.wait(60)
+
+    monkeypatch.setattr(yunikorn, "parse_config", slowly)
+    monkeypatch.setattr(server, "APART_MAX", 1)
+    path = "/ws/v1/validate-conf"
+    with serving() as it, ThreadPoolExecutor(1) as crew:
+        judged = crew.submit(it.ask, path, method="POST", body=b"a")
+        assert is_read.wait(60)
+        assert 200 == it.ask("/ws/v1/x/live").status
+        refused = it.ask(path, method="POST", body=b"b")
+        assert (503, "too many ask for this at one time") == (
+            refused.status,
+            refused.json["message"],
+        )
+        goes_on.set()
+        assert {"allowed": True} == judged.result(60).json
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    head = b"POST /ws/v1/validate-conf HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n"
+    with serving() as it:
+        assert b"408" == exchange(it, head + b"par").split()[1]
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Served, socket.socket]]:
+    """A reader who asks for more than the network holds, and does not read."""
+    monkeypatch.setattr(server, "UNREAD_MAX", 40 << 20)
+    monkeypatch.setattr(yunikorn, "_clusters", lambda *_: Answer(b"x" * (32 << 20)))
+    with serving() as it:
+        host, _, port = it.part.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
+            connection.sendall(b"GET /ws/v1/clusters HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert isinstance(it.part, RestPart)
+            assert it.part._server is not None
+            wait_until(lambda: any(map(server._unread, it.part._server._connections())))
+            yield it, connection
+
+
+def test_what_slow_readers_leave_unread_is_bounded(unread: tuple[Served, socket.socket]) -> None:
+    it, _ = unread
+    refused = it.ask("/ws/v1/clusters")
+    assert (503, "too much waits for slow readers") == (refused.status, refused.json["message"])
+    assert 200 == it.ask("/ws/v1/partitions").status
+
+
+def test_a_reader_who_does_not_read_is_let_go(
+    unread: tuple[Served, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "IDLE_S", 0.2)
+    it, connection = unread
+    wait_until(lambda: not it.part._server._connections())
+    received = 0
+    while data := connection.recv(1 << 20):
+        received += len(data)
+    assert received < 32 << 20
 
 
 def test_whoever_asks_for_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

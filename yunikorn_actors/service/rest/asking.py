@@ -69,3 +69,5 @@ class Route(NamedTuple):
     """Pages of other origins may read it, if the service allows that."""
     queries: tuple[str, ...] = ()
     """The names that it reads of the query."""
+    is_apart: bool = False
+    """Its handler looks at the request alone and may take long: others are answered meanwhile."""

@@ -7,6 +7,7 @@ cost something, a POST, is taken without Origin, as programs send it, or from ou
 """
 
 import hmac
+import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Final
@@ -17,6 +18,7 @@ _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _BAD_REQUEST: Final = 400
 WITHOUT_TOKEN: Final = frozenset({f"{OWN}/live", f"{OWN}/ready"})
+_HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(:[0-9]{0,5})?")
 LOCAL: Final = frozenset({"localhost"})
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -40,6 +42,8 @@ class Guard:
         if not host:
             raise Refusal(_BAD_REQUEST, "the request names no host")
         name = name_of(host)
+        if not name:
+            raise Refusal(_BAD_REQUEST, "the header Host is not NAME or NAME:PORT")
         if name.lower() not in self._names and not _is_address(name):
             raise Refusal(
                 _FORBIDDEN,
@@ -77,10 +81,9 @@ class Guard:
 
 
 def name_of(host: str) -> str:
-    """Return the name in a Host header, without the port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return the name in a Host header, without the port; empty where it is none."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found["name"].strip("[]")
 
 
 def _is_address(name: str) -> bool:

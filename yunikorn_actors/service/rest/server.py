@@ -5,11 +5,13 @@ thread of its own, and the loop goes on.
 """
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any, Final
 
@@ -30,22 +32,34 @@ BODY_MAX: Final = 4 * 1024 * 1024
 LINE_MAX: Final = 8190
 HEADERS_MAX: Final = 64
 IDLE_S: Final = 10.0
-"""A connection on which nothing is asked for so long is closed."""
+"""A connection on which nothing is asked, and nothing is read, for so long is closed."""
 CONNECTIONS_MAX: Final = 1_000
+APART_MAX: Final = 8
+"""Requests that take long, at one time; they are answered one after the other."""
+UNREAD_MAX: Final = 256 * 1024 * 1024
+"""Bytes that wait for those who asked for them; then nothing large is answered."""
+LARGE: Final = 64 * 1024
 STREAMS_MAX: Final = 100
 STREAMS_OF_HOST_MAX: Final = 15
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
 WRITE_S: Final = 5.0
 GZIP_MIN: Final = 1_400
-_LOOKS: Final = 2
+_LOOKS: Final = 10
 """So many looks at idle connections make up the time that they have."""
+_SILENT: Final = logging.Logger("aiohttp.server")  # noqa: LOG001 - of nobody else
+"""The library writes a page for each request that is none; what fails in here is told by us."""
+_SILENT.disabled = True
 _HEADERS: Final = {
     "Server": "yunikorn-actors",
     "X-Content-Type-Options": "nosniff",
     "Cache-Control": "no-store",
 }
 _OVER: Final = (CoreStopped, CoreFailed, NoReply)
+_BAD_REQUEST: Final = 400
+_TOO_SLOW: Final = 408
+_NOT_TAKEN: Final = 415
+_FAILED: Final = 500
 _UNAVAILABLE: Final = 503
 _NOT_FOUND: Final = 404
 _NOT_ALLOWED: Final = 405
@@ -77,6 +91,8 @@ class RestServer:
         self._streams = count(1)
         self._streaming: Counter[str] = Counter()
         """How many streams each host has open."""
+        self._waiting_apart = 0
+        self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
         self._closing = asyncio.Event()
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -93,6 +109,8 @@ class RestServer:
         self._runner = web.AppRunner(
             app,
             access_log=None,
+            logger=_SILENT,
+            auto_decompress=False,
             keepalive_timeout=IDLE_S,
             max_line_size=LINE_MAX,
             max_field_size=LINE_MAX,
@@ -122,21 +140,31 @@ class RestServer:
             logger.error("{}", self._failure, exception=error)
 
     async def _reap(self) -> None:
-        """Close connections that ask for nothing: the server waits for ever for a first line."""
-        idle: dict[Any, int] = {}
+        """Close connections that ask for nothing, or do not read what they have asked for.
+
+        The server waits for ever for either. Those that have waited longest go when there are too
+        many.
+        """
+        idle: dict[Any, tuple[int, int]] = {}
         while True:
             await asyncio.sleep(IDLE_S / _LOOKS)
-            assert self._runner is not None
-            assert self._runner.server is not None
-            now = {
-                it: idle.get(it, 0) + 1
-                for it in self._runner.server.connections
-                if it._current_request is None
-            }
-            for connection, seen in now.items():
-                if seen > _LOOKS or len(self._runner.server.connections) > CONNECTIONS_MAX:
-                    connection.force_close()
+            now = dict[Any, tuple[int, int]]()
+            for connection in self._connections():
+                unread = _unread(connection)
+                before, looks = idle.get(connection, (unread, 0))
+                if connection._current_request is None:
+                    now[connection] = unread, looks + 1 if unread == before else 0
+            surplus = len(self._connections()) - CONNECTIONS_MAX
+            longest = sorted(now, key=lambda it: now[it][1], reverse=True)
+            for place, connection in enumerate(longest):
+                if place < surplus or now[connection][1] > _LOOKS:
+                    _cut(connection)
             idle = now
+
+    def _connections(self) -> list[Any]:
+        assert self._runner is not None
+        assert self._runner.server is not None
+        return self._runner.server.connections
 
     # -- every request
 
@@ -144,8 +172,12 @@ class RestServer:
         @web.middleware
         async def guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
             try:
+                # Where the request names no host the library would ask the resolver for one. Where
+                # its first line names one, that is another one than this header's.
+                host = request.headers.get("Host", "")
+                self._guard.check_host(host)
                 self._guard.check_host(request.host)
-                self._guard.check_origin(request.method, request.host, request.headers)
+                self._guard.check_origin(request.method, host, request.headers)
                 self._guard.check_token(request.path, request.headers)
             except Refusal as refusal:
                 return _refused(request, refusal)
@@ -162,9 +194,16 @@ class RestServer:
         except Refusal as refusal:
             return _refused(request, refusal)
         except web.HTTPException as error:
-            return _plain(request, error)
+            return await _plain(request, error)
+        except web.RequestPayloadError:
+            return _refused(request, Refusal(_BAD_REQUEST, "the body cannot be read"))
         except _OVER as error:
             return _refused(request, Refusal(_UNAVAILABLE, str(error).partition(";")[0]))
+        except ConnectionError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge: told once, and others are answered
+            logger.error("{} {:.200} has failed", request.method, request.path, exception=error)
+            return _refused(request, Refusal(_FAILED, "the service has failed to answer this"))
 
     def _headers(self, request: web.Request) -> dict[str, str]:
         resource = request.match_info.route.resource
@@ -176,14 +215,23 @@ class RestServer:
 
     def _answering(self, route: Route) -> _Handler:
         async def answer(request: web.Request) -> web.StreamResponse:
-            asked = await self._asked(request, route)
-            return _response(request, self._answer(route, asked))
+            with self._room_for(route):
+                asked = await self._asked(request, route)
+                return self._sent(request, await self._answer(route, asked))
 
         return answer
 
+    def _sent(self, request: web.Request, answer: Answer) -> web.Response:
+        """Make the response; what readers leave unread stays in our memory, so that is bounded."""
+        response = _response(request, answer)
+        size = response.content_length or 0
+        if size > LARGE and size + sum(map(_unread, self._connections())) > UNREAD_MAX:
+            raise Refusal(_UNAVAILABLE, "too much waits for slow readers", "ask again later")
+        return response
+
     async def _asked(self, request: web.Request, route: Route) -> Asked:
         query = {name: request.query[name] for name in route.queries if name in request.query}
-        body = await request.read() if route.method == "POST" else b""
+        body = await self._body(request) if route.method == "POST" else b""
         accept = request.headers.get("Accept", "")
         by = changes.who(request.headers.get(changes.WHO, ""), request.remote or "")
         asked = Asked(dict(request.match_info), query, accept, body, by)
@@ -195,10 +243,38 @@ class RestServer:
         )
         return asked._replace(answer=answer)
 
-    def _answer(self, route: Route, asked: Asked) -> Answer:
+    async def _body(self, request: web.Request) -> bytes:
+        if "Content-Encoding" in request.headers:
+            raise Refusal(_NOT_TAKEN, "a packed body is not taken", "send it as it is")
+        try:
+            return await asyncio.wait_for(request.read(), IDLE_S)
+        except TimeoutError:
+            raise Refusal(
+                _TOO_SLOW, f"the body has not come within {IDLE_S:g} s", "send it at once"
+            ) from None
+
+    @contextmanager
+    def _room_for(self, route: Route) -> Iterator[None]:
+        """What takes long waits for its turn, with its body; so not many may wait."""
+        if not route.is_apart:
+            yield
+            return
+        if self._waiting_apart >= APART_MAX:
+            raise Refusal(_UNAVAILABLE, "too many ask for this at one time", "ask again later")
+        self._waiting_apart += 1
+        try:
+            yield
+        finally:
+            self._waiting_apart -= 1
+
+    async def _answer(self, route: Route, asked: Asked) -> Answer:
         self._check_true()
         self._side.catch_up(max(self._side.now_ns, self._now_ns()))
-        answer = route.handler(self._side, asked)
+        if route.is_apart:
+            loop = asyncio.get_running_loop()
+            answer = await loop.run_in_executor(self._apart, route.handler, self._side, asked)
+        else:
+            answer = route.handler(self._side, asked)
         return answer if isinstance(answer, Answer) else Answer(answer)
 
     def _check_true(self) -> None:
@@ -296,11 +372,34 @@ def _refused(request: web.Request, refusal: Refusal) -> web.Response:
     return _response(request, Answer(refusal.value, status=refusal.status))
 
 
-def _plain(request: web.Request, error: web.HTTPException) -> web.Response:
+async def _plain(request: web.Request, error: web.HTTPException) -> web.Response:
     """What the web server refuses: nothing is there, or it is asked in another way."""
-    if error.status == _NOT_FOUND and request.path != "/" and request.path.endswith("/"):
-        return web.Response(status=301, headers={"Location": request.path.rstrip("/") or "/"})
+    if error.status == _NOT_FOUND and (there := await _without_slash(request)):
+        return web.Response(status=301, headers={"Location": there})
     text = f"{error.status} {error.reason}\n".lower()
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
     headers["Content-Type"] = TEXT
     return web.Response(body=text.encode(), status=error.status, headers=headers)
+
+
+async def _without_slash(request: web.Request) -> str:
+    """Say where the route is that is asked for with a slash too many; nowhere but here."""
+    path = request.rel_url.raw_path
+    if not path.endswith("/") or not path.strip("/"):
+        return ""
+    there = request.rel_url.with_path(path.rstrip("/"), encoded=True, keep_query=True)
+    found = await request.app.router.resolve(request.clone(rel_url=there))
+    return "" if found.http_exception is not None else there.raw_path_qs
+
+
+def _unread(connection: Any) -> int:  # noqa: ANN401 - the web server's own
+    """Bytes that were answered on this connection and not taken yet."""
+    transport = connection.transport
+    return 0 if transport is None else transport.get_write_buffer_size()
+
+
+def _cut(connection: Any) -> None:  # noqa: ANN401 - the web server's own
+    """Close it, and forget what was not read: otherwise it would wait for that for ever."""
+    if connection.transport is not None:
+        connection.transport.abort()
+    connection.force_close()

@@ -377,7 +377,7 @@ def routes() -> tuple[Route, ...]:
               lambda _, __: ("metrics",)),
         Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config),
         Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,
-              method="POST"),
+              method="POST", is_apart=True),
         Route("/debug/fullstatedump", "everything at once", _dump, lambda _, __: ("diagnostics",)),
         Route("/debug/stack", "what every thread is doing", _stack, lambda _, __: ("stacks",)),
         Route("/ws/v1/fullstatedump", "moved", _moved("/debug/fullstatedump")),
