@@ -153,6 +153,11 @@ def test_a_filter_lets_a_rule_serve_some_and_not_others(filter_: str, queue: str
         ),
         (
             "[{name: provided, create: true}]",
+            "root.teams.@Recovery@",
+            "creation of queue root.teams.@recovery@ failed: the recovery queue cannot be asked for",
+        ),
+        (
+            "[{name: provided, create: true}]",
             "root.teams.a b",
             "rule provided gives an invalid queue name 'a b': use letters",
         ),

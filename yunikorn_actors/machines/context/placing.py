@@ -12,6 +12,7 @@ import msgspec
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.config import TemplateConfig
+from yunikorn_actors.domain.config.names import RECOVERY_QUEUE
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import (
     RECOVERY_PATH,
@@ -60,7 +61,7 @@ def _check_creation(state: PartitionState, spec: ApplicationSpec, path: str) -> 
     if path == RECOVERY_PATH:
         return
     reason = None
-    if path.startswith(f"{RECOVERY_PATH}."):
+    if RECOVERY_QUEUE in path.split("."):
         reason = f"creation of queue {path} failed: the recovery queue cannot be asked for"
     elif not above.allows_submit(spec.user, spec.groups):
         reason = f"submit access to queue {above.path} denied during create of: {path}"
