@@ -32,6 +32,7 @@ ENTRY_POINTS = (
     *(f"{PACKAGE}.cli.{command}" for command in COMMANDS),
     f"{PACKAGE}.lab.pytest_plugin",
     *(kind.module for kind in KINDS.values()),
+    f"{PACKAGE}.runtime.journal.fold",
     f"{PACKAGE}.service.rest.child",
     f"{PACKAGE}.service.rest.part",
 )

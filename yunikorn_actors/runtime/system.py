@@ -18,6 +18,7 @@ import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -195,18 +196,26 @@ class SchedulerCore(Gateway):
                 self._stop(STOP_TIMEOUT_S)
                 raise
         self._go_on()
-        # Without the lock: this waits for an answer, and a machine that fails needs it to say so.
-        if self._config is not None:
-            self._bring(self._config)
-        logger.info("core started, topology {}", self._topology.name)
-        return self
-
-    def _bring(self, config: str) -> None:
+        # Without the lock: this waits for answers, and a machine that fails needs it to say so.
         try:
-            self._administer(config)
+            self._await_restored()
+            if self._config is not None:
+                self._administer(self._config)
         except BaseException:
             self.stop()
             raise
+        logger.info("core started, topology {}", self._topology.name)
+        return self
+
+    def _await_restored(self) -> None:
+        """Whoever asks after this finds all that the core before this one knew.
+
+        How long it takes depends on how much that is: a question that got no answer is no failure.
+        """
+        if self._journal is not None and self._journal.restored is not None:
+            self._journal.restored = None
+            with suppress(NoReply):
+                self._counts()
 
     def _start_threads(self) -> None:
         if self._journal_path is not None:
@@ -222,7 +231,6 @@ class SchedulerCore(Gateway):
         self._timers.start()
         if self._journal is not None and self._journal.restored is not None:
             self._post(CONTEXT, self._journal.restored, "restart")
-            self._journal.restored = None
 
     def stop(self, timeout: float = STOP_TIMEOUT_S) -> None:
         """Stop everything and wait for the threads; called again it only waits.

@@ -98,10 +98,14 @@ def application_removed(state: PartitionState, fact: f.ApplicationRemoved) -> No
 
 
 def application_forgotten(state: PartitionState, fact: f.ApplicationForgotten) -> None:
-    id_ = state.finished.pop(fact.serial).spec.application_id
-    if state.last_ends.get(id_) == fact.serial:
+    forget(state, fact.serial)
+
+
+def forget(state: PartitionState, serial: int) -> None:
+    id_ = state.finished.pop(serial).spec.application_id
+    if state.last_ends.get(id_) == serial:
         del state.last_ends[id_]
-    state.rejected.pop(fact.serial, None)
+    state.rejected.pop(serial, None)
 
 
 def application_summarized(state: PartitionState, _: f.ApplicationSummarized) -> None:

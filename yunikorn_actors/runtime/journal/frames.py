@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from yunikorn_actors.errors import JournalError
-
 _NUMBERS: Final = struct.Struct(">II")
 _CHECK: Final = struct.Struct(">I")
 _HEAD: Final = _NUMBERS.size + _CHECK.size
+
+
+class Damaged(Exception):  # noqa: N818
+    """What stands at this place of a file is no record."""
+
+    def __init__(self, place: int, end: int) -> None:
+        super().__init__(f"is damaged at byte {place} of {end}")
+        self.place = place
 
 
 class Frame(NamedTuple):
@@ -31,20 +37,20 @@ def framed(payload: bytes) -> bytes:
     return numbers + _CHECK.pack(crc32(numbers)) + payload
 
 
-def frames_in(path: Path, *, may_be_torn: bool) -> Iterator[Frame]:
-    """Yield the records of a file up to its end, or to a last one that was not written whole."""
+def frames_in(path: Path, end: int | None) -> Iterator[Frame]:
+    """Yield the records of a file up to this place.
+
+    Without one that is the end of the file, or of the last record that was written whole.
+    """
     data = memoryview(path.read_bytes())
+    is_last, stop = end is None, len(data) if end is None else end
     place = 0
-    while place < len(data):
-        frame = _frame_at(data, place)
+    while place < stop:
+        frame = _frame_at(data[:stop], place)
         if frame is None:
-            if may_be_torn and _is_torn(data, place):
+            if is_last and _is_torn(data, place):
                 return
-            raise JournalError(
-                f"{path} is damaged at byte {place} of {len(data)}: restore it from a copy; or cut "
-                f"it there (truncate -s {place}) and move later files away, which gives up what "
-                "was decided afterwards"
-            )
+            raise Damaged(place, stop)
         yield frame
         place = frame.end
 

@@ -13,8 +13,8 @@ from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
 from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.runtime.journal.folder import Journal
-from yunikorn_actors.runtime.journal.truth import Entry
+from yunikorn_actors.runtime.journal.truth import Entry, Tally, tally_of
+from yunikorn_actors.runtime.journal.writing import Journal
 
 _REGISTRATIONS: Final = frozenset(
     {
@@ -35,10 +35,15 @@ _REQUESTS: Final = _REGISTRATIONS | {
 }
 
 
+TALLY_EVERY: Final = 256
+"""So many entries are between two in which it is noted what there is."""
+
+
 class Kept(Joining):
     def __init__(self, context: Context, journal: Journal) -> None:
         self._context = context
         self._journal = journal
+        self._until_tally = 0
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         effects = self._context.handle(message, now_ns)
@@ -72,8 +77,17 @@ class Kept(Joining):
             requests=tuple(requests),
             issued=tuple(issued),
             registered=self._context.registered if changes else None,
+            tallies=self._tallies(),
         )
         self._journal.append(encode(entry))
+
+    def _tallies(self) -> dict[str, Tally]:
+        if self._until_tally:
+            self._until_tally -= 1
+            return {}
+        self._until_tally = TALLY_EVERY
+        partitions = self._context.partitions.items()
+        return {name: tally_of(it.state, it.epoch) for name, it in partitions}
 
 
 def _is_known(message: Message) -> bool:

@@ -1,28 +1,65 @@
 """The state of a core, made again from what its Context has issued.
 
 Facts say what is true, and the same code that applied them in Context applies them here. Nothing is
-decided again, so neither the version of the planner nor its choices matter.
+decided again, so neither the version of the planner nor its choices matter. Whether the facts make
+here what they made there is compared with what the other Context noted of itself.
 """
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.domain.changes import apply
+from yunikorn_actors.domain.changes.applications import forget
 from yunikorn_actors.domain.image import image_of, restore
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.errors import JournalError
+from yunikorn_actors.domain.resource import Resource, pruned, saturated
+from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.messages.codec import MESSAGE_TYPES, encode, state_digest
 from yunikorn_actors.messages.restart import CoreRestored, Registered
+from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
 
 EVENT_BYTES_MAX: Final = 8 * 2**20
 """So much of the event records outlives a restart, the newest of them."""
+
+APPLICATION_BYTES_MAX: Final = 8 * 2**20
+"""So much of the applications that have ended, of each partition, the newest of them."""
+
+
+class WrongReplay(Exception):  # noqa: N818
+    """What a record tells cannot be done again, or leads to something else."""
+
+
+class Tally(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What Context had in a partition: little enough to be noted by the way."""
+
+    epoch: int
+    revision: int
+    nodes: int
+    applications: int
+    allocations: int
+    allocated: Resource = {}
+    pending: Resource = {}
+
+
+def tally_of(state: PartitionState, epoch: int) -> Tally:
+    root = state.queues.get("root")
+    return Tally(
+        epoch=epoch,
+        revision=state.revision,
+        nodes=len(state.nodes),
+        applications=len(state.applications),
+        allocations=state.allocation_count,
+        allocated={} if root is None else saturated(pruned(root.allocated)),
+        pending={} if root is None else saturated(pruned(root.pending)),
+    )
 
 
 class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -36,6 +73,8 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Facts, and what else the event publisher hears."""
     registered: Registered | None = None
     """Who is registered, after a message that may have changed that."""
+    tallies: dict[str, Tally] = {}
+    """What there is in each partition after this, noted now and then."""
 
 
 class StoredEntry(Struct, frozen=True, kw_only=True):
@@ -43,6 +82,7 @@ class StoredEntry(Struct, frozen=True, kw_only=True):
     requests: msgspec.Raw = msgspec.Raw()
     issued: tuple[tuple[str, msgspec.Raw], ...] = ()
     registered: Registered | None = None
+    tallies: dict[str, Tally] = {}
 
 
 _entries: Final = msgspec.msgpack.Decoder(StoredEntry)
@@ -53,33 +93,40 @@ _decoders: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
 
 class Truth:
     def __init__(self) -> None:
-        self.entries = 0
         self._registered = Registered()
         self._states: dict[tuple[str, int], PartitionState] = {}
         self._publisher = EventPublisher(settings=Settings())
 
-    def begin_with(self, snapshot: CoreRestored) -> None:
-        self._registered = snapshot.registered
-        self._publisher.handle(snapshot.events, 0)
-        for known in snapshot.registered.managers:
+    def begin_with(self, told: CoreRestored) -> None:
+        self._registered = told.registered
+        for known in told.registered.managers:
+            # Which records there are depends on it.
+            rm_id, extra = known.registration.rm_id, known.registration.extra
+            self._publisher.handle(EventsConfigured(rm_id=rm_id, extra=extra), 0)
             for name, epoch in known.epochs.items():
-                restore(self._state(name, epoch), snapshot.images[name])
+                restore(self._state(name, epoch), told.images[name])
+        self._publisher.handle(told.events, 0)
 
     def take(self, payload: memoryview) -> None:
-        """Do again what one handler did."""
+        """Do again what one handler did, and compare, where its Context noted what it had."""
         try:
             entry = _entries.decode(payload)
             issued = [_decoders[name].decode(data) for name, data in entry.issued]
-        except (KeyError, msgspec.MsgspecError) as error:
-            raise JournalError(
-                f"entry {self.entries + 1} of the journal cannot be read ({error}): it was written "
-                "by a later version; use that one"
-            ) from error
-        self.entries += 1
-        self._registered = entry.registered or self._registered
-        for message in issued:
-            self._publisher.handle(message, entry.at_ns)
-        self._apply(issued)
+            self._registered = entry.registered or self._registered
+            for message in issued:
+                self._publisher.handle(message, entry.at_ns)
+            self._apply(issued)
+        except Exception as error:
+            # Whatever it is: another version may have facts, or readers of them, of other kinds.
+            raise WrongReplay(f"it cannot be done again ({error!r})") from error
+        for name, noted in entry.tallies.items():
+            self._compare(name, noted)
+
+    def _compare(self, name: str, noted: Tally) -> None:
+        state = self._states.get((name, noted.epoch))
+        made = None if state is None else tally_of(state, noted.epoch)
+        if made != noted:
+            raise WrongReplay(f"{name} comes to {made}, and the core that wrote it had {noted}")
 
     def _apply(self, issued: Iterable[Message]) -> None:
         for message in issued:
@@ -95,6 +142,25 @@ class Truth:
 
     def _state(self, name: str, epoch: int) -> PartitionState:
         return self._states.setdefault((name, epoch), PartitionState(name))
+
+    def forget(self, bytes_max: int) -> None:
+        """Forget the oldest of the applications that have ended, beyond so many bytes."""
+        for state in self._states.values():
+            newest_first = [*reversed(state.finished.items())]
+            sizes = accumulate(len(encode(app)) for _, app in newest_first)
+            for (serial, _), size in zip(newest_first, sizes, strict=True):
+                if size > bytes_max:
+                    forget(state, serial)
+
+    def digest(self) -> str:
+        """Of all that a core goes on with; of the records, how many there were."""
+        return state_digest(
+            {
+                "registered": self._registered,
+                "partitions": {name: snapshot(it) for (name, _), it in self._states.items()},
+                "records": self._publisher.ring.next_id,
+            }
+        )
 
     def told(self) -> CoreRestored:
         """Give all of it, for a core to go on with."""

@@ -1,0 +1,48 @@
+"""A process that makes a snapshot of what is on the disk, as the next core would read it.
+
+It begins no sooner than the files it reads are closed, changes none of them, and checks what it has
+written. It ends with the process that has the folder, however that one ends.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Final
+
+from yunikorn_actors.runtime.journal.folder import Folder
+
+NICE: Final = 5
+"""Whoever asks for a place comes first."""
+STDIN: Final = 0
+
+
+def fold(path: Path, number: int) -> None:
+    """Bring to the disk a snapshot of all before the file with this number, and check it."""
+    folder = Folder(path)
+    truth, _ = folder.read(folder.row(before=number))
+    folder.write_part(number, truth)
+    folder.check_part(number)
+
+
+def _end_with_the_other() -> None:
+    # Not by way of `sys.stdin`: its lock would be held when the interpreter ends.
+    while os.read(STDIN, 1):
+        pass
+    os._exit(1)
+
+
+def main(path: str, number: str) -> None:
+    # Ctrl-C reaches the whole group; who has the folder says when it is over.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    os.nice(NICE)
+    try:
+        fold(Path(path), int(number))
+    except OSError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
