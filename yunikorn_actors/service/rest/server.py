@@ -24,8 +24,8 @@ from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.questions import Questions
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest import changes, own, yunikorn
-from yunikorn_actors.service.rest.asking import TEXT, Answer, Asked, Refusal, Route
-from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.guard import LOGIN, Guard, cookie
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -69,12 +69,28 @@ _STREAM: Final = Route(
     lambda _, __: None,
     queries=("count",),
 )
+_LOGIN: Final = Route(
+    LOGIN,
+    "the cookie of a browser that shows the token in the body; the live page asks for it",
+    lambda _, __: None,
+    method="POST",
+    is_yunikorns=False,
+    takes=TEXT,
+)
+_LOGOUT: Final = Route(
+    f"{OWN}/logout",
+    "takes that cookie away",
+    lambda _, __: None,
+    method="POST",
+    is_yunikorns=False,
+    takes=TEXT,
+)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def all_routes() -> tuple[Route, ...]:
-    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES)
+    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES, _LOGIN, _LOGOUT)
 
 
 class RestServer:
@@ -101,8 +117,9 @@ class RestServer:
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         app = web.Application(client_max_size=BODY_MAX, middlewares=[self._middleware()])
+        by_itself = {_STREAM: self._stream_events, _LOGIN: self._log_in, _LOGOUT: self._log_out}
         for route in self._routes.values():
-            handler = self._stream_events if route is _STREAM else self._answering(route)
+            handler = by_itself.get(route) or self._answering(route)
             app.router.add_route(route.method, route.path, handler)
             if route.is_yunikorns and route.method == "GET":
                 app.router.add_route("OPTIONS", route.path, self._options)
@@ -174,11 +191,12 @@ class RestServer:
             try:
                 # Where the request names no host the library would ask the resolver for one. Where
                 # its first line names one, that is another one than this header's.
-                host = request.headers.get("Host", "")
+                path, headers = request.path, request.headers
+                host = headers.get("Host", "")
                 self._guard.check_host(host)
                 self._guard.check_host(request.host)
-                self._guard.check_origin(request.method, host, request.headers)
-                self._guard.check_token(request.path, request.headers)
+                self._guard.check_origin(request.method, path, host, headers)
+                self._guard.check_token(path, host, headers, request.cookies)
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)
@@ -281,6 +299,15 @@ class RestServer:
         if self._failure:
             raise Refusal(_UNAVAILABLE, self._failure)
 
+    # -- browsers
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        value = self._guard.log_in(request.remote or "", (await request.read()).strip())
+        return _with_cookie(request, value)
+
+    async def _log_out(self, request: web.Request) -> web.StreamResponse:
+        return _with_cookie(request, "")
+
     # -- events as they come
 
     async def _stream_events(self, request: web.Request) -> web.StreamResponse:
@@ -335,6 +362,11 @@ class RestServer:
         finally:
             getting.cancel()
             closing.cancel()
+
+
+def _with_cookie(request: web.Request, value: str) -> web.Response:
+    given = cookie(request.host, value, is_encrypted=request.secure)
+    return web.Response(status=204, headers={"Set-Cookie": given})
 
 
 def _hearer(
