@@ -12,6 +12,7 @@ PAGE: Final = "/"
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=utf-8"
+HTML: Final = "text/html; charset=utf-8"
 
 
 class Asked(NamedTuple):

@@ -25,7 +25,8 @@ _BAD_REQUEST: Final = 400
 _TOO_MANY: Final = 429
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(:[0-9]{0,5})?")
 LOGIN: Final = f"{OWN}/login"
-WITHOUT_TOKEN: Final = frozenset({PAGE, LOGIN, f"{OWN}/live", f"{OWN}/ready"})
+SESSION: Final = f"{OWN}/session"
+WITHOUT_TOKEN: Final = frozenset({PAGE, LOGIN, SESSION, f"{OWN}/live", f"{OWN}/ready"})
 """Whether a service is well is nobody's secret, and a page without data is none either."""
 LOCAL: Final = frozenset({"localhost"})
 CORS: Final = {
@@ -73,18 +74,28 @@ class Guard:
     def check_token(
         self, path: str, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]
     ) -> None:
-        if not self._token or path in WITHOUT_TOKEN:
-            return
-        kind, _, shown = headers.get("Authorization", "").partition(" ")
-        if kind == "Bearer" and self._is_token(shown.encode(errors="surrogateescape")):
-            return
-        if not self._sessions.is_open(cookies.get(cookie_of(host), "")):
+        if path not in WITHOUT_TOKEN and not self.lets_in(host, headers, cookies):
             raise Refusal(
                 _UNAUTHORIZED,
                 "the token of this service is missing or wrong",
                 "send the header Authorization: Bearer TOKEN",
             )
+
+    @property
+    def needs_token(self) -> bool:
+        return bool(self._token)
+
+    def lets_in(self, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+        """Whether the token, or the cookie of one who has shown it, comes with the request."""
+        if not self._token:
+            return True
+        kind, _, shown = headers.get("Authorization", "").partition(" ")
+        if kind == "Bearer" and self._is_token(shown.encode(errors="surrogateescape")):
+            return True
+        if not self._sessions.is_open(cookies.get(cookie_of(host), "")):
+            return False
         _check_same_origin(host, headers)
+        return True
 
     def log_in(self, remote: str, shown: bytes) -> str:
         """Let a browser in that shows the token; return the value of its cookie."""

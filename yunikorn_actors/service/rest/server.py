@@ -25,7 +25,8 @@ from yunikorn_actors.service.questions import Questions
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest import changes, own, yunikorn
 from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
-from yunikorn_actors.service.rest.guard import LOGIN, Guard, cookie
+from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
+from yunikorn_actors.service.rest.live import Live
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -44,6 +45,8 @@ STREAMS_OF_HOST_MAX: Final = 15
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
 WRITE_S: Final = 5.0
+PAGE_WRITE_S: Final = 30.0
+"""A live page that takes nothing for so long is cut off; it asks again when it can."""
 GZIP_MIN: Final = 1_400
 _LOOKS: Final = 10
 """So many looks at idle connections make up the time that they have."""
@@ -69,6 +72,13 @@ _STREAM: Final = Route(
     lambda _, __: None,
     queries=("count",),
 )
+_LIVE: Final = Route(
+    f"{OWN}/overview",
+    "how a partition stands, and every second what has changed (server-sent events)",
+    lambda _, __: None,
+    is_yunikorns=False,
+    queries=("partition",),
+)
 _LOGIN: Final = Route(
     LOGIN,
     "the cookie of a browser that shows the token in the body; the live page asks for it",
@@ -76,6 +86,12 @@ _LOGIN: Final = Route(
     method="POST",
     is_yunikorns=False,
     takes=TEXT,
+)
+_SESSION: Final = Route(
+    SESSION,
+    "whether the service has a token, and whether it came with the request",
+    lambda _, __: None,
+    is_yunikorns=False,
 )
 _LOGOUT: Final = Route(
     f"{OWN}/logout",
@@ -90,7 +106,8 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def all_routes() -> tuple[Route, ...]:
-    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES, _LOGIN, _LOGOUT)
+    by_itself = (_LIVE, _SESSION, _LOGIN, _LOGOUT)
+    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES, *by_itself)
 
 
 class RestServer:
@@ -110,6 +127,7 @@ class RestServer:
         self._waiting_apart = 0
         self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
         self._closing = asyncio.Event()
+        self._live = Live(side, questions, now_ns, lambda: self._failure, self._closing)
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -117,7 +135,13 @@ class RestServer:
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         app = web.Application(client_max_size=BODY_MAX, middlewares=[self._middleware()])
-        by_itself = {_STREAM: self._stream_events, _LOGIN: self._log_in, _LOGOUT: self._log_out}
+        by_itself = {
+            _STREAM: self._stream_events,
+            _LIVE: self._follow,
+            _SESSION: self._session,
+            _LOGIN: self._log_in,
+            _LOGOUT: self._log_out,
+        }
         for route in self._routes.values():
             handler = by_itself.get(route) or self._answering(route)
             app.router.add_route(route.method, route.path, handler)
@@ -300,6 +324,23 @@ class RestServer:
             raise Refusal(_UNAVAILABLE, self._failure)
 
     # -- browsers
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        self._check_true()
+        name = request.query.get("partition", "")
+        response = web.StreamResponse()
+        response.content_type = "text/event-stream"
+        response.charset = "UTF-8"
+        with self._live.opened(name), suppress(ConnectionError, TimeoutError):
+            await response.prepare(request)
+            async for event in self._live.follow(name):
+                await asyncio.wait_for(response.write(event), PAGE_WRITE_S)
+        return response
+
+    async def _session(self, request: web.Request) -> web.StreamResponse:
+        guard = self._guard
+        is_in = guard.lets_in(request.host, request.headers, request.cookies)
+        return _response(request, Answer({"needs_token": guard.needs_token, "is_in": is_in}))
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         value = self._guard.log_in(request.remote or "", (await request.read()).strip())
