@@ -280,6 +280,18 @@ def test_many_queues_and_nodes_are_cut_and_counted(
     assert ["n0", "n1", "n2"] == served.get(f"{X}/nodes")["names"]
 
 
+def test_a_picture_that_fails_ends_its_stream_and_nothing_else(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> dict[str, Any]:
+        raise ValueError
+
+    monkeypatch.setattr(live_pages, "overview", fail)
+    with following(served) as events:
+        assert [] == list(events)
+    assert 200 == served.ask("/ws/v1/partitions").status
+
+
 # -- nodes
 
 

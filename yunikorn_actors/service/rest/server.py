@@ -333,17 +333,22 @@ class RestServer:
         response.charset = "UTF-8"
         with self._live.opened(name), suppress(ConnectionError, TimeoutError):
             await response.prepare(request)
-            async for event in self._live.follow(name):
-                await asyncio.wait_for(response.write(event), PAGE_WRITE_S)
+            try:
+                async for event in self._live.follow(name):
+                    await asyncio.wait_for(response.write(event), PAGE_WRITE_S)
+            except (ConnectionError, TimeoutError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the edge: an answer has begun, so it ends
+                logger.error("a picture of {:.200} has failed", name, exception=error)
         return response
 
     async def _session(self, request: web.Request) -> web.StreamResponse:
-        guard = self._guard
-        is_in = guard.lets_in(request.host, request.headers, request.cookies)
+        guard, headers = self._guard, request.headers
+        is_in = guard.lets_in(headers["Host"], headers, request.cookies)
         return _response(request, Answer({"needs_token": guard.needs_token, "is_in": is_in}))
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
-        value = self._guard.log_in(request.remote or "", (await request.read()).strip())
+        value = self._guard.log_in(request.remote or "", (await self._body(request)).strip())
         return _with_cookie(request, value)
 
     async def _log_out(self, request: web.Request) -> web.StreamResponse:
@@ -406,7 +411,7 @@ class RestServer:
 
 
 def _with_cookie(request: web.Request, value: str) -> web.Response:
-    given = cookie(request.host, value, is_encrypted=request.secure)
+    given = cookie(request.headers["Host"], value, is_encrypted=request.secure)
     return web.Response(status=204, headers={"Set-Cookie": given})
 
 
