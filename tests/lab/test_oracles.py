@@ -36,6 +36,36 @@ steps:
 """
 
 
+CLAIMED = """
+name: a gang that no node can hold has the one place until its commitment lapses
+queues:
+  partitions:
+    - name: default
+      queues:
+        - name: root
+          submitacl: "*"
+          LIMITED
+          queues: [{name: q QUEUE}]
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: large, queue: root.q, placeholder_ask: {vcore: 3}}
+  - ask: {app: large, key: never, resource: {vcore: 3}, task_group: t, placeholder: true}
+  - add_app: {id: small, queue: root.q, placeholder_ask: {vcore: 1}}
+  - ask: {app: small, key: waits, resource: {vcore: 1}, task_group: t, placeholder: true}
+"""
+
+
+@pytest.mark.parametrize(
+    ("limited", "queue"),
+    [("", ", maxapplications: 1"), ("limits: [{users: [test], maxapplications: 1}]", "")],
+    ids=["queue", "user"],
+)
+def test_a_claimed_place_is_a_reason_to_wait(limited: str, queue: str) -> None:
+    text = CLAIMED.replace("LIMITED", limited or "adminacl: nobody").replace("QUEUE", queue)
+    case = case_of(parse_scenario(text, "claimed.yaml"), "0" * 12)
+    assert play(case, case.tape(), oracles()).violation is None
+
+
 def _case() -> Case:
     return case_of(parse_scenario(RUNNING, "running.yaml"), "0" * 12)
 

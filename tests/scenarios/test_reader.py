@@ -101,6 +101,8 @@ def test_documents_that_are_refused(source: str, text: str) -> None:
         ("remove_node: {node: n1}", "remove_node: unknown key 'node'; allowed: id, partition, rm"),
         ("release: {app: a, type: STOPPED}", "release: type: unknown word 'STOPPED'; allowed: PLACEHOLDER_REPLACED, PREEMPTED_BY_SCHEDULER, SCHEDULING_FAILED_ON_RM, STOPPED_BY_RM, TIMEOUT, UNKNOWN_TERMINATION_TYPE"),
         ("confirm: {app: a, key: k}", "confirm: 'type' is missing"),
+        ("bind: {key: k, node: n}", "bind: 'app' is missing; only work with the tag 'foreign' has none"),
+        ("release: {type: TIMEOUT}", "release: 'app' is missing; only with a 'key' it may be left out"),
         ("confirm: some", "confirm: unknown word 'some'; allowed: all"),
         ("config: {queues: {}}", "config: queues: a configuration must hold 'partitions'"),
         ("config: {}", "config: a configuration must hold 'partitions'"),

@@ -17,6 +17,7 @@ from yunikorn_actors.domain.config import ApplicationSortPolicy, GangAdmission
 from yunikorn_actors.domain.decisions import overfills
 from yunikorn_actors.domain.gang_decisions import committed, unplaced
 from yunikorn_actors.domain.gates import has_room
+from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.placement import is_tagged
@@ -99,7 +100,25 @@ def _awaits_room_for_its_gang(state: PartitionState, app: Application) -> bool:
     if not holds or app.is_admitted:
         return False
     need = unplaced(app).items()
-    return not all(has_room(most, used, need) for _, most, used in committed(state, app))
+    fits = all(has_room(most, used, need) for _, most, used in committed(state, app))
+    return not fits or _awaits_place_of_a_gang(state, app)
+
+
+def _awaits_place_of_a_gang(state: PartitionState, app: Application) -> bool:
+    """Whether an admitted gang that has placed nothing may claim the place of this one."""
+    bounds = [queue.path for queue in app.queue.lineage if queue.spec.max_applications]
+    bounds += [
+        limit.path
+        for limit in limits_of(app.queue, app.spec.user, app.group)
+        if limit.max_applications
+    ]
+    others = (state.applications[id_] for id_ in state.admitted.values())
+    return any(
+        level.path in bounds
+        for other in others
+        if not other.allocations
+        for level in other.queue.lineage
+    )
 
 
 def _has_room(node: Node, ask: Ask) -> bool:

@@ -20,6 +20,7 @@ from yunikorn_actors.scenario.reading import (
     within,
     wrong,
 )
+from yunikorn_actors.si.constants import TAG_FOREIGN
 
 _N = TypeVar("_N", bound=w.NamedStep)
 
@@ -44,6 +45,22 @@ def _read_create_node(node: Node) -> w.CreateNode:
         raise ScenarioFault(
             line_of(node), "name the nodes by `id`, by `id` with `count`, or by `ids`"
         )
+    return step
+
+
+def _read_bind(node: Node) -> w.Bind:
+    step = _read_running(node)
+    if not step.app and TAG_FOREIGN not in step.tags:
+        raise ScenarioFault(
+            line_of(node), f"'app' is missing; only work with the tag {TAG_FOREIGN!r} has none"
+        )
+    return step
+
+
+def _read_release(node: Node) -> w.Release:
+    step = _read_ended(node)
+    if not step.app and not step.key:
+        raise ScenarioFault(line_of(node), "'app' is missing; only with a 'key' it may be left out")
     return step
 
 
@@ -82,6 +99,8 @@ def _step(readers: StepReaders, number: int) -> Reader[w.WrittenStep]:
 
 
 _read_nodes: Final = record(w.CreateNode)
+_read_running: Final = record(w.Bind)
+_read_ended: Final = record(w.Release)
 _read_config_fields: Final = record(w.Config)
 
 _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
@@ -95,9 +114,9 @@ _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
     "remove_app": _named(w.RemoveApp),
     "ask": record(w.AddAsk),
     "release_ask": record(w.ReleaseAsk),
-    "release": record(w.Release),
+    "release": _read_release,
     "confirm": _word_or("all", w.ConfirmAll(), record(w.Confirm)),
-    "bind": record(w.Bind),
+    "bind": _read_bind,
     "config": _read_config,
     "lose_rm": _named(w.LoseRm),
     "unregister": _named(w.Unregister),

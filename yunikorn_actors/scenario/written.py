@@ -176,7 +176,8 @@ class ReleaseAsk(PartitionStep, frozen=True, kw_only=True):
 
 
 class Release(PartitionStep, frozen=True, kw_only=True):
-    app: Text
+    app: Text = ""
+    """None: whatever has the key, in any application or foreign."""
     key: Text = ""
     type: Termination = si.TerminationType.STOPPED_BY_RM
 
@@ -192,7 +193,8 @@ class ConfirmAll(ManagerStep, frozen=True, kw_only=True):
 
 
 class Bind(PartitionStep, frozen=True, kw_only=True):
-    app: Text
+    app: Text = ""
+    """Foreign work has none."""
     key: Text
     node: Text
     resource: OptionalAmounts = None
