@@ -32,6 +32,10 @@ class Backlog:
         return max(0, self._taken - self._handled)
 
     @property
+    def taken(self) -> int:
+        return self._taken
+
+    @property
     def is_full(self) -> bool:
         return self.unhandled > self._max and not self._is_closed
 

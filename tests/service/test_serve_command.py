@@ -194,5 +194,14 @@ def test_without_the_extra_it_says_what_to_install(
     assert "gRPC needs the package grpc" in said
 
 
+def test_without_ray_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "yunikorn_actors.service.cluster.engine", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert 2 == main(["serve", "--cluster", "127.0.0.1:6379", "--rest", "off", "--grpc", "off"])
+    assert "pip install 'yunikorn-actors[ray]'" in capsys.readouterr().err
+
+
 def test_the_time_to_stop_leaves_room_for_the_process() -> None:
     assert serving.STOP_S < 5

@@ -1,19 +1,29 @@
 """`yunikorn-actors serve`: a scheduler that others reach over the network."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from yunikorn_actors.errors import ConfigError, CoreFailed, JournalError
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.service.cluster.core import ClusterCore
+from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
+from yunikorn_actors.service.cluster.questions import ClusterQuestions
 from yunikorn_actors.service.safety import Access, Unsafe, is_local, read_tls, read_token
 from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
+
+if TYPE_CHECKING:
+    from yunikorn_actors.service.cluster.engine import RayEngine
 
 OFF: Final = "off"
 News = SimpleQueue[int | CoreFailed]
@@ -41,6 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where decisions are kept, so that the service goes on after a crash",
     )  # fmt: skip
     parser.add_argument(
+        "--cluster", metavar="ADDR",
+        help="a Ray cluster whose actors are the cores, one for each partition: its address, "
+        "`ray://...` from outside of it, or `local` for one of its own",
+    )  # fmt: skip
+    parser.add_argument(
         "--name", action="append", default=[], metavar="NAME",
         help="a name by which it may be called over HTTP, beside its addresses and localhost",
     )  # fmt: skip
@@ -61,16 +76,15 @@ def run(options: argparse.Namespace) -> int:
     news: News = SimpleQueue()
     addresses = {name: getattr(options, name) for name in KINDS if getattr(options, name) != OFF}
     try:
-        core = SchedulerCore(
-            config=options.config,
-            topology=options.topology,
-            journal=options.journal,
-            on_failure=news.put,
-        )
-        serving = Serving(core, addresses, access=access_of(options), config=options.config)
-    except (ConfigError, NotInstalled, Unsafe) as error:
+        with ExitStack() as stack:
+            serving = _serving(options, addresses, news, stack)
+            return _serve(serving, addresses, news)
+    except (ConfigError, ConnectionError, NotInstalled, Unsafe) as error:
         print(error, file=sys.stderr)
         return 2
+
+
+def _serve(serving: Serving, addresses: dict[str, str], news: News) -> int:
     end_logs = enable_logs(sys.stderr)
     try:
         with signals(news), serving:
@@ -81,6 +95,43 @@ def run(options: argparse.Namespace) -> int:
         return 2
     finally:
         end_logs()
+
+
+def _serving(
+    options: argparse.Namespace, addresses: dict[str, str], news: News, stack: ExitStack
+) -> Serving:
+    """Make what is to be served; what the stack has is closed at the end."""
+    access, config = access_of(options), options.config
+    access.check(addresses)
+    if options.cluster is None:
+        core = SchedulerCore(
+            config=config,
+            topology=options.topology,
+            journal=options.journal,
+            on_failure=news.put,
+        )
+        return Serving(core, addresses, access=access, config=config)
+    text = "" if config is None else read_config(config)
+    engine = engine_at(options.cluster, options.journal, options.topology)
+    stack.callback(engine.close)
+    portal = ClusterCore(text, engine.hosts)
+    ask = partial(ClusterQuestions, portal)
+    return Serving(portal, addresses, ask=ask, access=access, config=config)
+
+
+def engine_at(address: str, journal: Path | None, topology: TopologyName) -> "RayEngine":
+    if address == LOCAL:
+        os.environ.update(ENVIRONMENT)
+    try:
+        from yunikorn_actors.service.cluster.engine import (  # noqa: PLC0415 - what the extra brings
+            RayEngine,
+        )
+    except ModuleNotFoundError as error:
+        raise NotInstalled(
+            f"--cluster needs the package {error.name}, which is not installed: "
+            "pip install 'yunikorn-actors[ray]'"
+        ) from error
+    return RayEngine(address, journal, topology)
 
 
 def access_of(options: argparse.Namespace) -> Access:

@@ -476,6 +476,10 @@ class SchedulerCore(Gateway):
         if self._feeds.pop(address, None) is not None:
             self._close_stream(address)
 
+    def _measure(self) -> None:
+        """Have a meter: whoever serves is asked for metrics; nobody else pays for them."""
+        self._inside.meter = self._inside.meter or Meter()
+
     # -- failure
 
     def _end_with(self, failure: CoreFailed, error: BaseException | None) -> None:

@@ -10,14 +10,14 @@ from typing import Final
 
 from yunikorn_actors.errors import ConfigError, CoreError
 from yunikorn_actors.runtime.logs import logger
-from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.part import Standing
+from yunikorn_actors.service.served import ServedCore
 
 LOOK_S: Final = 1.0
 
 
 class ConfigFile:
-    def __init__(self, path: Path, core: SchedulerCore, standing: Standing) -> None:
+    def __init__(self, path: Path, core: ServedCore, standing: Standing) -> None:
         self._path = path
         self._core = core
         self._standing = standing

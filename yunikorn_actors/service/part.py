@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from yunikorn_actors.runtime.system import SchedulerCore
+from yunikorn_actors.service.served import ServedCore
 
 
 class Part(Protocol):
@@ -60,10 +60,17 @@ class Standing:
                 hearer(fault)
 
 
+class Questions(Protocol):
+    """What a read side cannot know, and whom it asks: the core itself, or a line to it."""
+
+    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        """Wait for the answer; raise CoreStopped, CoreFailed or NoReply if there is none."""
+
+
 class Site(NamedTuple):
     """Where a part is to work."""
 
-    core: SchedulerCore
+    core: ServedCore
     """Not started yet while parts are made."""
     address: str
     """Where to listen: `HOST:PORT`; port 0 is any that is free."""
@@ -76,3 +83,5 @@ class Site(NamedTuple):
     """By which it may be called over HTTP, beside its addresses and `localhost`."""
     cors: bool = True
     """Pages of other origins may read what YuniKorn's pages read."""
+    questions: Questions | None = None
+    """Who answers a read side, where the core is not in this process."""

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -18,14 +18,15 @@ from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
 from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.system import SchedulerCore
-from yunikorn_actors.service.part import Standing
+from yunikorn_actors.service.part import Questions, Site, Standing
 
 
-class Questions(Protocol):
-    """Who answers: the core itself, or a line to the process that has it."""
-
-    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
-        """Wait for the answer; raise CoreStopped, CoreFailed or NoReply if there is none."""
+def questions_of(site: Site) -> Questions:
+    """Find who answers: whom the site names, or the core of this process."""
+    if site.questions is not None:
+        return site.questions
+    assert isinstance(site.core, SchedulerCore)
+    return CoreQuestions(site.core, site.standing)
 
 
 class CoreQuestions:
@@ -50,7 +51,7 @@ def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
 
 def _load(core: SchedulerCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
     """Tell which file the service follows: that one counts again when it changes."""
-    refused = _changed(lambda: core._administer(text, by))
+    refused = changed(lambda: core._administer(text, by))
     return refused or {"follows": standing.follows}
 
 
@@ -106,7 +107,7 @@ def _trace(core: SchedulerCore) -> bytes | None:
 # -- what an administrator changes
 
 
-def _changed(change: Callable[[], None]) -> dict[str, Any]:
+def changed(change: Callable[[], None]) -> dict[str, Any]:
     """Say why it was refused, if it was."""
     try:
         change()
@@ -116,15 +117,15 @@ def _changed(change: Callable[[], None]) -> dict[str, Any]:
 
 
 def _drain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return _changed(lambda: core._set_drained(partition, node, by, drained=True))
+    return changed(lambda: core._set_drained(partition, node, by, drained=True))
 
 
 def _undrain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return _changed(lambda: core._set_drained(partition, node, by, drained=False))
+    return changed(lambda: core._set_drained(partition, node, by, drained=False))
 
 
 def _unregister(core: SchedulerCore, rm_id: str, by: str) -> dict[str, Any]:
-    return _changed(lambda: core._unregister_lost(rm_id, by))
+    return changed(lambda: core._unregister_lost(rm_id, by))
 
 
 # -- the process

@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.config_file import ConfigFile
-from yunikorn_actors.service.part import Part, Site, Standing
+from yunikorn_actors.service.part import Part, Questions, Site, Standing
 from yunikorn_actors.service.safety import Access
+from yunikorn_actors.service.served import ServedCore
 
 STOP_S: Final = 4.8
 """From the signal to the end of everything; a process is to be gone within 5 seconds."""
@@ -44,17 +44,22 @@ class Serving:
 
     def __init__(
         self,
-        core: SchedulerCore,
+        core: ServedCore,
         addresses: Mapping[str, str],
         *,
+        ask: Callable[[Standing], Questions] | None = None,
         access: Access | None = None,
         config: Path | None = None,
     ) -> None:
-        """`addresses`: where each part listens, by its name in `KINDS`; `config` is followed."""
+        """`addresses`: where each part listens, by its name in `KINDS`; `config` is followed.
+
+        `ask` makes who answers a read side, where the core is not in this process.
+        """
         self.core: Final = core
         self.access: Final = access or Access()
         self.access.check(addresses)
         self.standing: Final = Standing()
+        self._questions = None if ask is None else ask(self.standing)
         self.config: Final = None if config is None else ConfigFile(config, core, self.standing)
         self.parts: Final[dict[str, Part]] = {
             name: maker_of(KINDS[name])(self._site(address)) for name, address in addresses.items()
@@ -64,7 +69,14 @@ class Serving:
     def _site(self, address: str) -> Site:
         access = self.access
         return Site(
-            self.core, address, self.standing, access.tls, access.token, access.names, access.cors
+            self.core,
+            address,
+            self.standing,
+            access.tls,
+            access.token,
+            access.names,
+            access.cors,
+            self._questions,
         )
 
     def start(self) -> Self:

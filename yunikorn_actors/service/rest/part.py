@@ -12,9 +12,8 @@ from contextlib import suppress
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.service.part import Part, Site
-from yunikorn_actors.service.questions import CoreQuestions
+from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import RestServer
@@ -32,7 +31,7 @@ class RestPart(Part):
         self._wanted = site.address
         self._tls = None if site.tls is None else context_of(site.tls)
         self._guard = guard or Guard(frozenset(site.names), cors=site.cors, token=site.token)
-        self._questions = CoreQuestions(site.core, site.standing)
+        self._questions = questions_of(site)
         self._listener: socket.socket | None = None
         self._loop = asyncio.new_event_loop()
         self._thread: threading.Thread | None = None
@@ -47,8 +46,7 @@ class RestPart(Part):
         self._listener = listen_at(self._wanted)
         core = self._core
         clock = core.clock
-        # Whoever serves is asked for metrics; a core that nobody serves measures nothing.
-        core._inside.meter = core._inside.meter or Meter()
+        core._measure()
         side = ReadSide(
             settings=core._topology.settings,
             instance=core._topology.instance,

@@ -21,9 +21,8 @@ from yunikorn_actors.errors import CoreFailed, CoreStopped
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.runtime.logs import logger
-from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.service.part import Part, Site
-from yunikorn_actors.service.questions import CoreQuestions
+from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.rest.line import (
     LENGTH_BYTES,
     Answered,
@@ -54,7 +53,7 @@ class ProcessPart(Part):
     def __init__(self, site: Site) -> None:
         self._site = site
         self._core = site.core
-        self._questions = CoreQuestions(site.core, site.standing)
+        self._questions = questions_of(site)
         self._listener: socket.socket | None = None
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -74,8 +73,7 @@ class ProcessPart(Part):
 
     def start(self) -> None:
         self._listener = listen_at(self._site.address)
-        # Whoever serves is asked for metrics; a core that nobody serves measures nothing.
-        self._core._inside.meter = self._core._inside.meter or Meter()
+        self._core._measure()
         self._start_ns = self._core.clock.now_ns()
         self._spawn()
         self._await_ready()

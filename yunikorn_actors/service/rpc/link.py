@@ -1,13 +1,14 @@
 """The connection of a `RemoteCore`: what it asks, and what it opens, by gRPC."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import ConnectionLost
+from yunikorn_actors.errors import ConnectionLost, Refused
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
 from yunikorn_actors.service.rpc.protobuf import codec
@@ -53,7 +54,9 @@ class Link:
                 "is `yunikorn-actors serve` running there?"
             ) from None
         # A connection is ready without a token, too.
-        self.ask("Events", m.EventsRequest(count=1), m.EventsFound)
+        # Several cores behind one service refuse this one, to who may ask.
+        with suppress(Refused):
+            self.ask("Events", m.EventsRequest(count=1), m.EventsFound)
 
     def close(self) -> None:
         self._channel.close()

@@ -18,10 +18,10 @@ from weakref import WeakValueDictionary
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreStopped, UnknownResourceManager, anew
-from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Outlet
 from yunikorn_actors.service.rpc.statuses import StreamOver
+from yunikorn_actors.service.served import ServedCore
 
 T = TypeVar("T")
 CALLS_MAX: Final = 32
@@ -83,7 +83,7 @@ class Manager:
 
 
 class Managers:
-    def __init__(self, core: SchedulerCore, answer_s: float) -> None:
+    def __init__(self, core: ServedCore, answer_s: float) -> None:
         """`answer_s`: so long a manager may take to answer a question of the core."""
         self.core: Final = core
         self._answer_s = answer_s

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 import grpc
 
 from yunikorn_actors import si
-from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
@@ -21,6 +20,7 @@ from yunikorn_actors.service.rpc.talk import (
     read,
     talking,
 )
+from yunikorn_actors.service.served import ServedCore
 
 NAME: Final = "si.v1.Scheduler"
 
@@ -30,22 +30,22 @@ class Update(NamedTuple):
 
     kind: Kind
     request: type[Any]
-    take: Callable[[SchedulerCore, Any], None]
+    take: Callable[[ServedCore, Any], None]
     may_block: bool = False
     """Whether the core may have to ask others, such as a directory of users."""
 
 
 UPDATES: Final = {
     "UpdateAllocation": Update(
-        Kind.ALLOCATIONS, si.AllocationRequest, SchedulerCore.update_allocation
+        Kind.ALLOCATIONS, si.AllocationRequest, lambda core, it: core.update_allocation(it)
     ),
     "UpdateApplication": Update(
         Kind.APPLICATIONS,
         si.ApplicationRequest,
-        SchedulerCore.update_application,
+        lambda core, it: core.update_application(it),
         may_block=True,
     ),
-    "UpdateNode": Update(Kind.NODES, si.NodeRequest, SchedulerCore.update_node),
+    "UpdateNode": Update(Kind.NODES, si.NodeRequest, lambda core, it: core.update_node(it)),
 }
 
 

@@ -10,6 +10,7 @@ const NAMES_OF_COLOURS = {
   lost: "lost", different: "different", level: "level", full: "full", accent: "accent",
 };
 const NO_FILTER = {text: "", kind: "", lane: "", stimulus: "", refused: false, object: null};
+const $ = (name) => document.getElementById(name);
 
 class App {
   constructor(runs, comparison) {
@@ -320,16 +321,19 @@ class App {
     on("filters", "reset", (event) => { event.preventDefault(); this.filter(NO_FILTER); });
     on("object-kind", "change", () => this._listObjects());
     on("difference", "click", () => this.go(this._differences, 1));
+    on("help", "click", () => $("keys").showModal());
     on("zoom-in", "click", () => this.zoom(1 / ZOOM));
     on("zoom-out", "click", () => this.zoom(ZOOM));
     on("zoom-all", "click", () => this.look(0, this.axis.total));
     on("zoom-chain", "click", () => this.lookAtChain());
-    answerKeys(this._keys);
+    document.addEventListener("keydown", (event) => this._key(event));
     new ResizeObserver(() => this._changed()).observe($("middle"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this._readColours();
       this._changed();
     });
+    for (const [keys, [what]] of Object.entries(this._keys))
+      $("key-list").append(el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what));
   }
 
   // Half a name of a stimulus asks for nothing yet.
@@ -360,8 +364,17 @@ class App {
     "b": ["view as a table", () => this.view("table")],
     "d": ["to the details of what is selected", () => $("right").focus()],
     "Escape": ["leave a field, or select nothing", () => this._leave()],
-    "?": ["these keys", showKeys],
+    "?": ["these keys", () => $("keys").showModal()],
   };
+
+  _key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
+    const isField = event.target.matches("input:not([type=radio]):not([type=checkbox]), select");
+    const [, act] = this._keys[event.key] ?? [];
+    if (!act || (isField && event.key !== "Escape")) return;
+    event.preventDefault();
+    act();
+  }
 
   _leave() {
     const active = document.activeElement;

@@ -1,0 +1,280 @@
+"""What is reported to a core that began anew, and what the manager hears of that."""
+
+from collections.abc import Iterable
+
+import pytest
+from hosting import application, ask, node, release, remove
+from msgspec.structs import replace
+
+from yunikorn_actors import si
+from yunikorn_actors.service.cluster.holdings import Holdings, Request
+from yunikorn_actors.si.constants import NODE_PARTITION
+
+TYPES = si.TerminationType
+
+
+def accepted_node(name: str) -> si.NodeResponse:
+    return si.NodeResponse(accepted=(si.AcceptedNode(node_id=name),))
+
+
+def accepted_application(name: str) -> si.ApplicationResponse:
+    return si.ApplicationResponse(accepted=(si.AcceptedApplication(application_id=name),))
+
+
+def placed(key: str, uuid: str, app: str = "app") -> si.AllocationResponse:
+    new = si.Allocation(application_id=app, allocation_key=key, uuid=uuid, node_id="n1")
+    return si.AllocationResponse(new=(new,))
+
+
+def ended(uuid: str, type_: TYPES = TYPES.STOPPED_BY_RM, key: str = "") -> si.AllocationResponse:
+    gone = si.AllocationRelease(
+        application_id="app", uuid=uuid, termination_type=type_, allocation_key=key
+    )
+    return si.AllocationResponse(released=(gone,))
+
+
+def with_one() -> Holdings:
+    """A node and an application that were accepted, and one ask that was placed."""
+    holdings = Holdings("rm-1")
+    for request in (node("p", "n1"), application("p", "app"), ask("p", "app", "one")):
+        holdings.say(request)
+    assert holdings.news(accepted_node("n1"))
+    assert holdings.news(accepted_application("app"))
+    assert holdings.news(placed("one", "u1"))
+    holdings.handled(3)
+    return holdings
+
+
+def told(requests: Iterable[Request]) -> list[str]:
+    """Name what is said, in its order."""
+    lines = []
+    for it in requests:
+        match it:
+            case si.NodeRequest():
+                for info in it.nodes:
+                    runs = ",".join(
+                        run.uuid or run.allocation_key for run in info.existing_allocations
+                    )
+                    lines.append(f"{info.action.name} {info.node_id} {runs}".strip())
+            case si.ApplicationRequest():
+                lines += [f"add {new.application_id}" for new in it.new]
+                lines += [f"remove {gone.application_id}" for gone in it.remove]
+            case si.AllocationRequest():
+                lines += [f"ask {new.allocation_key}" for new in it.asks]
+                lines += [f"item {new.allocation_key}" for new in it.allocations]
+                releases = it.releases or si.AllocationReleasesRequest()
+                lines += [
+                    f"release {gone.uuid or gone.allocation_key}"
+                    for gone in releases.allocations_to_release
+                ]
+                lines += [
+                    f"withdraw {gone.allocation_key}"
+                    for gone in releases.allocation_asks_to_release
+                ]
+    return lines
+
+
+def test_applications_come_before_nodes_and_asks_after() -> None:
+    holdings = with_one()
+    holdings.say(ask("p", "app", "two"))
+    assert ["add app", "CREATE n1 u1", "ask two"] == told(holdings.recover())
+    assert 3 == holdings.said_count
+
+
+def test_answers_that_were_heard_are_no_news() -> None:
+    holdings = with_one()
+    holdings.recover()
+    assert holdings.news(accepted_node("n1")) is None
+    assert holdings.news(accepted_application("app")) is None
+    assert holdings.news(placed("one", "u1")) is None
+
+
+def test_answers_that_were_not_heard_are_news_once() -> None:
+    holdings = Holdings("rm-1")
+    holdings.say(node("p", "n1"))
+    holdings.say(application("p", "app"))
+    holdings.say(ask("p", "app", "one"))
+    holdings.recover()
+    for answer in (accepted_node("n1"), accepted_application("app"), placed("one", "u1")):
+        assert answer == holdings.news(answer)
+        assert holdings.news(answer) is None
+
+
+def test_a_refusal_is_news_and_is_reported_no_more() -> None:
+    holdings = Holdings("rm-1")
+    holdings.say(node("p", "n1"))
+    holdings.say(application("p", "app"))
+    no_node = si.NodeResponse(rejected=(si.RejectedNode(node_id="n1"),))
+    no_app = si.ApplicationResponse(rejected=(si.RejectedApplication(application_id="app"),))
+    assert (no_node, no_app) == (holdings.news(no_node), holdings.news(no_app))
+    assert [] == holdings.recover()
+
+
+def test_a_second_one_of_a_name_is_refused_and_the_first_one_stays() -> None:
+    holdings = with_one()
+    holdings.say(application("p", "app"))
+    refused = si.ApplicationResponse(rejected=(si.RejectedApplication(application_id="app"),))
+    assert refused == holdings.news(refused)
+    assert ["add app", "CREATE n1 u1"] == told(holdings.recover())
+
+
+def test_a_release_that_may_have_been_handled_is_said_first_and_told_in_any_case() -> None:
+    holdings = with_one()
+    holdings.say(release("p", "app", "u1"))
+    assert ["release u1", "add app", "CREATE n1"] == told(holdings.recover())
+    # The core that died had handled it, so this one does not know of it.
+    untold = holdings.handled(3)
+    assert untold is not None
+    assert ["u1"] == [it.uuid for it in untold.released]
+    assert holdings.handled(3) is None
+    assert ["add app", "CREATE n1"] == told(holdings.recover())
+
+
+def test_a_release_that_is_told_is_told_once() -> None:
+    holdings = with_one()
+    holdings.say(release("p", "app", "u1"))
+    holdings.recover()
+    assert holdings.news(ended("u1")) == ended("u1")
+    assert holdings.handled(3) is None
+    assert holdings.news(ended("u1")) is None
+
+
+def test_a_release_that_was_handled_without_an_answer_needs_none() -> None:
+    holdings = with_one()
+    assert holdings.news(ended("u1", TYPES.TIMEOUT))
+    holdings.say(release("p", "app", "u1"))
+    assert holdings.handled(4) is None
+    assert ["add app", "CREATE n1"] == told(holdings.recover())
+
+
+def test_what_is_asked_back_runs_until_that_is_confirmed() -> None:
+    holdings = with_one()
+    asked_back = ended("u1", TYPES.PREEMPTED_BY_SCHEDULER)
+    assert asked_back == holdings.news(asked_back)
+    assert ["add app", "CREATE n1 u1"] == told(holdings.recover())
+    assert holdings.news(asked_back) is None
+    holdings.say(release("p", "app", "u1"))
+    assert ["release u1", "add app", "CREATE n1"] == told(holdings.recover())
+    # Nobody is told of what he confirms.
+    assert holdings.handled(1) is None
+
+
+def test_a_removal_comes_before_a_new_life_of_the_same_name() -> None:
+    holdings = with_one()
+    holdings.say(remove("p", "app"))
+    holdings.say(application("p", "app"))
+    holdings.say(ask("p", "app", "one"))
+    assert ["remove app", "add app", "CREATE n1", "ask one"] == told(holdings.recover())
+    untold = holdings.handled(1)
+    assert untold is not None
+    assert ["u1"] == [it.uuid for it in untold.released]
+    assert holdings.news(accepted_application("app"))
+    assert holdings.news(placed("one", "u2"))
+
+
+def test_a_node_that_goes_takes_its_work_along() -> None:
+    holdings = with_one()
+    gone = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DECOMISSION)
+    holdings.say(si.NodeRequest(nodes=(gone,), rm_id="rm-1"))
+    assert holdings.news(ended("u1", TYPES.UNKNOWN_TERMINATION_TYPE))
+    assert ["DECOMISSION n1", "add app"] == told(holdings.recover())
+    assert holdings.handled(1) is None
+
+
+def test_a_node_comes_back_as_it_was_changed() -> None:
+    holdings = with_one()
+    size = si.Resource.of({"vcore": 7})
+    change = si.NodeInfo(
+        node_id="n1",
+        action=si.ActionFromRM.UPDATE,
+        attributes={"zone": "b"},
+        schedulable_resource=size,
+    )
+    drain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_NODE)
+    holdings.say(si.NodeRequest(nodes=(change, drain), rm_id="rm-1"))
+    [info] = next(it for it in holdings.recover() if isinstance(it, si.NodeRequest)).nodes
+    assert si.ActionFromRM.CREATE_DRAIN is info.action
+    assert size == info.schedulable_resource
+    assert {"zone": "b", NODE_PARTITION: "p"} == info.attributes
+    undrain = si.NodeInfo(node_id="n1", action=si.ActionFromRM.DRAIN_TO_SCHEDULABLE)
+    holdings.say(si.NodeRequest(nodes=(undrain,), rm_id="rm-1"))
+    assert "CREATE n1 u1" in told(holdings.recover())
+
+
+def test_an_ask_that_was_withdrawn_and_placed_meanwhile_ends() -> None:
+    holdings = with_one()
+    holdings.say(ask("p", "app", "two"))
+    withdrawn = si.AllocationAskRelease(application_id="app", allocation_key="two")
+    parts = si.AllocationReleasesRequest(allocation_asks_to_release=(withdrawn,))
+    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=parts))
+    assert holdings.news(placed("two", "u2"))
+    assert ["withdraw two", "add app", "CREATE n1 u1"] == told(holdings.recover())
+    assert holdings.news(ended("u2"))
+    assert holdings.handled(1) is None
+
+
+def test_an_ask_for_several_that_is_withdrawn_keeps_what_it_was_given() -> None:
+    holdings = with_one()
+    holdings.say(ask("p", "app", "two"))
+    withdrawn = si.AllocationAskRelease(application_id="app", allocation_key="two")
+    parts = si.AllocationReleasesRequest(allocation_asks_to_release=(withdrawn,))
+    holdings.say(si.AllocationRequest(rm_id="rm-1", releases=parts))
+    assert holdings.news(placed("two", "u2"))
+    assert holdings.handled(5) is None
+    assert ["add app", "CREATE n1 u1,u2"] == told(holdings.recover())
+
+
+def test_an_ask_for_several_is_asked_for_until_all_are_there() -> None:
+    holdings = with_one()
+    [several] = ask("p", "app", "two").asks
+    several = replace(several, max_allocations=2)
+    holdings.say(si.AllocationRequest(rm_id="rm-1", asks=(several,)))
+    assert holdings.news(placed("two", "u2"))
+    assert ["add app", "CREATE n1 u1,u2", "ask two"] == told(holdings.recover())
+    assert holdings.news(placed("two", "u3"))
+    assert ["add app", "CREATE n1 u1,u2,u3"] == told(holdings.recover())
+
+
+@pytest.mark.parametrize("state", ["Completed", "Failed"])
+def test_an_application_that_has_ended_is_reported_no_more(state: str) -> None:
+    holdings = with_one()
+    holdings.news(ended("u1"))
+    holdings.say(ask("p", "app", "two"))
+    updated = si.UpdatedApplication(application_id="app", state=state)
+    response = si.ApplicationResponse(updated=(updated,))
+    assert response == holdings.news(response)
+    assert ["CREATE n1"] == told(holdings.recover())
+
+
+def test_a_state_is_told_when_it_changes() -> None:
+    holdings = with_one()
+    running = si.ApplicationResponse(
+        updated=(si.UpdatedApplication(application_id="app", state="Running"),)
+    )
+    assert running == holdings.news(running)
+    assert holdings.news(running) is None
+
+
+def test_work_without_a_uuid_is_known_by_its_key() -> None:
+    holdings = Holdings("rm-1")
+    [info] = node("p", "n1").nodes
+    run = si.Allocation(application_id="app", allocation_key="old")
+    holdings.say(application("p", "app"))
+    holdings.say(
+        si.NodeRequest(
+            rm_id="rm-1",
+            nodes=(si.NodeInfo(node_id="n1", action=info.action, existing_allocations=(run,)),),
+        )
+    )
+    assert ["add app", "CREATE n1 old"] == told(holdings.recover())
+    assert holdings.news(ended("u9", key="old"))
+    assert ["add app", "CREATE n1"] == told(holdings.recover())
+
+
+def test_foreign_work_is_reported_by_itself() -> None:
+    holdings = with_one()
+    foreign = si.Allocation(
+        allocation_key="daemon", node_id="n1", allocation_tags={"foreign": "static"}
+    )
+    holdings.say(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
+    assert ["add app", "CREATE n1 u1", "item daemon"] == told(holdings.recover())

@@ -1,0 +1,99 @@
+"""Ray: it places the hosts, notices when one is gone, and starts it again.
+
+Each host is a named actor that does not end with the portal that made it. So several portals have
+the same ones, and a portal that starts again finds them. Nothing else here knows of Ray.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RaySystemError, RayTaskError
+
+from yunikorn_actors.errors import JournalError
+from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.service.cluster.envoy import HostAway
+from yunikorn_actors.service.cluster.host import Host
+from yunikorn_actors.service.cluster.local import LOCAL
+
+NAMESPACE: Final = "yunikorn-actors"
+ANSWER_S: Final = 60.0
+"""Longer than a core takes to say that it does not answer."""
+TAKEOVER_S: Final = 30.0
+"""So long a host waits for the former one to leave its journal."""
+CALLS_MAX: Final = 10_000
+"""Calls that wait at one host at a time: two for each resource manager of each portal."""
+STORE_BYTES: Final = 100_000_000
+"""Of shared memory, for a cluster of our own: what is said to hosts is small."""
+
+
+class PartitionActor(Host):
+    """A host as an actor: where its core fails, its process ends, and Ray starts another one."""
+
+    def __init__(self, partition: str, journal: str | None, topology: TopologyName) -> None:
+        deadline = time.monotonic() + TAKEOVER_S
+        while True:
+            try:
+                super().__init__(partition, journal, topology, lambda _: os._exit(1))
+            except JournalError:
+                # A computer that Ray has given up may not have ended its processes yet.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+            else:
+                return
+
+
+class RayHost:
+    def __init__(self, partition: str, handle: Any) -> None:  # noqa: ANN401 - Ray has no types
+        self._partition = partition
+        self._handle = handle
+
+    def call(self, method: str, *arguments: object) -> Any:  # noqa: ANN401 - of any method
+        try:
+            return ray.get(getattr(self._handle, method).remote(*arguments), timeout=ANSWER_S)
+        except RayTaskError as error:
+            raise error.cause from None
+        except (RayActorError, RaySystemError, GetTimeoutError) as error:
+            why = str(error).partition(". ")[0]
+            raise HostAway(f"partition {self._partition} cannot be reached: {why}") from None
+
+
+class RayEngine:
+    """Where the hosts are: a Ray cluster, or one of our own for `local`."""
+
+    def __init__(self, address: str, journal: Path | None, topology: TopologyName) -> None:
+        """Connect; raise ConnectionError where that is impossible."""
+        self._arguments = (None if journal is None else str(journal.resolve()), topology)
+        shared: dict[str, Any] = {
+            "namespace": NAMESPACE,
+            "log_to_driver": False,
+            "logging_level": "warning",
+        }
+        if address == LOCAL:
+            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **shared)
+        else:
+            ray.init(address, **shared)
+
+    def hosts(self, partitions: tuple[str, ...]) -> Mapping[str, RayHost]:
+        """Find the host of each partition, or have it started."""
+        return {it: RayHost(it, self._actor(it)) for it in partitions}
+
+    def _actor(self, partition: str) -> Any:  # noqa: ANN401 - Ray has no types
+        make = ray.remote(PartitionActor).options(
+            name=partition,
+            namespace=NAMESPACE,
+            lifetime="detached",
+            get_if_exists=True,
+            max_restarts=-1,
+            max_task_retries=0,
+            max_concurrency=CALLS_MAX,
+        )
+        return make.remote(partition, *self._arguments)
+
+    def close(self) -> None:
+        """Disconnect; a cluster of our own ends."""
+        ray.shutdown()

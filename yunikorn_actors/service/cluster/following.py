@@ -1,0 +1,124 @@
+"""A follower of all partitions: what each core tells its followers, brought together.
+
+A resource manager is registered with several cores, each of which knows one partition of its
+configuration. Towards a read side it is one, with all of them.
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from yunikorn_actors.gateway import Follower
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.codec import decoded
+from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
+from yunikorn_actors.service.cluster.envoy import PAUSE_S, Far, HostAway, reach
+from yunikorn_actors.service.cluster.host import TrayGone
+
+
+class Managers:
+    """The resource managers as the cores describe them, each with all its partitions."""
+
+    def __init__(self, partitions: Sequence[str]) -> None:
+        self._partitions = partitions
+        self._described: dict[str, dict[str, ManagerDescribed]] = {}
+
+    def described(self, partition: str, message: ManagerDescribed) -> Message:
+        own = self._described.setdefault(message.rm_id, {})
+        own[partition] = message
+        return self._together(own)
+
+    def left(self, partition: str, rm_id: str) -> Message | None:
+        """One core has it no more; None if it was not there."""
+        own = self._described.get(rm_id, {})
+        if own.pop(partition, None) is None:
+            return None
+        if own:
+            return self._together(own)
+        del self._described[rm_id]
+        return ManagerLeft(rm_id=rm_id)
+
+    def at(self, partition: str) -> list[str]:
+        return [rm_id for rm_id, own in self._described.items() if partition in own]
+
+    def _together(self, own: Mapping[str, ManagerDescribed]) -> ManagerDescribed:
+        described = [own[it] for it in self._partitions if it in own]
+        first = described[0]
+        partitions = tuple(part for it in described for part in it.config.partitions)
+        return replace(first, config=replace(first.config, partitions=partitions))
+
+
+class Following:
+    """Tells one follower what all hosts tell, on a thread for each of them."""
+
+    def __init__(self, follower: Follower, hosts: Mapping[str, Far]) -> None:
+        self._follower = follower
+        self._managers = Managers(tuple(hosts))
+        self._epochs: dict[str, dict[str, int]] = {it: {} for it in hosts}
+        """Of the partitions that are open, by host and full name."""
+        self._turn = threading.Lock()
+        self._over: Final = threading.Event()
+        self._threads = [
+            threading.Thread(
+                target=self._hear_all,
+                args=(partition, far),
+                name=f"yunikorn-actors-follow-{partition}",
+                daemon=True,
+            )
+            for partition, far in hosts.items()
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """Tell nothing more; the hosts find out by themselves."""
+        self._over.set()
+
+    def _hear_all(self, partition: str, far: Far) -> None:
+        tray, acknowledged = "", 0
+        while not self._over.is_set():
+            try:
+                if not tray:
+                    tray, acknowledged = reach(far, "follow"), 0
+                    self._in_turn(lambda: self._close_all(partition))
+                for number, kind, payload in reach(far, "hear", tray, acknowledged):
+                    message = decoded(kind, Raw(payload))
+                    self._in_turn(lambda it=message: self._tell(partition, it))  # type: ignore[misc]
+                    acknowledged = number
+            except HostAway:
+                self._over.wait(PAUSE_S)
+            except TrayGone:
+                tray = ""
+
+    def _in_turn(self, tell: Callable[[], None]) -> None:
+        with self._turn:
+            if not self._over.is_set():
+                tell()
+
+    def _close_all(self, partition: str) -> None:
+        """A host is followed anew: what it had, and has no more, would stay for ever."""
+        for rm_id in self._managers.at(partition):
+            self._tell(partition, ManagerLeft(rm_id=rm_id))
+        for name, epoch in list(self._epochs[partition].items()):
+            rm_id = name[1 : -len(partition) - 1]
+            self._tell(partition, PartitionClosed(rm_id=rm_id, partition=name, epoch=epoch))
+
+    def _tell(self, partition: str, message: Message) -> None:
+        told: Message | None = message
+        match message:
+            case ManagerDescribed():
+                told = self._managers.described(partition, message)
+            case ManagerLeft():
+                told = self._managers.left(partition, message.rm_id)
+            case FactsAppended() | PartitionSnapshot():
+                self._epochs[partition][message.partition] = message.epoch
+            case PartitionClosed():
+                self._epochs[partition].pop(message.partition, None)
+        if told is not None:
+            self._follower.hear(told)

@@ -1,0 +1,14 @@
+"""A cluster of one computer, for who has none: how Ray is to be there."""
+
+from typing import Final
+
+LOCAL: Final = "local"
+"""Stands for such a cluster where an address is wanted."""
+ENVIRONMENT: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+}
+"""It tells nobody that it is there, and listens on this computer alone; read when Ray is imported.
+
+The second is Ray's switch for clusters of several computers where it does not support them.
+"""

@@ -1,0 +1,90 @@
+"""What a read side asks, of all partitions: each core answers, and the answers become one."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from yunikorn_actors.domain.ids import short_partition_name
+from yunikorn_actors.service.cluster.core import ClusterCore
+from yunikorn_actors.service.cluster.envoy import HostAway
+from yunikorn_actors.service.cluster.merge import merged
+from yunikorn_actors.service.part import Standing
+from yunikorn_actors.service.questions import changed
+
+
+class ClusterQuestions:
+    def __init__(self, core: ClusterCore, standing: Standing) -> None:
+        self._core = core
+        self._standing = standing
+
+    def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
+        special = SPECIAL.get(question)
+        if special is not None:
+            return special(self, *arguments)
+        return merged(self._core.on_each("ask", question, *arguments))
+
+    def _health(self) -> Any:  # noqa: ANN401 - plain values
+        answer = merged(self._core.on_each("ask", "health"))
+        return answer | {"configuration_fault": self._standing.configuration_fault}
+
+    def _waiting(self, partition: str) -> Any:  # noqa: ANN401 - plain values
+        name = short_partition_name(partition)
+        return (
+            self._core.ask_host(name, "waiting", partition) if name in self._core.partitions else {}
+        )
+
+    def _why(self, application: str, key: str, partition: str) -> Any:  # noqa: ANN401 - plain values
+        home = short_partition_name(partition)
+        named = [home] if home in self._core.partitions else self._core.partitions
+        answers = [self._core.ask_host(it, "why", application, key, partition) for it in named]
+        return next((it for it in answers if "why" in it), answers[0])
+
+    def _is_ready(self) -> str:
+        try:
+            return next(filter(None, self._core.on_each("ask", "is_ready")), "")
+        except HostAway as error:
+            return str(error)
+
+    def _load(self, text: str, by: str) -> dict[str, Any]:
+        refused = changed(lambda: self._core._administer(text, by))
+        return refused or {"follows": self._standing.follows}
+
+    def _drain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
+        return self._core.ask_host(short_partition_name(partition), "drain", partition, node, by)
+
+    def _undrain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
+        return self._core.ask_host(short_partition_name(partition), "undrain", partition, node, by)
+
+    def _unregister(self, rm_id: str, by: str) -> Any:  # noqa: ANN401 - plain values
+        """A manager may be registered with some of the cores alone."""
+        answers = self._core.on_each("ask", "unregister", rm_id, by)
+        return next((it for it in answers if "refused" in it), {})
+
+    def _diagnostics(self) -> Any:  # noqa: ANN401 - plain values
+        """Tell what each manager says of itself, once: it says the same to every core."""
+        told: dict[str, Any] = {}
+        for answer in self._core.on_each("ask", "diagnostics"):
+            told = answer | told
+        return told
+
+    def _trace(self) -> None:
+        """Each core would have its own, and none has."""
+
+    def _stacks(self) -> str:
+        told = zip(self._core.partitions, self._core.on_each("ask", "stacks"), strict=True)
+        return "\n".join(f"partition {name}:\n{stacks}" for name, stacks in told)
+
+
+SPECIAL: Final[dict[str, Callable[..., Any]]] = {
+    "health": ClusterQuestions._health,
+    "waiting": ClusterQuestions._waiting,
+    "why": ClusterQuestions._why,
+    "is_ready": ClusterQuestions._is_ready,
+    "load": ClusterQuestions._load,
+    "drain": ClusterQuestions._drain,
+    "undrain": ClusterQuestions._undrain,
+    "unregister": ClusterQuestions._unregister,
+    "diagnostics": ClusterQuestions._diagnostics,
+    "trace": ClusterQuestions._trace,
+    "stacks": ClusterQuestions._stacks,
+}
+"""The other answers are merged."""
