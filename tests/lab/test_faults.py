@@ -9,6 +9,7 @@ from yunikorn_actors.lab.case import Case, case_of, read_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.corpus import BY_ID
+from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import explore, play, write
 from yunikorn_actors.lab.strategies import Uniform
 from yunikorn_actors.lab.tape import Tape, parse_tape
@@ -189,6 +190,23 @@ def test_a_check_that_is_missing_at_the_commit_shows() -> None:
         violation = play(case, tape, default_checkers()).violation
     assert violation is not None
     assert "G22: node drained takes no work" in violation.text
+
+
+RECOVERED = """
+name: a member takes over a placeholder that was reported with its node
+steps:
+  - add_app: {id: g, queue: root.default, placeholder_ask: {vcore: 1}}
+  - create_node: {id: n1, capacity: {vcore: 1}, allocations: [{key: p, app: g, resource: {vcore: 1}, task_group: t, placeholder: true}]}
+  - ask: {app: g, key: r, resource: {vcore: 1}, task_group: t}
+"""
+
+
+def test_of_two_registrations_at_once_the_later_one_counts() -> None:
+    """The first is answered last, and its resource manager must not take the other's place."""
+    case = case_of(parse_scenario(RECOVERED, "recovered.yaml"), "0" * 12)
+    entry = "register rm-1 again after RMRegistered(step 0) from context to rm_proxy"
+    tape = parse_tape("\n".join((case.tape().header(), entry)))
+    assert play(case, tape, oracles()).violation is None
 
 
 def test_tapes_of_all_faults_keep_their_header() -> None:

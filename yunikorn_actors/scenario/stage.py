@@ -159,9 +159,11 @@ class Stage:
     def _send(self, request: si.SiMessage) -> None:
         """Let the resource manager note its request, then send it."""
         if isinstance(request, si.RegisterResourceManagerRequest):
-            manager = self._new_manager(request.rm_id)
+            manager, before = self._new_manager(request.rm_id), self._managers.get(request.rm_id)
             self._core.register_resource_manager(request, manager)
-            self._managers[request.rm_id] = manager
+            # One that registered while this one waited for its answer came later, and counts.
+            if self._managers.get(request.rm_id) is before:
+                self._managers[request.rm_id] = manager
         elif isinstance(request, si.UpdateConfigurationRequest):
             self._core.update_configuration(request)
         elif isinstance(request, si.AllocationRequest | si.ApplicationRequest | si.NodeRequest):
