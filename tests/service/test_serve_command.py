@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 pytest.importorskip("grpc")
 from calling import CONFIG as QUEUES
 from calling import PATIENCE_S, Caller, application, asks, node
+from commands import Running, starting
 from probes import wait_until
 from support import Recorder
 
@@ -21,34 +21,6 @@ from yunikorn_actors.cli import main
 from yunikorn_actors.service import serving
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
-
-
-class Running:
-    """The command in a process of its own."""
-
-    def __init__(self, *options: str) -> None:
-        command = [
-            sys.executable,
-            "-m",
-            "yunikorn_actors",
-            "serve",
-            "--grpc",
-            "127.0.0.1:0",
-            "--rest",
-            "off",
-        ]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen([*command, *options], stdout=pipe, stderr=pipe, text=True)
-        assert self.process.stdout is not None
-        first = self.process.stdout.readline()
-        assert first.startswith("gRPC on 127.0.0.1:"), (first, self.process.communicate())
-        self.address = first.split()[-1]
-        assert self.process.stdout.readline().startswith("ready")
-
-    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
-        self.process.send_signal(number)
-        _, errors = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, errors
 
 
 @pytest.fixture
@@ -61,16 +33,8 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def run() -> Iterator[Callable[..., Running]]:
     """Start commands that end with the test, however that ends."""
-    started: list[Running] = []
-
-    def start(*options: str) -> Running:
-        started.append(Running(*options))
-        return started[-1]
-
-    yield start
-    for it in started:
-        it.process.kill()
-        it.process.communicate()
+    with starting() as start:
+        yield start
 
 
 @pytest.fixture

@@ -67,7 +67,7 @@ from yunikorn_actors.runtime import accounts
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
-from yunikorn_actors.runtime.journal import Journal, Kept
+from yunikorn_actors.runtime.journal import Journal, Kept, without_collections
 from yunikorn_actors.runtime.line import Line
 from yunikorn_actors.runtime.logs import alarm, logger
 from yunikorn_actors.runtime.meter import Meter
@@ -214,7 +214,7 @@ class SchedulerCore(Gateway):
         """
         if self._journal is not None and self._journal.restored is not None:
             self._journal.restored = None
-            with suppress(NoReply):
+            with suppress(NoReply), without_collections():
                 self._counts()
 
     def _start_threads(self) -> None:

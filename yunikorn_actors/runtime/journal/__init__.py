@@ -6,7 +6,8 @@ knows which files count; `truth` makes the state of the core from them again; `f
 bytes look like.
 """
 
+from yunikorn_actors.runtime.journal.folder import without_collections
 from yunikorn_actors.runtime.journal.kept import Kept
 from yunikorn_actors.runtime.journal.writing import Journal
 
-__all__ = ["Journal", "Kept"]
+__all__ = ["Journal", "Kept", "without_collections"]

@@ -10,8 +10,10 @@ is left out too.
 """
 
 import fcntl
+import gc
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -128,8 +130,9 @@ class Folder:
 
     def write_part(self, number: int, truth: Truth) -> CoreRestored:
         """Bring the snapshot of a state to the disk, and return what stands in it."""
-        told = truth.told()
-        header = header_of(SNAPSHOT, state=truth.digest())
+        with without_collections():
+            told = truth.told()
+            header = header_of(SNAPSHOT, state=truth.digest())
         with os.fdopen(self.create(PART, number), "wb") as file:
             file.write(header + framed(encode(told)))
             file.flush()
@@ -138,7 +141,8 @@ class Folder:
 
     def check_part(self, number: int) -> None:
         """Make the state again from a snapshot, which says what the state has to be."""
-        _begun_with(self.file(PART, number))
+        with without_collections():
+            _begun_with(self.file(PART, number))
 
     def adopt(self, number: int) -> None:
         """Give a snapshot its name: from now on it counts."""
@@ -217,11 +221,27 @@ class Folder:
 
     def read(self, row: Row) -> tuple[Truth, Place | None]:
         """Make the state, and say where the next file goes on."""
+        with without_collections():
+            return self._read(row)
+
+    def _read(self, row: Row) -> tuple[Truth, Place | None]:
         truth = _begun_with(self.file(SNAPSHOT, row.snapshot)) if row.snapshot else Truth()
         place: Place | None = None
         for link in row.links:
             place = Place(number=link.number, bytes=_replay(truth, link))
         return truth, place
+
+
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Collect no garbage while much is made that stays: it would be visited again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def header_of(kind: str, after: Place | None = None, state: str = "") -> bytes:

@@ -1,0 +1,47 @@
+"""The command `serve` in a process of its own."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from calling import PATIENCE_S
+
+COMMAND = ("-m", "yunikorn_actors")
+
+
+class Running:
+    def __init__(self, *options: str, program: tuple[str, ...] = COMMAND) -> None:
+        """Serve gRPC on some port of this computer."""
+        addresses = ("--grpc", "127.0.0.1:0", "--rest", "off")
+        command = [sys.executable, *program, "serve", *addresses, *options]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+        assert self.process.stdout is not None
+        first = self.process.stdout.readline()
+        assert first.startswith("gRPC on 127.0.0.1:"), (first, self.process.communicate())
+        self.address = first.split()[-1]
+        assert self.process.stdout.readline().startswith("ready")
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, errors = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, errors
+
+
+@contextmanager
+def starting() -> Iterator[Callable[..., Running]]:
+    """Start commands that end with this, however it ends."""
+    started: list[Running] = []
+
+    def start(*options: str, program: tuple[str, ...] = COMMAND) -> Running:
+        started.append(Running(*options, program=program))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for it in started:
+            it.process.kill()
+            it.process.communicate()
