@@ -2,7 +2,8 @@
 
 A workload runs alone, with the core's meter, followed by a read side in a process of its own, with
 the calls of YuniKorn's pages once a second (dashboard, queues, applications), with its page of
-nodes, and with metrics. The modes take turns, so that a busy computer is busy for all of them. The
+nodes, with metrics, and with the live page open: its stream, and its two lists once a second. The
+modes take turns, so that a busy computer is busy for all of them. The
 longest handler of Context is that of the meter, waiting for the processor included.
 """
 
@@ -12,7 +13,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from benchmarks.load import Load
 from benchmarks.run import Run, measure
@@ -23,6 +24,7 @@ from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest.process import ProcessPart
 
 P = "/ws/v1/partition/default"
+X = "/ws/v1/x/partition/default"
 PAGES = (
     "/ws/v1/clusters",
     "/ws/v1/partitions",
@@ -40,15 +42,19 @@ MODES: dict[str, tuple[str, ...] | None] = {
     "pages": PAGES,
     "nodes": (f"{P}/nodes",),
     "metrics": ("/ws/v1/metrics",),
+    "live": (f"{X}/asks", f"{X}/applications"),
 }
 """What is asked once a second; None where nobody follows."""
+STREAMS = {"live": "/ws/v1/x/overview"}
+"""What is followed all the time."""
 EVERY_S = 1.0
 
 
 @contextmanager
-def looked_at(core: SchedulerCore, paths: tuple[str, ...] | None) -> Iterator[list[float]]:
-    """Serve, and ask for these once a second; give how long each round took."""
+def looked_at(core: SchedulerCore, mode: str) -> Iterator[list[float]]:
+    """Serve, and ask for what the mode says once a second; give how long each round took."""
     rounds: list[float] = []
+    paths = MODES[mode]
     if paths is None:
         yield rounds
         return
@@ -57,12 +63,27 @@ def looked_at(core: SchedulerCore, paths: tuple[str, ...] | None) -> Iterator[li
     over = threading.Event()
     asking = threading.Thread(target=_ask, args=(part.address, paths, rounds, over))
     asking.start()
+    following = threading.Thread(target=_follow, args=(part.address, STREAMS.get(mode)))
+    following.start()
     try:
         yield rounds
     finally:
         over.set()
         asking.join()
         part.stop(5.0)
+        following.join()
+
+
+def _follow(address: str, path: str | None) -> None:
+    """Read a stream to its end, which comes with that of the service."""
+    if path is None:
+        return
+    connection = http.client.HTTPConnection(address, timeout=120)
+    connection.request("GET", path)
+    with suppress(OSError, http.client.HTTPException):
+        for _ in connection.getresponse():
+            pass
+    connection.close()
 
 
 def _ask(address: str, paths: tuple[str, ...], rounds: list[float], over: threading.Event) -> None:
@@ -77,7 +98,7 @@ def _ask(address: str, paths: tuple[str, ...], rounds: list[float], over: thread
 
 
 def run(workload: str, mode: str) -> Run:
-    with SchedulerCore() as core, looked_at(core, MODES[mode]) as rounds:
+    with SchedulerCore() as core, looked_at(core, mode) as rounds:
         if mode == "metered":
             core._inside.meter = Meter()
         figures = measure(WORKLOADS[workload], Load(core))

@@ -64,9 +64,12 @@ ABOUT_GUARDS = """\
   of another origin can be made to reach this port by a name of its own, and that name is refused.
 - Any page may read YuniKorn's routes (`Access-Control-Allow-Origin: *`), which can be switched off;
   none of another origin may read ours.
-- A POST with a foreign Origin is refused. Programs send none, and are served.
-- With a token each request needs `Authorization: Bearer TOKEN`, except for those of liveness and
-  readiness.
+- A POST with a foreign Origin is refused, and so is every request for our routes. Programs send
+  none, and are served.
+- With a token each request needs `Authorization: Bearer TOKEN`, except for the live page, liveness
+  and readiness. A browser logs in once and gets a cookie that no script can read and no other site
+  can use (`HttpOnly`, `SameSite=Strict`); it lasts for 12 hours. Whoever shows ten wrong tokens
+  within a minute has to wait.
 
 ## Who changed what
 
@@ -633,7 +636,7 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.method == "POST":
         operation["requestBody"] = {
-            "content": {"application/x-yaml": {"schema": {"type": "string"}}}
+            "content": {route.takes.partition(";")[0]: {"schema": {"type": "string"}}}
         }
     return operation
 

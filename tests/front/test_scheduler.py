@@ -107,6 +107,25 @@ def test_what_is_no_amount_is_refused(amount: object) -> None:
 # -- what is refused at the call
 
 
+def test_what_is_refused_is_named_as_the_program_calls_it() -> None:
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.batch", user="ann")
+        size = {"k" * 2_000: 1}
+        for call, named in (
+            (lambda: app.ask("x", vcore=1, priority="high"), "ask: priority: "),  # type: ignore[call-overload]
+            (lambda: app.ask("x", vcore=1, tags={"k": 1}), "ask: tags['k']: "),  # type: ignore[dict-item]
+            (lambda: app.ask("x" * 2_000, vcore=1), "ask: key: "),
+            (lambda: app.ask("x", resources=size), "ask: resources['"),
+            (lambda: s.add_node("n", vcore=1, attributes={"k": 1}), "add_node: attributes['k']: "),  # type: ignore[dict-item]
+            (lambda: s.add_node("n", resources=size), "add_node: resources['"),
+            (lambda: s.application("b", user=7), "application: user: "),  # type: ignore[arg-type]
+            (lambda: s.application("b", user="ann", queue=7), "application: queue: "),  # type: ignore[arg-type]
+            (lambda: s.application("b", user="ann", groups=[7]), "application: groups[0]: "),  # type: ignore[list-item]
+        ):
+            said = raised(call, InvalidRequest)
+            assert said.startswith(named), said[:200]
+
+
 def test_what_makes_no_sense_is_refused_at_the_call() -> None:
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=4)

@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,10 +38,35 @@ def blank_page() -> Iterator[Any]:
         yield started.new_page()
 
 
-class Opened:
-    """A page of `trace view`, and what came of it that nobody saw."""
+CONTRAST_MIN = 4.5
+"""Of what is read, as the guidelines for the web have it."""
+_CONTRASTS = """(names) => {
+  const style = getComputedStyle(document.documentElement);
+  const light = (name) => {
+    const hex = style.getPropertyValue(`--${name}`).trim().slice(1);
+    const part = (at) => {
+      const value = parseInt(hex.slice(at, at + 2), 16) / 255;
+      return value <= 0.03928 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    };
+    return 0.2126 * part(0) + 0.7152 * part(2) + 0.0722 * part(4);
+  };
+  return names.map(([one, other]) => {
+    const [low, high] = [light(one), light(other)].sort((a, b) => a - b);
+    return [one, other, (high + 0.05) / (low + 0.05)];
+  });
+}"""
+_NAMELESS = """() =>
+  [...document.querySelectorAll('input, select, button, canvas, nav, section, aside, dialog')]
+    .filter((it) => it.getAttribute('aria-hidden') !== 'true' && it.type !== 'hidden' && !it.hidden)
+    .filter((it) => !(it.labels?.length || it.getAttribute('aria-label') ||
+      it.getAttribute('aria-labelledby') || it.textContent.trim()))
+    .map((it) => it.id || it.outerHTML)"""
 
-    def __init__(self, browser: Any, file: Path, **options: Any) -> None:
+
+class Opened:
+    """A page of ours, and what came of it that nobody saw."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.page = browser.new_page(viewport={"width": 1400, "height": 900}, **options)
         self.page.set_default_timeout(READY_MS)
         self.said: list[str] = []
@@ -51,9 +75,12 @@ class Opened:
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("dialog", lambda dialog: self.said.append(dialog.message))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.url = file.absolute().as_uri()
+        self.url = url
         self.page.goto(self.url)
+
+    def ready(self) -> "Opened":
         self.page.wait_for_selector("html[data-ready]")
+        return self
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -69,9 +96,18 @@ class Opened:
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
+    def weak(self, *pairs: tuple[str, str]) -> list[Any]:
+        """Return the pairs of colours, by their names, that cannot be told apart well."""
+        return [it for it in self.page.evaluate(_CONTRASTS, pairs) if it[2] < CONTRAST_MIN]
+
+    def nameless(self) -> list[str]:
+        """Return what does not say what it is to somebody who does not see it."""
+        found: list[str] = self.page.evaluate(_NAMELESS)
+        return found
+
     @property
     def selected(self) -> list[int]:
-        """The side and the number of the message that is selected."""
+        """Of a page of a run: the side and the number of the message that is selected."""
         found: list[int] = self.page.evaluate(
             "() => app.selected ? [app.selected.run.side, app.selected.message] : []"
         )

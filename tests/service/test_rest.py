@@ -37,7 +37,7 @@ from shapes import (
 from yunikorn_actors import TraceSettings, si
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.messages.codec import type_name
-from yunikorn_actors.service.rest import server, yunikorn
+from yunikorn_actors.service.rest import server, sessions, yunikorn
 from yunikorn_actors.service.rest.asking import Answer
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.part import RestPart
@@ -459,6 +459,120 @@ def test_with_a_token_all_but_its_wellness_is_kept() -> None:
             assert (401, False) == (refused.status, b"s3cret" in refused.body)
         assert 200 == it.ask("/ws/v1/partitions", Authorization="Bearer s3cret").status
         assert 200 == it.ask("/ws/v1/x/live").status == it.ask("/ws/v1/x/ready").status
+
+
+# -- logging in
+
+WORD = "s3cret-and-long-enough"
+LOGIN = "/ws/v1/x/login"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_s = 100.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def logged_in(it: Served, **headers: str) -> str:
+    """Show the token, and return the cookie as a browser sends it."""
+    response = it.ask(LOGIN, method="POST", body=WORD.encode(), **headers)
+    assert 204 == response.status
+    return response.headers["Set-Cookie"].partition(";")[0]
+
+
+def test_a_browser_shows_the_token_once() -> None:
+    with serving(Guard(token=WORD)) as it:
+        response = it.ask(LOGIN, method="POST", body=f"{WORD}\n".encode())
+        given = response.headers["Set-Cookie"]
+        port = it.part.address.rpartition(":")[2]
+        assert given.startswith(f"yunikorn-actors-{port}=")
+        assert given.endswith("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict")
+        assert WORD not in given
+        cookie = given.partition(";")[0]
+        assert [] == it.ask("/ws/v1/partitions", Cookie=cookie).json
+        gone = it.ask("/ws/v1/x/logout", method="POST", Cookie=cookie).headers["Set-Cookie"]
+        assert gone.startswith(f"yunikorn-actors-{port}=; Path=/; Max-Age=0;")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cookie: cookie[:-1] + ("0" if cookie[-1] != "0" else "1"),
+        lambda cookie: cookie.replace("=", "=9"),
+        lambda cookie: cookie.partition(".")[0],
+        lambda cookie: cookie.partition("=")[0] + "=é",
+        lambda _: "",
+    ],
+)
+def test_a_cookie_that_was_changed_lets_nobody_in(change: Any) -> None:
+    with serving(Guard(token=WORD)) as it:
+        changed = change(logged_in(it))
+        assert 401 == it.ask("/ws/v1/partitions", Cookie=changed).status
+
+
+def test_a_cookie_ends_with_its_time_and_with_its_process() -> None:
+    clock = Clock()
+    with serving(Guard(token=WORD, now_s=clock)) as it:
+        cookie = logged_in(it)
+        clock.now_s += 12 * 3600 - 2
+        assert 200 == it.ask("/ws/v1/partitions", Cookie=cookie).status
+        clock.now_s += 2
+        assert 401 == it.ask("/ws/v1/partitions", Cookie=cookie).status
+    value = cookie.partition("=")[2]
+    with serving(Guard(token=WORD, now_s=Clock())) as it:
+        port = it.part.address.rpartition(":")[2]
+        shown = f"yunikorn-actors-{port}={value}"
+        assert 401 == it.ask("/ws/v1/partitions", Cookie=shown).status
+
+
+def test_a_cookie_counts_for_what_our_own_page_asks() -> None:
+    """A page on another port of this host sends it too."""
+    with serving(Guard(token=WORD)) as it:
+        cookie = logged_in(it)
+        for status, headers in (
+            (200, {"Sec_Fetch_Site": "same-origin"}),
+            (403, {"Sec_Fetch_Site": "same-site"}),
+            (403, {"Origin": "http://127.0.0.1:1"}),
+        ):
+            assert status == it.ask("/ws/v1/partitions", Cookie=cookie, **headers).status
+            assert status == it.ask("/ws/v1/x/mailboxes", Cookie=cookie, **headers).status
+
+
+def test_who_guesses_has_to_wait() -> None:
+    clock = Clock()
+    with serving(Guard(token=WORD, now_s=clock)) as it:
+        for _ in range(10):
+            refused = it.ask(LOGIN, method="POST", body=b"a guess")
+            assert (401, None) == (refused.status, refused.headers["Set-Cookie"])
+            clock.now_s += 1
+        refused = it.ask(LOGIN, method="POST", body=WORD.encode())
+        assert (429, "wait for 50 s, and copy the token from its file") == (
+            refused.status,
+            refused.json["description"],
+        )
+        # Those who have the token are not locked out with it.
+        assert 200 == it.ask("/ws/v1/partitions", Authorization=f"Bearer {WORD}").status
+        clock.now_s += 50
+        logged_in(it)
+
+
+def test_wrong_tokens_are_remembered_of_so_many_hosts_and_no_more() -> None:
+    attempts = sessions.Attempts(Clock())
+    for number in range(sessions.HOSTS_MAX + 1):
+        for _ in range(sessions.WRONG_MAX):
+            attempts.note_wrong(f"host-{number}")
+    waiting = sum(attempts.wait_s(f"host-{it}") > 0 for it in range(sessions.HOSTS_MAX + 1))
+    assert sessions.HOSTS_MAX == waiting
+
+
+@pytest.mark.parametrize("path", ["/ws/v1/x/mailboxes", "/ws/v1/x/why?application=a&key=b"])
+def test_ours_are_asked_from_our_own_origin(town: Served, path: str) -> None:
+    assert 403 == town.ask(path, Origin="http://evil.example").status
+    assert 403 == town.ask(path, Sec_Fetch_Site="cross-site").status
+    own = {"Origin": f"http://{town.part.address}", "Sec_Fetch_Site": "same-origin"}
+    assert 403 != town.ask(path, **own).status
 
 
 FOREIGN = [

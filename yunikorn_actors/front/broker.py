@@ -25,6 +25,7 @@ from yunikorn_actors.front.nodes import Nodes
 from yunikorn_actors.front.outbox import Outbox
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.watch import Watch
+from yunikorn_actors.front.written import check_arguments
 from yunikorn_actors.runtime.core import Core
 
 L = TypeVar("L", bound=BaseLease)
@@ -79,7 +80,7 @@ class Broker(Generic[L]):
     ) -> None:
         for item in running:
             si.Resource.parse(item.resources)
-        si.check_form(si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
+        check_arguments("add_node", si.NodeRequest(rm_id=self.terms.rm_id, nodes=(info,)))
         with self.door.books():
             self._nodes.add(info, running, accepted)
 
@@ -105,7 +106,8 @@ class Broker(Generic[L]):
         request: si.AddApplicationRequest,
         placeholders: Iterable[si.AllocationAsk],
     ) -> None:
-        si.check_form(si.ApplicationRequest(rm_id=self.terms.rm_id, new=(request,)))
+        submission = si.ApplicationRequest(rm_id=self.terms.rm_id, new=(request,))
+        check_arguments("application", submission)
         with self.door.books():
             self._accounts.add(account, request, placeholders)
 
@@ -121,7 +123,7 @@ class Broker(Generic[L]):
     def ask(self, account: Account[L], asked: Sequence[Asked[L]]) -> list[Deal[L]]:
         """Take all or none."""
         asks = tuple(it.ask for it in asked)
-        si.check_form(si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks))
+        check_arguments("ask", si.AllocationRequest(rm_id=self.terms.rm_id, asks=asks))
         with self.door.books():
             if account.ended is not None:
                 raise anew(account.ended)

@@ -11,6 +11,8 @@ from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.lease import Running
 from yunikorn_actors.runtime.configuration import read_config
+from yunikorn_actors.si.form import flaw_of
+from yunikorn_actors.si.wire import SiMessage
 
 Queues = str | Path | Mapping[str, Any]
 """A file, its text, or what stands in it as a mapping."""
@@ -39,6 +41,31 @@ def read_queues(queues: Queues) -> str:
             f"queues: must be a file, a text or a mapping, not {type(queues).__name__}"
         )
     return read_config(queues)
+
+
+_ARGUMENTS: Final = {
+    "queue_name": "queue",
+    "ugi.": "",
+    "allocation_key": "key",
+    "schedulable_resource.resources": "resources",
+    "resource_ask.resources": "resources",
+}
+"""What a field of the interface is called in a call of the front, where that differs."""
+
+
+def check_arguments(call: str, request: SiMessage) -> None:
+    """Raise InvalidRequest for what the interface does not carry, by the name of the argument.
+
+    The request has one item, or several that are alike: so which of them it is says nothing.
+    """
+    flaw = flaw_of(request)
+    if flaw is None:
+        return
+    argument = flaw.path.partition("].")[2]
+    for field, name in _ARGUMENTS.items():
+        if argument.startswith(field):
+            argument = name + argument.removeprefix(field)
+    raise InvalidRequest(f"{call}: {argument}: {flaw.reason}")
 
 
 def read_amounts(

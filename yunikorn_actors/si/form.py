@@ -44,9 +44,14 @@ def check_form(request: object, kind: type[SiMessage] | None = None) -> None:
     if check is None:
         wanted = _KINDS if kind is None else kind.__name__
         raise InvalidRequest(f"{actual.__name__}: is not the request of this call; pass {wanted}")
-    fault = check(request)
-    if fault is not None:
-        raise InvalidRequest(f"{actual.__name__}{fault.path}: {fault.reason}")
+    flaw = check(request)
+    if flaw is not None:
+        raise InvalidRequest(f"{actual.__name__}{flaw.path}: {flaw.reason}")
+
+
+def flaw_of(request: SiMessage) -> Flaw | None:
+    """Return what is wrong with the form of a request, for who words it otherwise."""
+    return _CHECKS[type(request)](request)
 
 
 def check_names(call: str, *, optional: tuple[str, ...] = (), **names: object) -> None:

@@ -1,6 +1,6 @@
 """One life of a partition as a reader knows it: a replica, and the notes beside it."""
 
-from typing import Any
+from typing import Any, Final
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import COUNTS_AS_RUNNING
@@ -10,6 +10,9 @@ from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.service.read.notes import Notes
 from yunikorn_actors.service.read.tallies import Tallies
+from yunikorn_actors.service.read.troubles import Troubles
+
+_NODES: Final = frozenset({f.NodeAdded, f.NodeRemoved})
 
 
 class GapInFacts(Exception):  # noqa: N818 - it names what happened
@@ -22,6 +25,9 @@ class Book:
         self.epoch = epoch
         self.state = PartitionState(name)
         self.notes = Notes(self.state)
+        self.troubles = Troubles()
+        self.changes_of_nodes = 0
+        """How often a node came or went."""
         self.changed_ns = now_ns
         """When it came into the state that it is in."""
         self._tallies = tallies
@@ -63,5 +69,8 @@ class Book:
             apply(state, fact)
             notes.after(fact)
             tallies.note(fact)
+            self.troubles.note(fact)
             if type(fact) is f.SchedulingHeld:
                 self.changed_ns = fact.at_ns
+            elif type(fact) in _NODES:
+                self.changes_of_nodes += 1

@@ -7,9 +7,12 @@ from yunikorn_actors.service.read.side import ReadSide
 
 OWN: Final = "/ws/v1/x"
 """Where our own routes stand, beside YuniKorn's."""
+PAGE: Final = "/"
+"""Where the live page is."""
 JSON: Final = "application/json; charset=UTF-8"
 YAML: Final = "application/x-yaml; charset=UTF-8"
 TEXT: Final = "text/plain; charset=utf-8"
+HTML: Final = "text/html; charset=utf-8"
 
 
 class Asked(NamedTuple):
@@ -71,3 +74,5 @@ class Route(NamedTuple):
     """The names that it reads of the query."""
     is_apart: bool = False
     """Its handler looks at the request alone and may take long: others are answered meanwhile."""
+    takes: str = YAML
+    """What the body of a POST is."""

@@ -3,22 +3,31 @@
 A page of another origin can send any request to an address that its reader can reach. It cannot
 choose two headers, Host and Origin. A name in Host that is not ours means that a foreign name was
 made to point here (DNS rebinding); an address cannot be made to do so. A request that may change or
-cost something, a POST, is taken without Origin, as programs send it, or from our own origin.
+cost something, a POST, and one for a route of ours is taken without Origin, as programs send it, or
+from our own origin. A cookie lets in what our own page asks and nothing else: a page on another
+port of this host is of the same site, and its requests carry our cookies.
 """
 
 import hmac
+import math
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
-from yunikorn_actors.service.rest.asking import OWN, Refusal, Route
+from yunikorn_actors.service.rest.asking import OWN, PAGE, Refusal, Route
+from yunikorn_actors.service.rest.sessions import SESSION_S, Attempts, Sessions
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _BAD_REQUEST: Final = 400
-WITHOUT_TOKEN: Final = frozenset({f"{OWN}/live", f"{OWN}/ready"})
+_TOO_MANY: Final = 429
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(:[0-9]{0,5})?")
+LOGIN: Final = f"{OWN}/login"
+SESSION: Final = f"{OWN}/session"
+WITHOUT_TOKEN: Final = frozenset({PAGE, LOGIN, SESSION, f"{OWN}/live", f"{OWN}/ready"})
+"""Whether a service is well is nobody's secret, and a page without data is none either."""
 LOCAL: Final = frozenset({"localhost"})
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -28,15 +37,22 @@ CORS: Final = {
 
 class Guard:
     def __init__(
-        self, names: frozenset[str] = frozenset(), *, cors: bool = True, token: str = ""
+        self,
+        names: frozenset[str] = frozenset(),
+        *,
+        cors: bool = True,
+        token: str = "",
+        now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`names`: by which the service may be called, beside its addresses and `localhost`.
 
-        With a token nobody is let in who does not show it.
+        With a token nobody is let in who does not show it, or has not done so before.
         """
         self._names = LOCAL | {name.lower() for name in names}
         self._cors = cors
-        self._expected = f"Bearer {token}".encode() if token else b""
+        self._token = token.encode()
+        self._sessions = Sessions(now_s)
+        self._attempts = Attempts(now_s)
 
     def check_host(self, host: str) -> None:
         if not host:
@@ -51,33 +67,86 @@ class Guard:
                 "ask by an address or by localhost, or give the service this name",
             )
 
-    def check_origin(self, method: str, host: str, headers: Mapping[str, str]) -> None:
-        origin = headers.get("Origin")
-        is_ours = origin in {None, f"http://{host}", f"https://{host}"}
-        site = headers.get("Sec-Fetch-Site", "none")
-        if method == "POST" and not (is_ours and site in {"none", "same-origin"}):
-            raise Refusal(
-                _FORBIDDEN, "pages of another origin may not send this", "ask without a browser"
-            )
+    def check_origin(self, method: str, path: str, host: str, headers: Mapping[str, str]) -> None:
+        if method == "POST" or path.startswith(f"{OWN}/"):
+            _check_same_origin(host, headers)
 
-    def check_token(self, path: str, headers: Mapping[str, str]) -> None:
-        """Whether a service is well is nobody's secret: what watches it has no token."""
-        if not self._expected or path in WITHOUT_TOKEN:
-            return
-        shown = headers.get("Authorization", "").encode(errors="surrogateescape")
-        # In constant time, and the token stands in no text.
-        if not hmac.compare_digest(shown, self._expected):
+    def check_token(
+        self, path: str, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]
+    ) -> None:
+        if path not in WITHOUT_TOKEN and not self.lets_in(host, headers, cookies):
             raise Refusal(
                 _UNAUTHORIZED,
                 "the token of this service is missing or wrong",
                 "send the header Authorization: Bearer TOKEN",
             )
 
+    @property
+    def needs_token(self) -> bool:
+        return bool(self._token)
+
+    def lets_in(self, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
+        """Whether the token, or the cookie of one who has shown it, comes with the request."""
+        if not self._token:
+            return True
+        kind, _, shown = headers.get("Authorization", "").partition(" ")
+        if kind == "Bearer" and self._is_token(shown.encode(errors="surrogateescape")):
+            return True
+        if not self._sessions.is_open(cookies.get(cookie_of(host), "")):
+            return False
+        _check_same_origin(host, headers)
+        return True
+
+    def log_in(self, remote: str, shown: bytes) -> str:
+        """Let a browser in that shows the token; return the value of its cookie."""
+        if wait_s := self._attempts.wait_s(remote):
+            raise Refusal(
+                _TOO_MANY,
+                "too many wrong tokens",
+                f"wait for {math.ceil(wait_s)} s, and copy the token from its file",
+            )
+        if self._token and not self._is_token(shown):
+            self._attempts.note_wrong(remote)
+            raise Refusal(
+                _UNAUTHORIZED, "this is not the token of this service", "copy it from its file"
+            )
+        return self._sessions.open()
+
+    def _is_token(self, shown: bytes) -> bool:
+        # In constant time, and the token stands in no text.
+        return hmac.compare_digest(shown, self._token)
+
     def headers(self, route: Route | None) -> dict[str, str]:
         """What lets pages of other origins read an answer; YuniKorn's have always done so."""
         if route is None or not route.is_yunikorns or route.method != "GET" or not self._cors:
             return {}
         return {**CORS, "Access-Control-Allow-Methods": "GET, OPTIONS"}
+
+
+def cookie_of(host: str) -> str:
+    """Name the cookie of the service at this Host; its port is part of that.
+
+    Browsers give a cookie to all ports of a host, and several services may run on one.
+    """
+    port = host.rpartition("]")[2].partition(":")[2]
+    return f"yunikorn-actors-{port}" if port.isdecimal() else "yunikorn-actors"
+
+
+def cookie(host: str, value: str, *, is_encrypted: bool) -> str:
+    """Write the header that gives a browser its cookie; without a value it takes it away."""
+    lives_s = SESSION_S if value else 0
+    secure = "; Secure" if is_encrypted else ""
+    name = cookie_of(host)
+    return f"{name}={value}; Path=/; Max-Age={lives_s}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _check_same_origin(host: str, headers: Mapping[str, str]) -> None:
+    is_ours = headers.get("Origin") in {None, f"http://{host}", f"https://{host}"}
+    is_near = headers.get("Sec-Fetch-Site") in {None, "none", "same-origin"}
+    if not (is_ours and is_near):
+        raise Refusal(
+            _FORBIDDEN, "pages of another origin may not send this", "ask without a browser"
+        )
 
 
 def name_of(host: str) -> str:

@@ -1,10 +1,23 @@
-"""Our own routes, beside YuniKorn's: why an ask waits, how the actors fare, whether all is well."""
+"""Our own routes, beside YuniKorn's: why an ask waits, how the actors fare, whether all is well.
 
+The live page is one of them, and what it asks for when somebody looks closer.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
+from yunikorn_actors.pages.document import Document
+from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.asking import HTML, OWN, PAGE, TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.yunikorn import book_of
 
+ASSETS: Final = files("yunikorn_actors.service.rest") / "assets"
+SCRIPTS: Final = ("words.js", "panels.js", "grid.js", "details.js", "page.js")
+POLICY: Final = ("connect-src 'self'", "img-src data:", "frame-ancestors 'none'")
+"""The live page asks the service that it came from, and shows its sign in the tab."""
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
@@ -68,6 +81,30 @@ def _trace(_: ReadSide, asked: Asked) -> Answer:
     return Answer(asked.answer, "application/octet-stream", named)
 
 
+@cache
+def _document() -> Document:
+    return Document(ASSETS, SCRIPTS)
+
+
+def _page(_: ReadSide, __: Asked) -> Answer:
+    document = _document()
+    headers = {
+        "Content-Security-Policy": "; ".join((*document.policy, *POLICY)),
+        "Referrer-Policy": "no-referrer",
+    }
+    return Answer(document.text().encode(), HTML, headers)
+
+
+def _listing(list_: Callable[..., Any], *names: str) -> Callable[[ReadSide, Asked], Any]:
+    """Answer with a list of one partition, as far as these names of the query narrow it down."""
+
+    def listed(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+        book = book_of(side, asked)
+        return list_(book, *(asked.query.get(name, "") for name in names))
+
+    return listed
+
+
 def _live(_: ReadSide, __: Asked) -> Answer:
     return Answer(b"ok\n", TEXT)
 
@@ -79,6 +116,7 @@ def _ready(_: ReadSide, asked: Asked) -> Answer:
 
 
 ROUTES: Final = (
+    Route(PAGE, "the live page", _page, is_yunikorns=False),
     Route(
         f"{OWN}/why",
         "why an ask waits, or what became of it",
@@ -92,6 +130,26 @@ ROUTES: Final = (
         "the asks that wait, with how many wait for what",
         _waiting,
         _waiting_question,
+        is_yunikorns=False,
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/asks",
+        "asks that wait, by what they wait for or by a text",
+        _listing(overview.asks, "reason", "text"),
+        is_yunikorns=False,
+        queries=("reason", "text"),
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/applications",
+        "applications in a few words, by a text, those that have ended last",
+        _listing(overview.applications, "text"),
+        is_yunikorns=False,
+        queries=("text",),
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/nodes",
+        "the names of the nodes, in the order of the live page",
+        _listing(overview.node_names),
         is_yunikorns=False,
     ),
     Route(

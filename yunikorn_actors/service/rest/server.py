@@ -24,8 +24,9 @@ from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest import changes, own, yunikorn
-from yunikorn_actors.service.rest.asking import TEXT, Answer, Asked, Refusal, Route
-from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
+from yunikorn_actors.service.rest.live import Live
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -44,6 +45,8 @@ STREAMS_OF_HOST_MAX: Final = 15
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
 WRITE_S: Final = 5.0
+PAGE_WRITE_S: Final = 30.0
+"""A live page that takes nothing for so long is cut off; it asks again when it can."""
 GZIP_MIN: Final = 1_400
 _LOOKS: Final = 10
 """So many looks at idle connections make up the time that they have."""
@@ -69,12 +72,42 @@ _STREAM: Final = Route(
     lambda _, __: None,
     queries=("count",),
 )
+_LIVE: Final = Route(
+    f"{OWN}/overview",
+    "how a partition stands, and every second what has changed (server-sent events)",
+    lambda _, __: None,
+    is_yunikorns=False,
+    queries=("partition",),
+)
+_LOGIN: Final = Route(
+    LOGIN,
+    "the cookie of a browser that shows the token in the body; the live page asks for it",
+    lambda _, __: None,
+    method="POST",
+    is_yunikorns=False,
+    takes=TEXT,
+)
+_SESSION: Final = Route(
+    SESSION,
+    "whether the service has a token, and whether it came with the request",
+    lambda _, __: None,
+    is_yunikorns=False,
+)
+_LOGOUT: Final = Route(
+    f"{OWN}/logout",
+    "takes that cookie away",
+    lambda _, __: None,
+    method="POST",
+    is_yunikorns=False,
+    takes=TEXT,
+)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def all_routes() -> tuple[Route, ...]:
-    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES)
+    by_itself = (_LIVE, _SESSION, _LOGIN, _LOGOUT)
+    return (*yunikorn.routes(), _STREAM, *own.ROUTES, *changes.ROUTES, *by_itself)
 
 
 class RestServer:
@@ -94,6 +127,7 @@ class RestServer:
         self._waiting_apart = 0
         self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
         self._closing = asyncio.Event()
+        self._live = Live(side, questions, now_ns, lambda: self._failure, self._closing)
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -101,8 +135,15 @@ class RestServer:
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         app = web.Application(client_max_size=BODY_MAX, middlewares=[self._middleware()])
+        by_itself = {
+            _STREAM: self._stream_events,
+            _LIVE: self._follow,
+            _SESSION: self._session,
+            _LOGIN: self._log_in,
+            _LOGOUT: self._log_out,
+        }
         for route in self._routes.values():
-            handler = self._stream_events if route is _STREAM else self._answering(route)
+            handler = by_itself.get(route) or self._answering(route)
             app.router.add_route(route.method, route.path, handler)
             if route.is_yunikorns and route.method == "GET":
                 app.router.add_route("OPTIONS", route.path, self._options)
@@ -174,11 +215,12 @@ class RestServer:
             try:
                 # Where the request names no host the library would ask the resolver for one. Where
                 # its first line names one, that is another one than this header's.
-                host = request.headers.get("Host", "")
+                path, headers = request.path, request.headers
+                host = headers.get("Host", "")
                 self._guard.check_host(host)
                 self._guard.check_host(request.host)
-                self._guard.check_origin(request.method, host, request.headers)
-                self._guard.check_token(request.path, request.headers)
+                self._guard.check_origin(request.method, path, host, headers)
+                self._guard.check_token(path, host, headers, request.cookies)
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)
@@ -281,6 +323,37 @@ class RestServer:
         if self._failure:
             raise Refusal(_UNAVAILABLE, self._failure)
 
+    # -- browsers
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        self._check_true()
+        name = request.query.get("partition", "")
+        response = web.StreamResponse()
+        response.content_type = "text/event-stream"
+        response.charset = "UTF-8"
+        with self._live.opened(name), suppress(ConnectionError, TimeoutError):
+            await response.prepare(request)
+            try:
+                async for event in self._live.follow(name):
+                    await asyncio.wait_for(response.write(event), PAGE_WRITE_S)
+            except (ConnectionError, TimeoutError):
+                raise
+            except Exception as error:  # noqa: BLE001 - the edge: an answer has begun, so it ends
+                logger.error("a picture of {:.200} has failed", name, exception=error)
+        return response
+
+    async def _session(self, request: web.Request) -> web.StreamResponse:
+        guard, headers = self._guard, request.headers
+        is_in = guard.lets_in(headers["Host"], headers, request.cookies)
+        return _response(request, Answer({"needs_token": guard.needs_token, "is_in": is_in}))
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        value = self._guard.log_in(request.remote or "", (await self._body(request)).strip())
+        return _with_cookie(request, value)
+
+    async def _log_out(self, request: web.Request) -> web.StreamResponse:
+        return _with_cookie(request, "")
+
     # -- events as they come
 
     async def _stream_events(self, request: web.Request) -> web.StreamResponse:
@@ -335,6 +408,11 @@ class RestServer:
         finally:
             getting.cancel()
             closing.cancel()
+
+
+def _with_cookie(request: web.Request, value: str) -> web.Response:
+    given = cookie(request.headers["Host"], value, is_encrypted=request.secure)
+    return web.Response(status=204, headers={"Set-Cookie": given})
 
 
 def _hearer(

@@ -1,29 +1,27 @@
 """One file of HTML with a recorded run in it, or two: it needs no network and no other file.
 
-What comes from outside is data: it is packed, and the page writes it as text alone. The policy of
-the page lets the scripts run that are in it, by their hashes, and nothing be loaded or sent.
+What comes from outside is data: it is packed, and the page writes it as text alone.
 """
 
 import base64
 import html
 import zlib
-from collections.abc import Iterator, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from importlib.resources import files
-from string import Template
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from yunikorn_actors.pages.document import Document
 from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
 from yunikorn_actors.trace.view.run import Run, Shown, drawn
 from yunikorn_actors.trace.wanted import Wanted
 
+ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"
 SCRIPTS: Final = ("run.js", "axis.js", "strip.js", "lanes.js", "panels.js", "page.js")
-_ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"
 
 
 class _Pictured(Struct, kw_only=True):
@@ -67,35 +65,14 @@ def _compared(recordings: Sequence[Shown], runs: Sequence[_Pictured]) -> Aligned
 
 
 def _text(title: str, blocks: dict[str, bytes]) -> str:
-    style, scripts = _asset("page.css"), [_asset(name) for name in SCRIPTS]
-    return Template(_asset("page.html")).substitute(
+    document = Document(ASSETS, SCRIPTS)
+    return document.text(
         title=html.escape(printable(title)),
-        policy=html.escape("; ".join(_policy(style, scripts)), quote=False),
-        style=f"<style>{style}</style>",
+        policy=html.escape("; ".join(document.policy), quote=False),
         data="\n".join(_packed(name, data) for name, data in blocks.items()),
-        scripts="\n".join(f"<script>{script}</script>" for script in scripts),
     )
-
-
-def _policy(style: str, scripts: Sequence[str]) -> Iterator[str]:
-    yield "default-src 'none'"
-    yield f"style-src {_hash(style)}"
-    yield f"script-src {' '.join(map(_hash, scripts))}"
-    yield "base-uri 'none'"
-    yield "form-action 'none'"
-    # A text can become markup nowhere: the browser refuses to take it for that.
-    yield "require-trusted-types-for 'script'"
-    yield "trusted-types 'none'"
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _packed(name: str, data: bytes) -> str:
     packed = base64.b64encode(zlib.compress(data, zlib.Z_BEST_COMPRESSION)).decode()
     return f'<script type="text/plain" id="{name}">{packed}</script>'
-
-
-def _asset(name: str) -> str:
-    return (_ASSETS / name).read_text("utf-8")

@@ -10,7 +10,6 @@ const NAMES_OF_COLOURS = {
   lost: "lost", different: "different", level: "level", full: "full", accent: "accent",
 };
 const NO_FILTER = {text: "", kind: "", lane: "", stimulus: "", refused: false, object: null};
-const $ = (name) => document.getElementById(name);
 
 class App {
   constructor(runs, comparison) {
@@ -321,19 +320,16 @@ class App {
     on("filters", "reset", (event) => { event.preventDefault(); this.filter(NO_FILTER); });
     on("object-kind", "change", () => this._listObjects());
     on("difference", "click", () => this.go(this._differences, 1));
-    on("help", "click", () => $("keys").showModal());
     on("zoom-in", "click", () => this.zoom(1 / ZOOM));
     on("zoom-out", "click", () => this.zoom(ZOOM));
     on("zoom-all", "click", () => this.look(0, this.axis.total));
     on("zoom-chain", "click", () => this.lookAtChain());
-    document.addEventListener("keydown", (event) => this._key(event));
+    answerKeys(this._keys);
     new ResizeObserver(() => this._changed()).observe($("middle"));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
       this._readColours();
       this._changed();
     });
-    for (const [keys, [what]] of Object.entries(this._keys))
-      $("key-list").append(el("dt", {}, el("kbd", {}, keys)), el("dd", {}, what));
   }
 
   // Half a name of a stimulus asks for nothing yet.
@@ -364,17 +360,8 @@ class App {
     "b": ["view as a table", () => this.view("table")],
     "d": ["to the details of what is selected", () => $("right").focus()],
     "Escape": ["leave a field, or select nothing", () => this._leave()],
-    "?": ["these keys", () => $("keys").showModal()],
+    "?": ["these keys", showKeys],
   };
-
-  _key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
-    const isField = event.target.matches("input:not([type=radio]):not([type=checkbox]), select");
-    const [, act] = this._keys[event.key] ?? [];
-    if (!act || (isField && event.key !== "Escape")) return;
-    event.preventDefault();
-    act();
-  }
 
   _leave() {
     const active = document.activeElement;

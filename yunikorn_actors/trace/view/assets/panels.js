@@ -7,23 +7,6 @@ const OBJECTS_MAX = 200;
 const ROWS = 100;
 const PAYLOAD_LINES = 300;
 
-function el(tag, properties = {}, ...children) {
-  const {attributes = {}, ...rest} = properties;
-  const node = Object.assign(document.createElement(tag), rest);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  node.append(...children);
-  return node;
-}
-
-// A name from outside: its direction stays its own, and it does not act on what stands around it.
-function id(text) { return el("bdi", {className: "id"}, shown(text)); }
-
-function link(label, act, properties = {}) {
-  const button = el("button", {type: "button", className: "link id", ...properties}, shown(label));
-  button.addEventListener("click", act);
-  return button;
-}
-
 function messageLine(run, message) {
   return shown(`${run.place(message)}  ${run.kind(message)}  ${run.says(message)}`);
 }
@@ -31,14 +14,6 @@ function messageLine(run, message) {
 function messageLink(app, run, message) {
   return link(`${run.place(message)} ${run.kind(message)}`, () => app.selectMessage(run, message));
 }
-
-function facts(rows) {
-  const list = el("dl");
-  for (const [name, ...values] of rows) list.append(el("dt", {}, name), el("dd", {}, ...values));
-  return list;
-}
-
-function badge(kind, text) { return el("span", {className: `badge ${kind}`}, text); }
 
 // -- a message
 
@@ -98,12 +73,6 @@ function chainList(app, run, links) {
   list.append(...links.slice(0, LISTED_MAX).map(item));
   if (links.length > LISTED_MAX) list.append(more(list, links.slice(LISTED_MAX), item));
   return list;
-}
-
-function more(list, rest, item) {
-  const button = el("button", {type: "button"}, `${rest.length} more`);
-  button.addEventListener("click", () => button.parentNode.replaceWith(...rest.map(item)));
-  return el("li", {}, button);
 }
 
 // -- a payload
@@ -197,16 +166,6 @@ function storyTable(app, run, object) {
     id(line.text),
   ]);
   return rowsTable(["time", "message", "what"], rows);
-}
-
-function rowsTable(head, rows) {
-  const body = el("tbody");
-  // Plain texts are times, which are not broken.
-  const cellOf = (cell) =>
-    el("td", {className: typeof cell === "string" ? "short" : ""}, ...[cell].flat());
-  for (const row of rows) body.append(el("tr", {}, ...row.map(cellOf)));
-  const names = head.map((name) => el("th", {attributes: {scope: "col"}}, name));
-  return el("table", {}, el("thead", {}, el("tr", {}, ...names)), body);
 }
 
 // -- the runs as a whole

@@ -2,25 +2,11 @@
 // A recorded run as the page has it: columns of numbers, and each text once. The other side of this
 // is `run.py`. A message is a number: its place in the columns.
 
-const NONE = -1;
-
 async function unpacked(id) {
   const packed = atob(document.getElementById(id).textContent);
   const bytes = Uint8Array.from(packed, (char) => char.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).text();
-}
-
-// What would act on the text around it is written as an escape, as `trace show` does: control
-// characters, line ends, changes of direction.
-const ACTING = /(?! )[\p{C}\p{Z}]/gu;
-
-function shown(text) {
-  return text.replace(ACTING, (char) => {
-    const code = char.codePointAt(0).toString(16);
-    if (code.length <= 2) return `\\x${code.padStart(2, "0")}`;
-    return code.length <= 4 ? `\\u${code.padStart(4, "0")}` : `\\U${code.padStart(8, "0")}`;
-  });
 }
 
 class Run {
@@ -170,14 +156,4 @@ class Run {
       words.test(this.says(message))
     );
   }
-}
-
-// -- numbers in words
-
-function seconds(ns) { return `${(ns / 1e9).toFixed(3)} s`; }
-
-function duration(ns) {
-  if (ns === NONE) return "–";
-  if (ns < 1e6) return `${(ns / 1e3).toFixed(0)} µs`;
-  return ns < 1e9 ? `${(ns / 1e6).toFixed(2)} ms` : seconds(ns);
 }

@@ -4,18 +4,6 @@
 
 const ROW = 18;
 
-// Sizes a canvas for the screen, and returns what draws on it in pixels of the page.
-function canvasOf(canvas, width, height) {
-  const scale = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.max(1, Math.round(width * scale));
-  canvas.height = Math.max(1, Math.round(height * scale));
-  canvas.style.height = `${height}px`;
-  const pen = canvas.getContext("2d");
-  pen.setTransform(scale, 0, 0, scale, 0, 0);
-  pen.clearRect(0, 0, width, height);
-  return pen;
-}
-
 const GLYPHS = {
   refused: (pen, x, y) => {
     pen.beginPath();
@@ -45,23 +33,6 @@ function glyph(pen, kind, colour, x, y) {
   pen.strokeStyle = pen.fillStyle = colour;
   pen.lineWidth = 2;
   GLYPHS[kind](pen, x, y);
-  pen.restore();
-}
-
-// Slanted lines over a part of a picture.
-function hatch(pen, colour, x, y, width, height) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(x, y, width, height);
-  pen.clip();
-  pen.strokeStyle = colour;
-  pen.lineWidth = 1;
-  pen.beginPath();
-  for (let at = x - height; at < x + width; at += 5) {
-    pen.moveTo(at, y + height);
-    pen.lineTo(at + height, y);
-  }
-  pen.stroke();
   pen.restore();
 }
 

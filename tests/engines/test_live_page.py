@@ -1,0 +1,370 @@
+"""The live page in a browser: what an operator does with it, by mouse and by keys."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from browsing import Opened, browser
+from served import ANN, BOB, CONFIG, Confirming, Served, live, node, register, serving
+
+from yunikorn_actors import si
+from yunikorn_actors.service.rest.guard import Guard
+
+pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
+
+MARKUP = "<img src=x onerror=alert(1)>"
+BACKWARDS = "\u202eppa\u200f"
+TOKEN = "a-token-of-nothing-0123456789"  # noqa: S105 - of nothing
+READ = ("text", "faint", "accent", "refused", "timeout", "lost")
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Any]:
+    with browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def town() -> Iterator[Served]:
+    """Everything at once; no test changes it."""
+    with serving() as served:
+        live(served)
+        yield served
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving() as it:
+        register(it)
+        yield it
+
+
+Opening = Callable[..., Opened]
+
+
+@pytest.fixture
+def opens(started: Any) -> Iterator[Opening]:
+    pages: list[Opened] = []
+
+    def open_(it: Served, **options: Any) -> Opened:
+        pages.append(Opened(started, f"http://{it.part.address}/", **options))
+        return pages[-1]
+
+    yield open_
+    for it in pages:
+        it.page.close()
+
+
+def says(opened: Opened, selector: str, text: str) -> None:
+    """Wait until it is said there."""
+    opened.page.locator(selector).filter(has_text=text).first.wait_for()
+
+
+def kept_quiet(opened: Opened) -> None:
+    assert opened.said == []
+    foreign = [it for it in opened.requests if not it.startswith((opened.url, "data:"))]
+    assert foreign == [], "something else was asked"
+
+
+# -- loading
+
+
+def test_it_shows_a_partition(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    tiles = opened.text("#tiles")
+    assert "13 of 16" in tiles
+    assert "2 ended" in tiles
+    rows = opened.text("#queue-rows")
+    assert "6 of 6, full" in rows
+    assert "6 guaranteed" in rows
+    assert "1 of 10 run" in rows
+    says(opened, "#trouble-rows", "no placement rule matched")
+    says(opened, "#actor-rows", "context")
+    says(opened, "#flow-rows", "ProposeAllocations")
+    assert opened.page.title() == "2 waiting: yunikorn-actors"
+    kept_quiet(opened)
+
+
+def test_before_anybody_registers_it_says_so(opens: Opening) -> None:
+    with serving() as served:
+        opened = opens(served).ready()
+        assert "No resource manager" in opened.text("#empty")
+        register(served)
+        says(opened, "#queue-rows", "prod")
+        assert not opened.page.is_visible("#empty")
+        kept_quiet(opened)
+
+
+def test_the_policy_is_in_force(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    for attempt in (
+        "() => fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')",
+        "() => { try { document.body.innerHTML = '<b>'; return 'taken' } catch { return 'refused' } }",
+        """() => new Promise((done) => { const it = document.createElement('img');
+             it.onload = () => done('loaded'); it.onerror = () => done('refused');
+             it.src = 'http://127.0.0.1:9/' })""",
+    ):
+        assert opened.page.evaluate(attempt) == "refused", attempt
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_can_be_read_in_light_and_dark(opens: Opening, town: Served, scheme: str) -> None:
+    opened = opens(town, color_scheme=scheme).ready()
+    assert opened.weak(*((name, on) for name in READ for on in ("page", "panel"))) == []
+    shade = opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert (int(shade.split("(")[1].split(",")[0]) > 128) is (scheme == "light")
+    kept_quiet(opened)
+
+
+def test_everything_has_a_name(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    says(opened, "#ask-rows", "etl-6")
+    assert opened.nameless() == []
+    label = opened.page.get_attribute("#grid", "aria-label")
+    assert label.startswith("2 nodes, 0 of them drained or not ready.")
+
+
+# -- what happens is seen
+
+
+def test_what_is_scheduled_is_seen_without_asking(opens: Opening, served: Served) -> None:
+    opened = opens(served).ready()
+    served.nodes(node("n1"))
+    says(opened, "#tiles li", "nodes1")
+    served.application("app-1", "root.prod", ANN)
+    served.asks("app-1", "a", "b", vcore=3000)
+    says(opened, "#tiles", "6 of 8")
+    says(opened, "#application-rows", "app-1")
+    served.asks("app-1", "c", vcore=3000)
+    says(opened, "#waiting-total", "1")
+    says(opened, "#ask-rows", "c")
+    served.release("app-1", "a")
+    says(opened, "#waiting-total", "0")
+    kept_quiet(opened)
+
+
+def test_a_core_that_has_stopped_is_told(opens: Opening, served: Served) -> None:
+    opened = opens(served).ready()
+    served.core.stop()
+    says(opened, "#banner", "stopped")
+
+
+def test_a_resource_manager_that_is_away_is_told(opens: Opening, served: Served) -> None:
+    opened = opens(served).ready()
+    served.core.resource_manager_lost("rm-1")
+    says(opened, "#banner", "is away: nothing is decided")
+    says(opened, "#trouble-rows", "its resource manager is away")
+    kept_quiet(opened)
+
+
+def test_a_page_that_nobody_sees_costs_nothing(opens: Opening, served: Served) -> None:
+    opened = opens(served).ready()
+    hide = """(hidden) => {
+      Object.defineProperty(document, 'hidden', {value: hidden, configurable: true});
+      document.dispatchEvent(new Event('visibilitychange')); }"""
+    opened.page.evaluate(hide, True)
+    server = served.part._server
+    assert server is not None
+    served.nodes(node("n1"))
+    opened.page.wait_for_timeout(1)
+    while server._live._pages:
+        opened.page.wait_for_timeout(50)
+    assert opened.page.evaluate("() => app._source") is None
+    opened.page.evaluate(hide, False)
+    says(opened, "#tiles li", "nodes1")
+    kept_quiet(opened)
+
+
+def test_another_partition_is_chosen(opens: Opening, served: Served) -> None:
+    other = Confirming(served.core)
+    served.core.register_resource_manager(
+        si.RegisterResourceManagerRequest(rm_id="rm-2", version="1", config=CONFIG), other
+    )
+    served.nodes(node("n1"))
+    opened = opens(served).ready()
+    says(opened, "#tiles li", "nodes1")
+    opened.page.select_option("#partition", "[rm-2]default")
+    says(opened, "#tiles li", "nodes0")
+    kept_quiet(opened)
+
+
+# -- looking closer
+
+
+def test_why_an_ask_waits(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    says(opened, "#ask-rows", "need-0")
+    opened.page.click("#reasons button:has-text('a queue is at its maximum')")
+    opened.page.wait_for_function(
+        "() => document.getElementById('ask-rows').childElementCount === 1"
+    )
+    assert opened.page.get_attribute("#reasons button >> nth=0", "aria-pressed") == "true"
+    opened.page.click("#ask-rows button:has-text('etl-6')")
+    says(opened, "#right", "1 of the 1 that wait in its queue")
+    told = opened.text("#right")
+    assert "root.dev.batch" in told
+    assert "Why it waits" in told
+    opened.page.click("#right button:has-text('app-etl')")
+    says(opened, "#right", "Asks that wait (1)")
+    opened.press("Escape")
+    assert not opened.page.is_visible("#right")
+    kept_quiet(opened)
+
+
+def test_asks_and_applications_are_searched(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    opened.press("w")
+    opened.page.keyboard.type("NEED")
+    opened.page.wait_for_function(
+        "() => document.getElementById('ask-rows').childElementCount === 1"
+    )
+    opened.press("Escape", "/")
+    opened.page.keyboard.type("completed")
+    opened.page.wait_for_function(
+        "() => document.getElementById('application-rows').childElementCount === 1"
+    )
+    says(opened, "#application-count", "1 application")
+    opened.page.click("#application-rows button")
+    says(opened, "#right", "Completed")
+    opened.press("/")
+    opened.page.keyboard.type("nobody")
+    says(opened, "#application-count", "there is no such application")
+    kept_quiet(opened)
+
+
+def test_a_gang_is_told_of(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    opened.page.click("#application-rows button:has-text('app-gang')")
+    says(opened, "#right", "task group")
+    assert "tg\t3\t1\t0" in opened.text("#right table")
+    kept_quiet(opened)
+
+
+def test_branches_of_queues_are_folded(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    fold = opened.page.get_by_role("button", name="fold root.dev", exact=True)
+    fold.focus()
+    opened.press("Enter")
+    assert opened.page.locator("#queue-rows tr").count() == 3
+    # Whoever folds it stays on it, also when the next picture comes.
+    unfold = opened.page.get_by_role("button", name="unfold root.dev", exact=True)
+    assert unfold.get_attribute("aria-expanded") == "false"
+    assert unfold.evaluate("(it) => it === document.activeElement")
+    opened.press("Enter")
+    assert opened.page.locator("#queue-rows tr").count() == 5
+    kept_quiet(opened)
+
+
+# -- keys
+
+
+def test_the_arrows_go_from_node_to_node(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    opened.page.wait_for_function("() => app._grid.hasNames")
+    opened.press("g", "ArrowRight")
+    assert opened.text("#node-under").startswith("n2: ")
+    assert "kept for an ask" in opened.page.text_content("#announced")
+    opened.press("Home")
+    assert opened.page.text_content("#announced").startswith("n1: ")
+    opened.press("Enter")
+    says(opened, "#right", "Work of others (1)")
+    opened.press("Escape")
+    assert opened.page.evaluate("() => document.activeElement.id") == "grid"
+    opened.press("n")
+    opened.page.keyboard.type("N2")
+    opened.page.click("#node-found button")
+    says(opened, "#right h2", "n2")
+    kept_quiet(opened)
+
+
+def test_every_key_is_told_and_none_acts_in_a_field(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    keys = opened.page.evaluate("() => Object.keys(app._keys)")
+    opened.press("?")
+    assert [it.inner_text() for it in opened.page.query_selector_all("#key-list kbd")] == keys
+    opened.press("Escape")
+    for key in keys:
+        opened.press(key, "Escape", "Escape")
+    opened.press("/")
+    opened.page.keyboard.type("?wq")
+    assert opened.page.input_value("#application-text") == "?wq"
+    assert not opened.page.is_visible("#keys")
+    kept_quiet(opened)
+
+
+# -- logging in
+
+
+def test_a_token_is_shown_once(opens: Opening) -> None:
+    with serving(Guard(token=TOKEN)) as served:
+        register(served)
+        opened = opens(served)
+        opened.page.wait_for_selector("#login[open]")
+        kept_quiet(opened)
+        opened.page.fill("#token", "wrong")
+        opened.press("Enter")
+        says(opened, "#login-problem", "this is not the token of this service")
+        opened.page.fill("#token", TOKEN)
+        opened.press("Enter")
+        opened.ready()
+        says(opened, "#queue-rows", "prod")
+        kept = "() => document.cookie + JSON.stringify({...localStorage, ...sessionStorage})"
+        assert opened.page.evaluate(kept) == "{}"
+        (cookie,) = opened.page.context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        assert TOKEN not in cookie["value"] + opened.page.content()
+        opened.page.reload()
+        opened.ready()
+        opened.page.click("#leave")
+        opened.page.wait_for_selector("#login[open]")
+        assert opened.page.context.cookies() == []
+
+
+# -- what comes from outside
+
+
+def test_names_are_texts_whatever_they_look_like(opens: Opening, served: Served) -> None:
+    names = ("n" * 200, BACKWARDS, MARKUP)
+    served.nodes(*(node(it, vcore=1000) for it in names))
+    for it in names:
+        served.application(it, "root.prod", si.UserGroupInformation(user="ann", groups=("ops",)))
+        served.asks(it, it, f"{it}-2", vcore=1000)
+    opened = opens(served).ready()
+    says(opened, "#ask-rows", MARKUP)
+    opened.page.wait_for_function("() => app._grid.hasNames")
+    opened.press("g", "End", "Enter")
+    says(opened, "#right h2", MARKUP)
+    opened.page.click(f"#ask-rows button:has-text('{MARKUP}') >> nth=0")
+    says(opened, "#right", "Why it waits")
+    for it in names:
+        shown = it.encode("ascii", "backslashreplace").decode()
+        opened.page.get_by_role("button", name=shown, exact=True).last.click()
+        says(opened, "#right", "What it went through")
+    found = "() => document.querySelectorAll('img, iframe, svg, [onerror]').length"
+    assert opened.page.evaluate(found) == 0
+    seen = opened.page.evaluate("() => document.body.innerText")
+    assert "\\u202eppa\\u200f" in seen
+    assert "\u202e" not in seen
+    wide = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not opened.page.evaluate(wide)
+    kept_quiet(opened)
+
+
+# -- large
+
+
+def test_ten_thousand_nodes(opens: Opening, served: Served) -> None:
+    served.nodes(*(node(f"node-{number:05}") for number in range(10_000)))
+    served.application("app-1", "root.dev.batch", BOB, tags={"namespace": "ns"})
+    served.asks("app-1", *(f"a-{number}" for number in range(40)))
+    opened = opens(served).ready()
+    says(opened, "#node-total", "10,000")
+    opened.page.wait_for_function("() => app._grid.hasNames")
+    opened.press("g", "End")
+    assert opened.text("#node-under").startswith("node-09999: ")
+    opened.press("Enter")
+    says(opened, "#right h2", "node-09999")
+    opened.press("n")
+    opened.page.keyboard.type("0123")
+    assert opened.page.locator("#node-found li").count() == 11
+    kept_quiet(opened)

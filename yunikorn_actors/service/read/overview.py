@@ -1,0 +1,239 @@
+"""A partition at one glance, as the live page shows it: bounded, however large the partition is.
+
+Only what facts tell. It comes in parts, so that whoever follows is sent those that have changed.
+What a person asks for by name (an ask, a node, all that waits for one thing) has lists of its own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from yunikorn_actors.domain.application import Application, FinishedApplication
+from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.values import Value, lean, most, used
+from yunikorn_actors.service.read.waiting import Waiting, waiting
+
+PARTITIONS_MAX: Final = 100
+QUEUES_MAX: Final = 500
+NODES_MAX: Final = 20_000
+LISTED_MAX: Final = 100
+"""So many asks or applications are in one list."""
+FULL: Final = 10
+OPEN, KEPT, CLOSED = range(3)
+"""Of a node: it takes work, it is kept for an ask, it is drained or not ready."""
+_FIRST_SIGN: Final = ord("0")
+_FIRST_KINDS: Final = ("vcore", "memory")
+
+
+def overview(side: ReadSide, name: str) -> dict[str, Any]:
+    """Return the parts; of the first partition where none is named."""
+    book = side.partition(name) if name else next(iter(side.books.values()), None)
+    parts: dict[str, Any] = {"partitions": _partitions(side), "partition": None}
+    if book is None or not book.state.queues:
+        return parts
+    waiting_asks = list(waiting(book.state))
+    return parts | {
+        "partition": book.name,
+        "cluster": _cluster(book) | {"placed": side.tallies.allocated.total()},
+        "queues": _queues(book, waiting_asks),
+        "waiting": dict(Counter(it.reason for it in waiting_asks)),
+        "nodes": _nodes(book),
+        "troubles": [msgspec.to_builtins(it) for it in book.troubles.newest()],
+    }
+
+
+def _partitions(side: ReadSide) -> list[Value]:
+    return [
+        {"name": it.name, "short": it.short_name, "rm": it.rm_id, "state": it.state_name}
+        for it in islice(side.books.values(), PARTITIONS_MAX)
+    ]
+
+
+def _cluster(book: Book) -> Value:
+    state = book.state
+    return {
+        "capacity": most(state.capacity),
+        "allocated": used(state.root.allocated),
+        "pending": used(state.root.pending),
+        "kinds": _kinds(state.capacity),
+        "nodes": len(state.nodes),
+        "closed_nodes": len(state.nodes) - state.schedulable_count,
+        "allocations": state.allocation_count,
+        "applications": dict(Counter(app.state.value for app in state.applications.values())),
+        "finished": len(state.finished),
+        "waiting_gangs": sum(
+            app.spec.is_gang and bool(app.waiting_placeholders)
+            for app in state.applications.values()
+        ),
+    }
+
+
+def _kinds(capacity: Mapping[str, int]) -> list[str]:
+    first = [it for it in _FIRST_KINDS if it in capacity]
+    return first + sorted(set(capacity) - set(first))
+
+
+def _queues(book: Book, waiting_asks: Iterable[Waiting]) -> Value:
+    asks = Counter[str]()
+    for it in waiting_asks:
+        asks.update(level.path for level in it.app.queue.lineage)
+    listed = [_queue(it, asks[it.path]) for it in islice(_walk(book.state.root), QUEUES_MAX)]
+    return {"listed": listed, "left_out": len(book.state.queues) - len(listed)}
+
+
+def _walk(queue: Queue) -> Iterator[Queue]:
+    """Parents first, in the order of the configuration."""
+    yield queue
+    for child in sorted(queue.children.values(), key=lambda it: it.spec.position):
+        yield from _walk(child)
+
+
+def _queue(queue: Queue, waiting_asks: int) -> Value:
+    return lean(
+        {
+            "path": queue.path,
+            "state": queue.state.value,
+            "leaf": queue.is_leaf,
+            "managed": queue.spec.managed,
+            "allocated": used(queue.allocated),
+            "pending": used(queue.pending),
+            "preempting": used(queue.preempting),
+            "max": most(queue.spec.max),
+            "guaranteed": used(queue.spec.guaranteed),
+            "waiting": waiting_asks,
+            "applications": sum(len(it.applications) for it in queue.walk()),
+            "running": queue.running_apps,
+            "max_running": queue.spec.max_applications,
+        },
+        ("path", "state"),
+    )
+
+
+# -- nodes
+
+
+def _nodes(book: Book) -> Value:
+    nodes = book.state.nodes
+    return {
+        "version": nodes_version(book),
+        "signs": "".join(map(sign_of, islice(nodes.values(), NODES_MAX))),
+        "left_out": max(0, len(nodes) - NODES_MAX),
+    }
+
+
+def nodes_version(book: Book) -> str:
+    """Name the list of nodes; a list of another name has others, or has them elsewhere."""
+    return f"{book.epoch}.{book.changes_of_nodes}"
+
+
+def sign_of(node: Node) -> str:
+    """Say in one character how full a node is, and whether it takes work."""
+    standing = OPEN if node.is_open else (KEPT if node.is_schedulable else CLOSED)
+    return chr(_FIRST_SIGN + standing * (FULL + 1) + _tenths(node.capacity, node.available))
+
+
+def _tenths(capacity: Resource, available: Resource) -> int:
+    """Of what it has least of: 0 is empty, 10 is full, and nothing else is either."""
+    fullest = 0
+    for kind, amount in capacity.items():
+        left = available.get(kind, 0)
+        if left < amount:
+            tenths = FULL if left <= 0 else max(1, (amount - left) * FULL // amount)
+            fullest = max(fullest, tenths)
+    return fullest
+
+
+def node_names(book: Book) -> Value:
+    """Name the nodes, in the order of their signs."""
+    return {"version": nodes_version(book), "names": list(islice(book.state.nodes, NODES_MAX))}
+
+
+# -- what is searched
+
+
+def asks(book: Book, reason: str, text: str) -> Value:
+    """List asks that wait: those with this reason and this text, the first of them."""
+    words = text.lower()
+    found = [
+        it
+        for it in waiting(book.state)
+        if reason in {"", it.reason}
+        and _has(words, it.ask.spec.key, it.app.id, it.app.queue.path, it.app.spec.user)
+    ]
+    return {"total": len(found), "asks": [_ask(book, it) for it in found[:LISTED_MAX]]}
+
+
+def _ask(book: Book, it: Waiting) -> Value:
+    spec, note = it.ask.spec, book.notes.apps.get(it.app.serial)
+    said = None if note is None else note.asks.get(spec.key)
+    return {
+        "application": it.app.id,
+        "key": spec.key,
+        "queue": it.app.queue.path,
+        "reason": it.reason,
+        "since_ns": it.ask.created_ns,
+        "priority": spec.priority,
+        "repeats": it.ask.remaining,
+        "amounts": used(spec.resource),
+        "task_group": spec.task_group,
+        "placeholder": spec.placeholder,
+        "said": "" if said is None or not said.log else list(said.log)[-1],
+    }
+
+
+def applications(book: Book, text: str) -> Value:
+    """List applications with this text, those that have not ended first."""
+    state, words = book.state, text.lower()
+    running = [
+        it
+        for it in state.applications.values()
+        if _has(words, it.id, it.queue.path, it.spec.user, it.state.value)
+    ]
+    ended = [
+        it
+        for it in reversed(state.finished.values())
+        if _has(words, it.spec.application_id, it.queue, it.spec.user, it.state.value)
+    ]
+    shown = [_application(it) for it in running[:LISTED_MAX]]
+    shown += [_finished(it) for it in ended[: LISTED_MAX - len(shown)]]
+    return {"total": len(running) + len(ended), "applications": shown}
+
+
+def _has(words: str, *fields: str) -> bool:
+    return not words or any(words in it.lower() for it in fields)
+
+
+def _application(app: Application) -> Value:
+    return {
+        "id": app.id,
+        "queue": app.queue.path,
+        "user": app.spec.user,
+        "state": app.state.value,
+        "since_ns": app.submitted_ns,
+        "allocated": used(app.allocated),
+        "pending": used(app.pending),
+        "allocations": len(app.allocations),
+        "waiting": sum(it.remaining for it in app.asks.values()),
+        "gang": app.spec.is_gang,
+        "ended": False,
+    }
+
+
+def _finished(app: FinishedApplication) -> Value:
+    return {
+        "id": app.spec.application_id,
+        "queue": app.queue,
+        "user": app.spec.user,
+        "state": app.state.value,
+        "since_ns": app.submitted_ns,
+        "message": app.message,
+        "gang": app.spec.is_gang,
+        "ended": True,
+    }

@@ -1,0 +1,404 @@
+"use strict";
+// The page: it follows one partition, and asks for more where somebody looks closer.
+
+const POLL_MS = 2000;
+// After a slow answer the next question waits so many times as long as that one took.
+const POLL_SHARE = 20;
+const SILENT_MS = 6000;
+const AGAIN_MS = 3000;
+
+class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, options = {}) {
+  const response = await fetch(path, {credentials: "same-origin", ...options});
+  if (response.ok) return response.status === 204 ? null : response.json();
+  throw await refusal(response);
+}
+
+async function refusal(response) {
+  const said = await response.json().catch(() => ({message: response.statusText}));
+  return new Refused(response.status, [said.message, said.description].filter((it, place, all) =>
+    it && all.indexOf(it) === place).join(": "));
+}
+
+// Asks again and again as long as there is a path: one question at a time.
+class Poll {
+  constructor(show, fail) {
+    [this._show, this._fail] = [show, fail];
+    this._path = "";
+    this._due = 0;
+    this._isAsking = false;
+  }
+
+  set(path) {
+    if (path === this._path) return;
+    this._path = path;
+    this._due = 0;
+    this.tick();
+  }
+
+  async tick() {
+    const path = this._path;
+    if (!path || this._isAsking || performance.now() < this._due) return;
+    this._isAsking = true;
+    const begin = performance.now();
+    try {
+      const answer = await ask(path);
+      if (path === this._path) this._show(answer);
+    } catch (error) {
+      if (path === this._path) this._fail(error);
+    } finally {
+      const took = performance.now() - begin;
+      this._isAsking = false;
+      this._due = path === this._path ? performance.now() + Math.max(POLL_MS, POLL_SHARE * took) : 0;
+      if (path !== this._path) this.tick();
+    }
+  }
+}
+
+class App {
+  constructor() {
+    this.nowNs = 0;
+    this.selected = null;
+    this._state = {};
+    this._heardMs = 0;
+    this._tiles = new Tiles();
+    this._queues = new QueueTable();
+    this._reasons = new Reasons(() => this._chosen());
+    this._actors = new Actors();
+    this._grid = new Grid((name) => this.select("node", {name}));
+    this._troubles = new Rows($("trouble-rows"), troubleRow);
+    this._askRows = new Rows($("ask-rows"), tableRow((it) => this._askTexts(it), {
+      names: [1, 2], sentences: [5], open: ({application, key}) => this.select("ask", {application, key})}));
+    this._applicationRows = new Rows($("application-rows"), tableRow((it) => this._applicationTexts(it), {
+      names: [2, 3], numbers: [5, 6, 7], open: (it) =>
+        this.select("application", {name: it.id, isEnded: it.ended, ended: it})}));
+    const fail = (error) => this._failed(error);
+    this._polls = {
+      asks: new Poll((answer) => this._showAsks(answer), fail),
+      applications: new Poll((answer) => this._showApplications(answer), fail),
+      nodes: new Poll((answer) => this._grid.name(answer), fail),
+      detail: new Poll((answer) => this._showDetail(answer), (error) => this._detailFailed(error)),
+    };
+    this._listen();
+  }
+
+  // -- the stream
+
+  async begin() {
+    const {needs_token: needsToken, is_in: isIn} = await ask(`${GO}/x/session`);
+    $("leave").hidden = !(needsToken && isIn);
+    if (isIn) this._follow();
+    else this._logIn();
+  }
+
+  _follow() {
+    this._source?.close();
+    const source = new EventSource(`${GO}/x/overview?${new URLSearchParams({partition: this._wanted ?? ""})}`);
+    this._source = source;
+    source.addEventListener("message", (event) => this._heard(JSON.parse(event.data)));
+    source.addEventListener("error", () => {
+      if (source.readyState === EventSource.CLOSED && source === this._source) this._lost();
+    });
+  }
+
+  // The stream was refused: the service says why, or nobody is there.
+  async _lost() {
+    this._source = null;
+    const stop = new AbortController();
+    const response = await fetch(`${GO}/x/overview`, {signal: stop.signal}).catch(() => null);
+    if (response?.status === 401) return this.begin();
+    if (response && !response.ok) this._warn((await refusal(response)).message);
+    stop.abort();
+    setTimeout(() => { if (!this._source && !document.hidden) this._follow(); }, AGAIN_MS);
+  }
+
+  _heard(parts) {
+    const elapsed = this.nowNs ? (parts.now_ns - this.nowNs) / SECOND : 0;
+    this.nowNs = parts.now_ns;
+    this._heardMs = performance.now();
+    if (parts.partition !== undefined) this._changePartition(parts.partition);
+    Object.assign(this._state, parts);
+    this._write(parts, elapsed);
+    for (const poll of Object.values(this._polls)) poll.tick();
+    document.documentElement.dataset.ready = "yes";
+  }
+
+  // Another partition begins with nothing of the former one.
+  _changePartition(name) {
+    if (name === this._state.partition) return;
+    this._state = {};
+    this._close();
+    this._tiles = new Tiles();
+    $("tiles").replaceChildren();
+    for (const poll of Object.values(this._polls)) poll.set("");
+    this._state.partition = name;
+    if (name) this._chosen();
+  }
+
+  _write(parts, elapsed) {
+    const {cluster, waiting, queues, core} = this._state;
+    if (parts.partitions) this._showPartitions(parts.partitions);
+    this._warn(this._trouble());
+    if (core) this._actors.show(core, elapsed);
+    $("empty").hidden = Boolean(this._state.partition);
+    if (!cluster) return;
+    if (parts.waiting) this._reasons.show(waiting);
+    this._tiles.sample(cluster, this._reasons.total ?? 0, elapsed);
+    if (parts.queues || parts.cluster) this._queues.show(queues, cluster);
+    if (parts.nodes) this._showNodes(parts.nodes);
+    this._showTroubles();
+    document.title = `${count(this._reasons.total)} waiting: yunikorn-actors`;
+  }
+
+  _trouble() {
+    const {failure, partitions, partition} = this._state;
+    if (failure) return failure;
+    const state = partitions?.find((it) => it.name === partition)?.state;
+    if (state === "Paused") return "The resource manager of this partition is away: nothing is decided for it.";
+    if (state === "Behind") return "The resource manager of this partition does not take its messages: nothing new is decided for it.";
+    return "";
+  }
+
+  _warn(text) {
+    write($("banner"), shown(text));
+    $("banner").hidden = !text;
+  }
+
+  _showPartitions(partitions) {
+    const options = partitions.map((it) => {
+      const isAlone = partitions.filter((other) => other.short === it.short).length === 1;
+      return el("option", {value: it.name}, shown(isAlone ? it.short : it.name));
+    });
+    $("partition").replaceChildren(...options);
+    $("partition").value = this._state.partition ?? "";
+    $("choice").hidden = !partitions.length;
+  }
+
+  _showNodes(nodes) {
+    this._grid.show(nodes);
+    this._grid.drawLegend();
+    this._polls.nodes.set(this._grid.hasNames ? "" : this._path("nodes", {version: nodes.version}));
+  }
+
+  _showTroubles() {
+    const {troubles} = this._state;
+    this._troubles.show(troubles.map((trouble) => ({trouble, now: this.nowNs})),
+      ({trouble}) => `${trouble.kind} ${trouble.whom} ${trouble.what}`);
+    $("no-troubles").hidden = troubles.length > 0;
+  }
+
+  _showStanding() {
+    const silent = performance.now() - this._heardMs;
+    const isLive = this._source && silent < SILENT_MS;
+    const text = isLive ? `● live, up for ${age(this.nowNs - this._state.since_ns)}`
+      : `○ nothing heard for ${age(silent * 1e6)}`;
+    if (isLive !== this._isLive && this._heardMs)
+      $("announced").textContent = isLive ? "The page is live." : "The service is not heard any more.";
+    this._isLive = isLive;
+    write($("standing"), this._heardMs ? text : "○ not connected yet");
+  }
+
+  // -- lists
+
+  _path(list, query) {
+    const partition = encodeURIComponent(this._state.partition);
+    return `${GO}/x/partition/${partition}/${list}?${new URLSearchParams(query)}`;
+  }
+
+  _chosen() {
+    if (!this._state.partition) return;
+    if (this._state.waiting) this._reasons.show(this._state.waiting);
+    this._polls.asks.set(this._path("asks", {reason: this._reasons.reason, text: $("ask-text").value}));
+    this._polls.applications.set(this._path("applications", {text: $("application-text").value}));
+  }
+
+  _showAsks({total, asks}) {
+    this._askRows.show(asks, (it) => `${it.application} ${it.key}`);
+    $("ask-table").hidden = !asks.length;
+    const {reason} = this._reasons;
+    const what = reason ? `, because ${REASONS[reason]}` : "";
+    const rest = total > asks.length ? `; the first ${count(asks.length)} are listed` : "";
+    write($("ask-count"), total ? `${counted(total, "ask waits", "asks wait")}${what}${rest}` : "no ask waits like this");
+  }
+
+  _askTexts(it) {
+    const kind = it.placeholder ? "placeholder of " : it.task_group ? "member of " : "";
+    const repeats = it.repeats > 1 ? `${count(it.repeats)} times ` : "";
+    return [
+      it.key, it.application, it.queue, age(this.nowNs - it.since_ns), repeats + amounts(it.amounts),
+      (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + (it.said || REASONS[it.reason])];
+  }
+
+  _showApplications({total, applications}) {
+    this._applicationRows.show(applications, (it) => `${it.id} ${it.since_ns}`);
+    $("application-table").hidden = !applications.length;
+    const rest = total > applications.length ? `; ${count(applications.length)} are listed` : "";
+    write($("application-count"), total ? `${counted(total, "application")}${rest}` : "there is no such application");
+  }
+
+  _applicationTexts(it) {
+    return [
+      it.id, it.gang ? `${it.state}, gang` : it.state, it.queue, it.user, it.ended ? "–" : amounts(it.allocated),
+      it.ended ? "–" : count(it.allocations), it.waiting ? count(it.waiting) : "–", `${age(this.nowNs - it.since_ns)} ago`];
+  }
+
+  // -- details
+
+  select(kind, whom) {
+    const about = {kind, partition: this._state.partition, ...whom};
+    if (!$("right").contains(document.activeElement)) this._opener = document.activeElement;
+    this.selected = about;
+    this._told = null;
+    this._body = el("div", {}, el("p", {className: "faint"}, "Asking …"));
+    const close = el("button", {type: "button", className: "close", attributes: {"aria-label": "Close"}}, "✕");
+    close.addEventListener("click", () => this._close());
+    $("right").replaceChildren(close, el("h2", {}, ...DETAILS[kind].title(about)), this._body);
+    $("right").hidden = false;
+    $("right").focus({preventScroll: true});
+    this._grid.draw();
+    if (about.ended) this._body.replaceChildren(...endedNodes(about.ended, this));
+    this._polls.detail.set("");
+    this._polls.detail.set(about.isEnded ? "" : DETAILS[kind].path(about));
+  }
+
+  _showDetail(answer) {
+    const told = lasting(answer);
+    if (told === this._told) return;
+    this._told = told;
+    const focused = this._body.contains(document.activeElement) ? document.activeElement.textContent : null;
+    this._body.replaceChildren(...DETAILS[this.selected.kind].nodes(answer, this));
+    if (focused !== null)
+      [...this._body.querySelectorAll("button")].find((it) => it.textContent === focused)?.focus({preventScroll: true});
+  }
+
+  _detailFailed(error) {
+    this._polls.detail.set("");
+    this._body.prepend(el("p", {className: "refused"}, shown(error.message)));
+    if (error.status === 401) this._failed(error);
+  }
+
+  _close() {
+    if ($("right").hidden) return;
+    $("right").hidden = true;
+    this.selected = null;
+    this._polls.detail.set("");
+    this._opener?.focus?.({preventScroll: true});
+    this._grid.draw();
+  }
+
+  _failed(error) {
+    if (error.status === 401) this._leaveQuietly();
+  }
+
+  // -- logging in
+
+  _logIn() {
+    $("leave").hidden = true;
+    if (!$("login").open) $("login").showModal();
+  }
+
+  _leaveQuietly() {
+    this._source?.close();
+    this._source = null;
+    for (const poll of Object.values(this._polls)) poll.set("");
+    this._logIn();
+  }
+
+  async _showToken(event) {
+    event.preventDefault();
+    const body = $("token").value.trim();
+    try {
+      await ask(`${GO}/x/login`, {method: "POST", body, headers: {"Content-Type": "text/plain"}});
+    } catch (error) {
+      $("login-problem").textContent = error.message;
+      return;
+    } finally {
+      $("token").value = "";
+    }
+    $("login-problem").textContent = "";
+    $("login").close();
+    this._state = {};
+    await this.begin();
+  }
+
+  async _logOut() {
+    await ask(`${GO}/x/logout`, {method: "POST"});
+    location.reload();
+  }
+
+  // -- who acts
+
+  _listen() {
+    const on = (name, event, act) => $(name).addEventListener(event, act);
+    on("partition", "change", () => {
+      this._wanted = $("partition").value;
+      this._follow();
+    });
+    for (const name of ["ask-text", "application-text"]) on(name, "input", () => this._typed());
+    on("login-form", "submit", (event) => this._showToken(event));
+    on("login", "cancel", (event) => event.preventDefault());
+    on("leave", "click", () => this._logOut());
+    document.addEventListener("visibilitychange", () => this._seen());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this._redraw());
+    new ResizeObserver(() => this._redraw()).observe($("nodes"));
+    setInterval(() => this._showStanding(), 1000);
+    answerKeys(this._keys);
+  }
+
+  // One question for a word, not one for each letter of it.
+  _typed() {
+    clearTimeout(this._typing);
+    this._typing = setTimeout(() => this._chosen(), 200);
+  }
+
+  // A page that nobody sees costs nothing.
+  _seen() {
+    if (document.hidden) {
+      this._source?.close();
+      this._source = null;
+    } else if (!$("login").open) {
+      this._follow();
+    }
+  }
+
+  _redraw() {
+    if (!this._state.nodes) return;
+    this._grid.draw();
+    this._grid.drawLegend();
+  }
+
+  _keys = {
+    "/": ["search applications", () => this._enter("application-text")],
+    "w": ["search waiting asks", () => this._enter("ask-text")],
+    "n": ["search nodes", () => this._enter("node-text")],
+    "g": ["to the picture of the nodes: arrows, Enter", () => this._enter("grid")],
+    "q": ["to the queues", () => this._enter("queues")],
+    "t": ["to refusals, timeouts and losses", () => this._enter("troubles")],
+    "m": ["to the mailboxes", () => this._enter("actors")],
+    "f": ["to the flows", () => this._enter("flows")],
+    "d": ["to what is selected", () => this._enter("right")],
+    "Escape": ["leave a field, or close what is selected", () => this._escape()],
+    "?": ["these keys", showKeys],
+  };
+
+  _enter(name) {
+    $(name).focus();
+    $(name).select?.();
+    $(name).scrollIntoView({block: "nearest"});
+  }
+
+  _escape() {
+    const active = document.activeElement;
+    if (active?.matches("input, select")) active.blur();
+    else this._close();
+  }
+}
+
+globalThis.app = new App();
+app.begin().catch((error) => app._warn(`The service does not answer: ${error.message}`));

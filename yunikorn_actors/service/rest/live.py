@@ -1,0 +1,156 @@
+"""What live pages are sent: at most one picture a second, worked out once for all of them.
+
+A picture comes in parts, and a page is sent those that have changed since the one that it took
+last. A browser that does not read is waited for; then it gets the newest picture, and those in
+between were never made for it. So a page costs the same however slow it is, and however much
+happens.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
+from yunikorn_actors.runtime.meter import role_of
+from yunikorn_actors.service.questions import Questions
+from yunikorn_actors.service.read.overview import overview
+from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.rest.asking import Refusal
+
+EVERY_S: Final = 1.0
+SHARE: Final = 20
+"""A picture is followed by a pause that is at least so many times as long as the work on it."""
+PAGES_MAX: Final = 20
+FLOWS_MAX: Final = 60
+_UNAVAILABLE: Final = 503
+
+
+class Picture(NamedTuple):
+    parts: dict[str, bytes]
+    """Each as JSON."""
+    made_s: float
+    pause_s: float
+
+
+class Live:
+    def __init__(
+        self,
+        side: ReadSide,
+        questions: Questions,
+        now_ns: Callable[[], int],
+        failure: Callable[[], str],
+        closing: asyncio.Event,
+    ) -> None:
+        """`failure` says why the read side is not the truth any more; empty while it is."""
+        self._side = side
+        self._questions = questions
+        self._now_ns = now_ns
+        self._failure = failure
+        self._closing = closing
+        self._pages = Counter[str]()
+        """How many show which partition, by the name that they asked for."""
+        self._pictures: dict[str, Picture] = {}
+        self._making = asyncio.Lock()
+
+    @contextmanager
+    def opened(self, name: str) -> Iterator[None]:
+        """Count a page that shows this partition; there are so many and no more."""
+        if self._pages.total() >= PAGES_MAX:
+            raise Refusal(
+                _UNAVAILABLE,
+                f"{PAGES_MAX} live pages are open, and more are not served",
+                "close one; a page that is not in front is not counted",
+            )
+        self._pages[name] += 1
+        try:
+            yield
+        finally:
+            self._pages[name] -= 1
+            if not self._pages[name]:
+                del self._pages[name]
+                self._pictures.pop(name, None)
+
+    async def follow(self, name: str) -> AsyncGenerator[bytes]:
+        """Yield server-sent events, each when the one before it was taken."""
+        sent: dict[str, bytes] = {}
+        while not self._closing.is_set():
+            picture = await self._picture(name)
+            yield _event(self._now_ns(), picture.parts, sent)
+            sent = picture.parts
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), picture.pause_s)
+
+    async def _picture(self, name: str) -> Picture:
+        async with self._making:
+            last = self._pictures.get(name)
+            if last is None or time.monotonic() >= last.made_s + last.pause_s:
+                last = self._pictures[name] = await self._make(name)
+            return last
+
+    async def _make(self, name: str) -> Picture:
+        told = await asyncio.get_running_loop().run_in_executor(None, self._told)
+        begin_s = time.thread_time()
+        parts: dict[str, Any] = told | {"failure": self._failure() or told["failure"]}
+        if not self._failure():
+            self._side.catch_up(max(self._side.now_ns, self._now_ns()))
+            parts |= {"since_ns": self._side.start_ns} | overview(self._side, name)
+        encoded = {part: msgspec.json.encode(value) for part, value in parts.items()}
+        pause_s = max(EVERY_S, SHARE * (time.thread_time() - begin_s))
+        return Picture(encoded, time.monotonic(), pause_s)
+
+    def _told(self) -> dict[str, Any]:
+        """Ask the core what facts cannot tell."""
+        try:
+            failure = self._questions.ask("is_ready")
+            return {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
+        except (CoreStopped, CoreFailed, NoReply) as error:
+            return {"failure": str(error).partition(";")[0]}
+
+
+def _core(told: dict[str, Any]) -> dict[str, Any]:
+    metered = told["metered"] or {}
+    lengths, boxes = Counter[str](), Counter[str]()
+    for address, length in told["lengths"].items():
+        lengths[role_of(address)] += length
+        boxes[role_of(address)] += 1
+    figures = metered.get("actors", {})
+    flows = sorted(metered.get("flows", ()), key=lambda flow: -flow[-1])[:FLOWS_MAX]
+    return {
+        "actors": [
+            {
+                "role": role,
+                "length": lengths[role],
+                "boxes": boxes[role],
+                **_figures(figures.get(role)),
+            }
+            for role in sorted(lengths | figures)
+        ],
+        "flows": [
+            {"from": sender, "to": receiver, "message": message, "count": count}
+            for sender, receiver, message, count in flows
+        ],
+        "dead_letters": metered.get("dead_letters", 0),
+        "callback_errors": sum(told["callback_errors"].values()),
+        "unhandled": sum(told["unhandled"].values()),
+    }
+
+
+def _figures(measured: dict[str, Any] | None) -> dict[str, int]:
+    if measured is None:
+        return {"messages": 0, "waiting_ns": 0, "busy_ns": 0, "worst_ns": 0}
+    return {
+        "messages": measured["messages"],
+        "waiting_ns": measured["waiting_ns"],
+        "busy_ns": measured["handling"]["total_ns"],
+        "worst_ns": measured["worst_ns"],
+    }
+
+
+def _event(now_ns: int, parts: dict[str, bytes], sent: dict[str, bytes]) -> bytes:
+    changed = {name: msgspec.Raw(it) for name, it in parts.items() if sent.get(name) != it}
+    return b"data: " + msgspec.json.encode({"now_ns": now_ns, **changed}) + b"\n\n"
