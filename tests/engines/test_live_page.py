@@ -232,6 +232,16 @@ def test_asks_and_applications_are_searched(opens: Opening, town: Served) -> Non
     kept_quiet(opened)
 
 
+def test_a_queue_leads_to_what_is_in_it(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    says(opened, "#application-count", "6 applications")
+    opened.page.click("#queue-rows button:has-text('batch')")
+    says(opened, "#application-count", "1 application")
+    says(opened, "#ask-count", "1 ask waits")
+    assert "root.dev.batch are listed" in opened.page.text_content("#announced")
+    kept_quiet(opened)
+
+
 def test_a_gang_is_told_of(opens: Opening, town: Served) -> None:
     opened = opens(town).ready()
     opened.page.click("#application-rows button:has-text('app-gang')")

@@ -26,7 +26,8 @@ async function refusal(response) {
     it && all.indexOf(it) === place).join(": "));
 }
 
-// Asks again and again as long as there is a path: one question at a time.
+// Asks again and again as long as there is a path: one question at a time. Who shows the answer is
+// told whether it is the first one of its path.
 class Poll {
   constructor(show, fail) {
     [this._show, this._fail] = [show, fail];
@@ -39,6 +40,7 @@ class Poll {
     if (path === this._path) return;
     this._path = path;
     this._due = 0;
+    this._isNew = true;
     this.tick();
   }
 
@@ -49,7 +51,8 @@ class Poll {
     const begin = performance.now();
     try {
       const answer = await ask(path);
-      if (path === this._path) this._show(answer);
+      if (path === this._path) this._show(answer, this._isNew);
+      if (path === this._path) this._isNew = false;
     } catch (error) {
       if (path === this._path) this._fail(error);
     } finally {
@@ -68,7 +71,7 @@ class App {
     this._state = {};
     this._heardMs = 0;
     this._tiles = new Tiles();
-    this._queues = new QueueTable();
+    this._queues = new QueueTable((path) => this._search(path));
     this._reasons = new Reasons(() => this._chosen());
     this._actors = new Actors();
     this._grid = new Grid((name) => this.select("node", {name}));
@@ -80,8 +83,8 @@ class App {
         this.select("application", {name: it.id, isEnded: it.ended, ended: it})}));
     const fail = (error) => this._failed(error);
     this._polls = {
-      asks: new Poll((answer) => this._showAsks(answer), fail),
-      applications: new Poll((answer) => this._showApplications(answer), fail),
+      asks: new Poll((...answer) => this._showAsks(...answer), fail),
+      applications: new Poll((...answer) => this._showApplications(...answer), fail),
       nodes: new Poll((answer) => this._grid.name(answer), fail),
       detail: new Poll((answer) => this._showDetail(answer), (error) => this._detailFailed(error)),
     };
@@ -218,13 +221,27 @@ class App {
     this._polls.applications.set(this._path("applications", {text: $("application-text").value}));
   }
 
-  _showAsks({total, asks}) {
+  // Both lists show what is in a queue.
+  _search(path) {
+    for (const name of ["ask-text", "application-text"]) $(name).value = path;
+    this._chosen();
+    $("announced").textContent = shown(`Waiting asks and applications of ${path} are listed.`);
+  }
+
+  // How many were found is read out to whoever has just asked for them, and not each time again.
+  _found(name, text, isNew) {
+    write($(name), text);
+    if (isNew && $(name).closest("section").contains(document.activeElement)) $("announced").textContent = text;
+  }
+
+  _showAsks({total, asks}, isNew) {
     this._askRows.show(asks, (it) => `${it.application} ${it.key}`);
     $("ask-table").hidden = !asks.length;
     const {reason} = this._reasons;
     const what = reason ? `, because ${REASONS[reason]}` : "";
     const rest = total > asks.length ? `; the first ${count(asks.length)} are listed` : "";
-    write($("ask-count"), total ? `${counted(total, "ask waits", "asks wait")}${what}${rest}` : "no ask waits like this");
+    const found = total ? `${counted(total, "ask waits", "asks wait")}${what}${rest}` : "no ask waits like this";
+    this._found("ask-count", found, isNew);
   }
 
   _askTexts(it) {
@@ -235,11 +252,12 @@ class App {
       (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + (it.said || REASONS[it.reason])];
   }
 
-  _showApplications({total, applications}) {
+  _showApplications({total, applications}, isNew) {
     this._applicationRows.show(applications, (it) => `${it.id} ${it.since_ns}`);
     $("application-table").hidden = !applications.length;
     const rest = total > applications.length ? `; ${count(applications.length)} are listed` : "";
-    write($("application-count"), total ? `${counted(total, "application")}${rest}` : "there is no such application");
+    const found = total ? `${counted(total, "application")}${rest}` : "there is no such application";
+    this._found("application-count", found, isNew);
   }
 
   _applicationTexts(it) {

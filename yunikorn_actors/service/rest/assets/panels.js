@@ -152,7 +152,8 @@ class Tiles {
 // -- queues
 
 class QueueTable {
-  constructor() {
+  constructor(chosen) {
+    this._chosen = chosen;
     this._folded = new Set();
     this._kinds = [];
     this._rows = new Rows($("queue-rows"), (queue) => this._row(queue));
@@ -191,7 +192,8 @@ class QueueTable {
     fold.addEventListener("click", () => this._fold(queue.path));
     const note = el("span", {className: "small"});
     const name = el("th", {className: "name", attributes: {scope: "row"}, title: shown(queue.path)},
-      fold, id(queue.path.split(".").at(-1)), " ", note);
+      el("div", {className: "path"}, fold,
+        link(queue.path.split(".").at(-1), () => this._chosen(queue.path)), note));
     name.style.paddingLeft = `${Math.min(depth, 12) * INDENT}px`;
     const kinds = this._kinds.map((kind) => ({kind, ...quotaCell()}));
     const [running, all] = [el("div"), el("div", {className: "small"})];
