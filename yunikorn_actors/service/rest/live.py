@@ -17,7 +17,7 @@ import msgspec
 
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.runtime.meter import role_of
-from yunikorn_actors.service.questions import Questions
+from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.overview import overview
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.asking import Refusal
