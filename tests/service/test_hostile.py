@@ -12,10 +12,13 @@ from calling import EXTENSION, PATIENCE_S, SCHEDULER, Caller, application, asks,
 from probes import wait_until
 
 from yunikorn_actors import si
+from yunikorn_actors.runtime.streams import Feed
+from yunikorn_actors.service.rpc import extension, managers, weight
 from yunikorn_actors.service.rpc import messages as m
-from yunikorn_actors.service.rpc.protobuf import codec, embedded
+from yunikorn_actors.service.rpc.protobuf import LARGE, Malformed, codec, embedded, varint
 from yunikorn_actors.service.rpc.server import LARGEST_REQUEST
 from yunikorn_actors.service.serving import Serving
+from yunikorn_actors.si.wire import SiMessage
 
 UNARY = [
     f"{SCHEDULER}/RegisterResourceManager",
@@ -91,6 +94,113 @@ def test_what_is_nested_without_end_is_refused(address: str) -> None:
         refused, _ = caller.refusal(UNARY[0], group)
         assert "INVALID_ARGUMENT" == refused
     goes_on(address)
+
+
+MANY = 210_000
+HEAVY = {
+    "asks": (si.AllocationRequest, b"\x0a\x00" * MANY),
+    "releases": (si.AllocationRequest, embedded(2, b"\x0a\x00" * MANY)),
+    "what runs on a node": (si.NodeRequest, embedded(1, b"\x32\x00" * MANY)),
+    "entries of a map": (si.RegisterResourceManagerRequest, b"\x32\x00" * MANY),
+    "tags of one ask": (si.AllocationRequest, embedded(1, b"\x42\x00" * MANY)),
+    "within what is said": (m.Said, embedded(2, b"\x0a\x00" * MANY)),
+    "a number without end": (si.AllocationRequest, b"\x08" + b"\xff" * MANY),
+    "groups": (si.AllocationRequest, b"\x0b\x0c" * MANY),
+}
+
+
+@pytest.mark.parametrize(("kind", "data"), HEAVY.values(), ids=HEAVY)
+def test_what_is_short_to_send_and_long_to_keep_is_refused_before_it_is_read(
+    kind: type[SiMessage], data: bytes
+) -> None:
+    with pytest.raises(Malformed, match=r"has (more than 200000 items|a group|a number of more)"):
+        codec(kind).decode(data, pytest.fail)
+
+
+def test_fields_are_counted_where_there_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight, "PARTS_MAX", 100_000)
+    with pytest.raises(Malformed, match="has more than 100000 fields; split the request"):
+        codec(si.AllocationRequest).decode(b"\x12\x00" * 110_000, pytest.fail)
+
+
+def test_a_large_request_that_says_something_is_read() -> None:
+    request = asks(RM, *(f"ask-{n}" for n in range(3_000)))
+    data = codec(si.AllocationRequest).encode(request)
+    assert len(data) > LARGE
+    assert request == codec(si.AllocationRequest).decode(data, pytest.fail)
+
+
+def test_very_many_strange_fields_are_told_together() -> None:
+    told: list[str] = []
+    strange = b"".join(varint((1000 + n) << 3) + b"\x01" for n in range(40_000))
+    codec(si.AllocationRequest).decode(strange, told.append)
+    assert ["AllocationRequest, more than 65536 bytes of it,"] == told
+
+
+def test_a_heavy_request_is_refused_by_the_service(address: str) -> None:
+    with Caller(address) as caller:
+        talk = caller.allocations().say(HEAVY["asks"][1])
+        assert (grpc.StatusCode.INVALID_ARGUMENT, True) == (
+            talk.code(),
+            "split the request" in talk.details(),
+        )
+    goes_on(address)
+
+
+def test_so_many_register_and_no_more(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(managers, "MANAGERS_MAX", 2)
+    with Caller(address) as caller:
+        for rm_id in ("a", "b", "a"):
+            caller.register(rm_id)
+        request = si.RegisterResourceManagerRequest(rm_id="c", policy_group="c")
+        code, text = caller.refusal(UNARY[0], request)
+        assert ("RESOURCE_EXHAUSTED", True) == (code, "2 resource managers are registered" in text)
+        caller.call(f"{EXTENSION}/Unregister", m.ResourceManager(rm_id="b"))
+        caller.register("c")
+
+
+def test_who_registers_and_opens_no_stream_is_lost(
+    serve: Callable[..., Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managers, "UNOPENED_S", 0.2)
+    serving = serve()
+    with Caller(serving.parts["grpc"].address) as caller:
+        caller.register(RM)
+        wait_until(lambda: serving.core.state_dump()["managers"][RM]["state"] == "Paused")
+
+
+def test_a_state_dump_that_nobody_reads_is_given_up(
+    serve: Callable[..., Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extension, "READ_S", 0.2)
+    monkeypatch.setattr(extension, "DUMPS_MAX", 1)
+    serving = serve()
+    monkeypatch.setattr(serving.core, "state_dump", lambda: {"large": "x" * (32 << 20)})
+    address = serving.parts["grpc"].address
+    options = [("grpc.http2.bdp_probe", 0), ("grpc.use_local_subchannel_pool", 1)]
+    with grpc.insecure_channel(address, options) as slow, Caller(address) as other:
+        unread = slow.unary_stream(f"{EXTENSION}/StateDump")(b"", timeout=PATIENCE_S)
+        next(unread)
+        # This one comes to its turn because the other has lost it.
+        assert sum(map(len, other.calls(f"{EXTENSION}/StateDump"))) > 32 << 20
+        with pytest.raises(grpc.RpcError, match="has taken nothing"):
+            list(unread)
+
+
+def test_a_stream_of_events_has_no_more_room_than_a_question_has(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[int] = []
+
+    def feed(room: int) -> Feed:
+        rooms.append(room)
+        return Feed(room)
+
+    monkeypatch.setattr(extension, "Feed", feed)
+    with Caller(address) as caller:
+        asked = m.EventStreamRequest(history=2**40)
+        next(caller.calls(f"{EXTENSION}/EventStream", asked))
+    assert [extension.EVENTS_MOST] == rooms
 
 
 def test_a_name_that_is_too_long_is_refused(address: str) -> None:

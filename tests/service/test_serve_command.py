@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("grpc")
 from calling import CONFIG as QUEUES
-from calling import PATIENCE_S, Caller, application, asks, node
+from calling import PATIENCE_S, SCHEDULER, Caller, application, asks, node, written
 from commands import Running, starting
 from probes import wait_until
 from support import Recorder
@@ -169,3 +169,26 @@ def test_without_ray_it_says_what_to_install(
 
 def test_the_time_to_stop_leaves_room_for_the_process() -> None:
     assert serving.STOP_S < 5
+
+
+def test_it_ends_in_time_though_a_large_configuration_is_being_read(
+    run: Callable[..., Running],
+) -> None:
+    running = run()
+    queues = "".join(f"          - name: q{n}\n" for n in range(150_000))
+    head = "partitions:\n  - name: default\n    queues:\n      - name: root\n        queues:\n"
+    request = si.RegisterResourceManagerRequest(rm_id="rm-1", config=head + queues)
+    with Caller(running.address) as caller:
+        before = processor_time(running.process.pid)
+        register = caller.channel.unary_unary(f"{SCHEDULER}/RegisterResourceManager")
+        call = register.future(written(request))
+        wait_until(lambda: processor_time(running.process.pid) > before + 0.2)
+        # Reading it takes much longer than that.
+        assert not call.done()
+        assert 0 == running.end()[0]
+
+
+def processor_time(pid: int) -> float:
+    """Return the seconds that a process has computed."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

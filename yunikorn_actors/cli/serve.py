@@ -4,6 +4,8 @@ import argparse
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from yunikorn_actors.service.cluster.engine import RayEngine
 
 OFF: Final = "off"
+OURS: Final = "yunikorn-actors-"
+"""So the names of our threads begin."""
+LAST_S: Final = 0.1
+"""For calls that end by themselves, once all has stopped."""
 News = SimpleQueue[int | CoreFailed]
 """What the main thread waits for: a signal, or the failure of the core."""
 
@@ -89,7 +95,9 @@ def _serve(serving: Serving, addresses: dict[str, str], news: News) -> int:
     try:
         with signals(news), serving:
             _introduce(serving, addresses)
-            return _wait(serving, news)
+            status = _wait(serving, news)
+        _let_go(status)
+        return status  # noqa: TRY300 - of all that was tried
     except JournalError as error:
         print(error, file=sys.stderr)
         return 2
@@ -161,6 +169,22 @@ def _wait(serving: Serving, news: News) -> int:
         print(f"the core has failed, start it again: {said}", file=sys.stderr)
         return 1
     return 0
+
+
+def _let_go(status: int) -> None:
+    """End, even while a call is under way: nothing interrupts the reading of a large configuration.
+
+    Nobody waits for what it returns, and the core takes nothing from it any more.
+    """
+    until = time.monotonic() + LAST_S
+    # Python itself would wait for the threads of a pool, daemons or not.
+    calls = [it for it in threading.enumerate() if it.name.startswith(OURS)]
+    for call in calls:
+        call.join(max(0.0, until - time.monotonic()))
+    if any(call.is_alive() for call in calls):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 @contextmanager

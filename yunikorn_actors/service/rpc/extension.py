@@ -10,6 +10,7 @@ import grpc
 import msgspec
 
 from yunikorn_actors import si
+from yunikorn_actors.errors import NoReply
 from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.managers import Manager, Managers
@@ -23,6 +24,7 @@ from yunikorn_actors.service.rpc.talk import (
     answering,
     answering_whom,
     converse,
+    decoded,
     read,
     talking,
     telling,
@@ -34,6 +36,9 @@ from yunikorn_actors.si.wire import SiMessage
 NAME: Final = "yunikorn_actors.v1.Extension"
 PIECE: Final = 1024 * 1024
 """Bytes of a state dump in one message."""
+DUMPS_MAX: Final = 2
+READ_S: Final = 20.0
+"""So long the reader of a state dump may take for a piece of it."""
 EVENTS_MOST: Final = 10_000
 M = TypeVar("M", bound=SiMessage)
 Write = Callable[[bytes], Awaitable[None]]
@@ -61,6 +66,7 @@ class Extension:
     def __init__(self, managers: Managers, strangers: Strangers) -> None:
         self._managers = managers
         self._strangers = strangers
+        self._dumping = asyncio.Semaphore(DUMPS_MAX)
 
     def methods(self) -> grpc.GenericRpcHandler:
         return grpc.method_handlers_generic_handler(
@@ -76,10 +82,9 @@ class Extension:
             },
         )
 
-    def _decode(self, kind: type[M], data: bytes) -> M:
+    async def _decode(self, kind: type[M], data: bytes) -> M:
         self._managers.check()
-        message: M = codec(kind).decode(data, self._strangers.tell)
-        return message
+        return await decoded(self._managers, data, kind, self._strangers)
 
     # -- the conversation
 
@@ -128,11 +133,11 @@ class Extension:
     # -- calls
 
     async def _unregister(self, data: bytes) -> bytes:
-        await self._managers.unregister(self._decode(m.ResourceManager, data).rm_id)
+        await self._managers.unregister((await self._decode(m.ResourceManager, data)).rm_id)
         return b""
 
     async def _update_configuration(self, data: bytes, peer: str) -> bytes:
-        request = self._decode(si.UpdateConfigurationRequest, data)
+        request = await self._decode(si.UpdateConfigurationRequest, data)
         core = self._managers.core
         si.check_form(request, si.UpdateConfigurationRequest)
         if request.rm_id:
@@ -142,7 +147,7 @@ class Extension:
         return b""
 
     async def _explain(self, data: bytes) -> bytes:
-        asked = self._decode(m.Question, data)
+        asked = await self._decode(m.Question, data)
         why = await self._managers.call(
             partial(
                 self._managers.core.explain,
@@ -155,7 +160,7 @@ class Extension:
         return codec(m.Explanation).encode(m.Explanation(text=str(why), json=written))
 
     async def _events(self, data: bytes) -> bytes:
-        asked = self._decode(m.EventsRequest, data)
+        asked = await self._decode(m.EventsRequest, data)
         count = asked.count or EVENTS_MOST
         events = partial(self._managers.core.events, asked.first_id, count)
         found = await self._managers.call(events)
@@ -165,17 +170,20 @@ class Extension:
         return await self._managers.call(partial(codec(m.EventsFound).encode, answer))
 
     async def _state_dump(self, data: bytes, write: Write) -> None:
-        self._decode(m.StateDumpRequest, data)
-        dump = await self._managers.call(
-            lambda: json.dumps(self._managers.core.state_dump(), separators=(",", ":")).encode()
-        )
-        for start in range(0, len(dump), PIECE):
-            await write(codec(m.Piece).encode(m.Piece(json=dump[start : start + PIECE])))
+        await self._decode(m.StateDumpRequest, data)
+        # All of it is in memory until it has been read, so not many may read it at one time.
+        async with self._dumping:
+            dump = await self._managers.call(
+                lambda: json.dumps(self._managers.core.state_dump(), separators=(",", ":")).encode()
+            )
+            for start in range(0, len(dump), PIECE):
+                piece = codec(m.Piece).encode(m.Piece(json=dump[start : start + PIECE]))
+                await _write_in_time(write, piece)
 
     async def _event_stream(self, data: bytes, write: Write) -> None:
-        asked = self._decode(m.EventStreamRequest, data)
+        asked = await self._decode(m.EventStreamRequest, data)
         check_counts("EventStreamRequest", history=asked.history)
-        feed = Feed(max(ROOM, asked.history))
+        feed = Feed(max(ROOM, min(asked.history, EVENTS_MOST)))
         news = asyncio.Event()
         feed.on_change = partial(self._managers.on_loop, news.set)
         open_feed = partial(self._managers.core._open_feed, feed, asked.history)
@@ -197,3 +205,10 @@ class Extension:
                 await news.wait()
         finally:
             close()
+
+
+async def _write_in_time(write: Write, piece: bytes) -> None:
+    try:
+        await asyncio.wait_for(write(piece), READ_S)
+    except TimeoutError:
+        raise NoReply(f"the reader has taken nothing for {READ_S:g} s") from None

@@ -2,7 +2,7 @@
 
 A registration lives until its manager registers again or leaves, or until the last of its streams
 has ended, however that came about: then the core is told that the manager is lost. One that has
-not opened any stream yet is not lost.
+not opened any stream yet has some minutes to do so.
 
 What belongs to one manager happens in turn: its requests are posted in the order in which they are
 taken, and a registration finds none of the former one under way.
@@ -20,12 +20,17 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreStopped, UnknownResourceManager, anew
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Outlet
-from yunikorn_actors.service.rpc.statuses import StreamOver
+from yunikorn_actors.service.rpc.protobuf import LARGE
+from yunikorn_actors.service.rpc.statuses import StreamOver, TooMany
 from yunikorn_actors.service.served import ServedCore
 
 T = TypeVar("T")
 CALLS_MAX: Final = 32
 """Calls that wait for the core at one time; each ends by itself."""
+MANAGERS_MAX: Final = 1_000
+"""That are registered at one time: each has threads of its own."""
+UNOPENED_S: Final = 300.0
+"""So long a registration may be without any stream."""
 
 
 class Stream:
@@ -89,6 +94,7 @@ class Managers:
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(CALLS_MAX, "yunikorn-actors-rpc")
+        self._long = ThreadPoolExecutor(1, "yunikorn-actors-rpc-long")
         self._by_id: dict[str, Manager] = {}
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By manager, for as long as somebody needs it: ids come and go."""
@@ -98,8 +104,19 @@ class Managers:
     # -- calls
 
     async def call(self, function: Callable[[], T]) -> T:
-        """Make a call that waits for the core, or that takes long."""
+        """Make a call that waits for the core."""
         return await self._loop.run_in_executor(self._threads, function)
+
+    async def call_long(self, function: Callable[[], T]) -> T:
+        """Make a call that takes long: one after the other, or together they would starve the core.
+
+        Nor do many of them need memory at one time.
+        """
+        return await self._loop.run_in_executor(self._long, function)
+
+    async def call_about(self, config: str, function: Callable[[], T]) -> T:
+        """Make a call that brings a configuration, which may take long to read."""
+        return await (self.call_long if len(config) > LARGE else self.call)(function)
 
     def find(self, rm_id: str) -> Manager:
         self.check()
@@ -167,15 +184,20 @@ class Managers:
     ) -> Manager:
         self.check()
         rm_id = request.rm_id
+        if rm_id not in self._by_id and len(self._by_id) >= MANAGERS_MAX:
+            raise TooMany(
+                f"{MANAGERS_MAX} resource managers are registered: unregister those that have gone"
+            )
         outlet = Outlet(hears, self._loop, self._answer_s)
         async with self._turn(rm_id):
             with self._replacing(rm_id) as former:
                 register = partial(self.core.register_resource_manager, request, outlet)
-                await self.call(register)
+                await self.call_about(request.config, register)
                 again = StreamOver(f"{rm_id} has registered again")
                 if former is not None:
                     former.end(again, again)
                 manager = self._by_id[rm_id] = Manager(rm_id, outlet)
+                self._loop.call_later(UNOPENED_S, self._look_whether_opened, manager)
         return manager
 
     @contextmanager
@@ -214,9 +236,16 @@ class Managers:
     def _look_whether_lost(self, manager: Manager) -> None:
         # While it registers again it is not lost: the core would forget that registration.
         if manager.has_lost_all and manager.over is None and manager.rm_id not in self._registering:
-            self._forget(manager.rm_id, None)
-            with suppress(CoreError):
-                self.core.resource_manager_lost(manager.rm_id)
+            self._lose(manager)
+
+    def _lose(self, manager: Manager) -> None:
+        self._forget(manager.rm_id, None)
+        with suppress(CoreError):
+            self.core.resource_manager_lost(manager.rm_id)
+
+    def _look_whether_opened(self, manager: Manager) -> None:
+        if not manager.was_open and manager.over is None:
+            self._lose(manager)
 
     # -- the end
 
@@ -238,7 +267,8 @@ class Managers:
         for manager in self._by_id.values():
             manager.end(stopped, stopped)
         self._by_id.clear()
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._long.shutdown(wait=False, cancel_futures=True)
 
     def is_delivered(self) -> bool:
         """Whether everything that the core has said has gone out, where somebody listens."""

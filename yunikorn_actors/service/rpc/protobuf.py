@@ -21,6 +21,7 @@ from google.protobuf.message import Message as AnyMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 from msgspec import inspect
 
+from yunikorn_actors.service.rpc.weight import TooHeavy, shelves_of, weigh
 from yunikorn_actors.si.wire import SiMessage
 
 M = TypeVar("M", bound=SiMessage)
@@ -38,6 +39,8 @@ DESCRIPTORS: Final = Path(__file__).with_name("protos.binpb")
 _PACKAGES: Final = {"yunikorn_actors.si": "si.v1"}
 """Of the interface; all other messages are ours."""
 OURS: Final = "yunikorn_actors.v1"
+LARGE: Final = 64 * 1024
+"""Bytes of a message that is looked at before it is read; it takes long, too."""
 
 
 class Malformed(ValueError):  # noqa: N818 - named like InvalidRequest
@@ -79,8 +82,11 @@ class Codec(Generic[M]):
         assert isinstance(declared, inspect.StructType)
         self._read = _reader(declared, self.descriptor)
         self._fill = _filler(declared)
+        self._shelves = shelves_of(self.descriptor)
 
     def decode(self, data: bytes, tell: Tell) -> M:
+        if len(data) > LARGE:
+            self._weigh(data)
         message = self._class()
         try:
             message.ParseFromString(data)
@@ -89,12 +95,24 @@ class Codec(Generic[M]):
         # They count for the size: what the message loses without them is their share.
         size = message.ByteSize()
         message.DiscardUnknownFields()
-        if message.ByteSize() != size:
-            whole = self._class.FromString(data)
-            for path in dict.fromkeys(_unknown(whole, self._kind.__name__)):
-                tell(path)
+        self._tell_of(size - message.ByteSize(), data, tell)
         read: M = self._read(message)
         return read
+
+    def _weigh(self, data: bytes) -> None:
+        try:
+            weigh(data, self._shelves)
+        except TooHeavy as error:
+            raise Malformed(f"{self._kind.__name__}: {error}") from None
+
+    def _tell_of(self, lost: int, data: bytes, tell: Tell) -> None:
+        """Tell what was lost; each field by itself takes memory, so not of very many."""
+        name = self._kind.__name__
+        if lost > LARGE:
+            tell(f"{name}, more than {LARGE} bytes of it,")
+        elif lost:
+            for path in dict.fromkeys(_unknown(self._class.FromString(data), name)):
+                tell(path)
 
     def encode(self, message: M) -> bytes:
         filled = self._class()

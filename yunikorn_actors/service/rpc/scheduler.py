@@ -10,13 +10,13 @@ from yunikorn_actors import si
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
-from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
     Context,
     answering,
     check_same,
     converse,
+    decoded,
     read,
     talking,
 )
@@ -59,7 +59,7 @@ async def take(managers: Managers, manager: Manager, update: Update, request: An
 def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
     async def register(data: bytes) -> bytes:
         kind = si.RegisterResourceManagerRequest
-        await managers.register(codec(kind).decode(data, strangers.tell))
+        await managers.register(await decoded(managers, data, kind, strangers))
         return b""
 
     async def stream(update: Update, context: Context) -> None:

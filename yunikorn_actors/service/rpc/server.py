@@ -23,6 +23,13 @@ LARGEST_REQUEST: Final = 16 * 1024 * 1024
 """Some 100,000 asks, the most that one request may have."""
 STREAMS_MAX: Final = 1_000
 """Of one connection at one time: its client waits with the next."""
+CONNECTIONS_MAX: Final = 1_000
+CALLS_MAX: Final = 20_000
+"""Of all connections at one time; what is beyond them is refused."""
+IDLE_S: Final = 60
+"""A connection without any call is closed after so long; its client makes another when it calls."""
+HANDSHAKE_S: Final = 10
+"""So long a connection may take to say what it speaks."""
 ALIVE_S: Final = 20
 """A connection that has said nothing for so long is asked whether it is there, and has as long to
 answer: then its streams have ended."""
@@ -30,6 +37,9 @@ OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_REQUEST),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_concurrent_streams", STREAMS_MAX),
+    ("grpc.max_allowed_incoming_connections", CONNECTIONS_MAX),
+    ("grpc.max_connection_idle_ms", IDLE_S * 1000),
+    ("grpc.server_handshake_timeout_ms", HANDSHAKE_S * 1000),
     ("grpc.keepalive_time_ms", ALIVE_S * 1000),
     ("grpc.keepalive_timeout_ms", ALIVE_S * 1000),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
@@ -89,7 +99,9 @@ class RpcPart(Part):
         core._when_over.append(self._managers.core_is_over)
         token = self._site.token
         interceptors = [TokenWanted(token)] if token else []
-        self._server = grpc.aio.server(interceptors=interceptors, options=OPTIONS)
+        self._server = grpc.aio.server(
+            interceptors=interceptors, options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX
+        )
         self._add_services()
         port = self._listen()
         await self._server.start()

@@ -16,6 +16,10 @@ class StreamOver(errors.CoreError):
     """The stream was ended by another one, or by another registration."""
 
 
+class TooMany(errors.CoreError):
+    """There is room for so many, and for no more."""
+
+
 NAME: Final = "yunikorn-error"
 """Key of the metadata."""
 LONGEST: Final = 2_000
@@ -29,6 +33,7 @@ _CODES: Final[dict[type[Exception], StatusCode]] = {
     errors.UnknownAsk: StatusCode.NOT_FOUND,
     errors.CallbackStuck: StatusCode.ABORTED,
     StreamOver: StatusCode.ABORTED,
+    TooMany: StatusCode.RESOURCE_EXHAUSTED,
     errors.NoReply: StatusCode.DEADLINE_EXCEEDED,
     errors.CoreStopped: StatusCode.UNAVAILABLE,
     errors.CoreFailed: StatusCode.UNAVAILABLE,

@@ -4,7 +4,7 @@ from typing import Final
 
 from yunikorn_actors.runtime.logs import logger
 
-TOLD_MAX: Final = 1_000
+TOLD_MAX: Final = 100
 """Fields that are told; a field comes with every message, or never."""
 
 

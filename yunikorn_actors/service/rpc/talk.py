@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import grpc
 
 from yunikorn_actors.service.rpc.managers import Manager, Managers, Stream
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
-from yunikorn_actors.service.rpc.protobuf import codec
+from yunikorn_actors.service.rpc.protobuf import LARGE, codec
 from yunikorn_actors.service.rpc.statuses import ERRORS, end
 from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.si import InvalidRequest
@@ -21,10 +21,6 @@ Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Call: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 Talk: TypeAlias = Callable[[Context], Awaitable[None]]
-
-LARGE: Final = 64 * 1024
-"""Bytes of a request that takes so long to read that nobody else on the loop waits for it."""
-
 
 # -- calls
 
@@ -92,8 +88,13 @@ async def read(managers: Managers, context: Context, kind: type[M], tell: Strang
     data: Any = await context.read()
     if data is grpc.aio.EOF:
         return None
+    return await decoded(managers, data, kind, tell)
+
+
+async def decoded(managers: Managers, data: bytes, kind: type[M], tell: Strangers) -> M:
+    """Read a message; a large one elsewhere, as nobody else on the loop is to wait for it."""
     decode = partial(codec(kind).decode, data, tell.tell)
-    return await managers.call(decode) if len(data) > LARGE else decode()
+    return await managers.call_long(decode) if len(data) > LARGE else decode()
 
 
 async def converse(
