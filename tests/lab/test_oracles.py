@@ -66,6 +66,26 @@ def test_a_claimed_place_is_a_reason_to_wait(limited: str, queue: str) -> None:
     assert play(case, case.tape(), oracles()).violation is None
 
 
+CONFIRMED_IN_TURN = """
+name: the end of one placeholder lets the next gang in, whose member takes over another at once
+rm: {confirm: manual}
+queues: {partitions: [{name: default, queues: [{name: root, submitacl: "*", queues: [{name: q, resources: {max: {vcore: 1m}}}]}]}]}
+steps:
+  - create_node: {id: n1, capacity: {vcore: 4}}
+  - add_app: {id: g1, queue: root.q, placeholder_ask: {vcore: 1}}
+  - ask: {app: g1, key: p1, resource: {vcore: 1}, task_group: t, placeholder: true}
+  - ask: {app: g1, key: large, resource: {vcore: 2}, task_group: t}
+  - add_app: {id: g2, queue: root.q, placeholder_ask: {vcore: 1}}
+  - ask: {app: g2, key: p2, resource: {vcore: 1}, task_group: t, placeholder: true}
+  - ask: {app: g2, key: member, resource: {vcore: 1}, task_group: t}
+"""
+
+
+def test_in_the_end_everything_is_confirmed() -> None:
+    case = case_of(parse_scenario(CONFIRMED_IN_TURN, "in_turn.yaml"), "0" * 12)
+    assert play(case, case.tape(), oracles()).violation is None
+
+
 def _case() -> Case:
     return case_of(parse_scenario(RUNNING, "running.yaml"), "0" * 12)
 

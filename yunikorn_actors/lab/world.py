@@ -354,10 +354,14 @@ class World:
         return (checker for checker in self._checkers if isinstance(checker, Oracle))
 
     def _confirm_all(self) -> None:
-        for manager in self.stage.managers():
-            with suppress(UnknownResourceManager):
-                manager.confirm_all()
-        self._settle()
+        """Confirm until nothing new is asked back: one end may be the reason of the next."""
+        confirmed: tuple[str, ...] | None = None
+        while confirmed != (waiting := self.unconfirmed()):
+            confirmed = waiting
+            for manager in self.stage.managers():
+                with suppress(UnknownResourceManager):
+                    manager.confirm_all()
+            self._settle()
 
     def _settle(self) -> None:
         self.simulator.settle()
