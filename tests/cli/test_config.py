@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.cli.config import quantity
+from yunikorn_actors.cli.amounts import age, moment, quantity
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
 from yunikorn_actors.domain.quantity import parse_quantity
 
@@ -248,6 +248,27 @@ def test_a_terminal_without_the_characters_gets_them_spelt_out(
 def test_an_amount_is_written_as_it_would_be_read(kind: str, amount: int, written: str) -> None:
     assert written == quantity(kind, amount)
     assert amount == parse_quantity(kind, written)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [
+        (-5, "0s"),
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (7_200, "2h"),
+        (172_799, "47h"),
+        (172_800, "2d"),
+    ],
+)
+def test_an_age_is_short(seconds: int, written: str) -> None:
+    assert written == age(seconds * 1_000_000_000 + 999)
+
+
+def test_a_time_that_no_calendar_has_is_its_number() -> None:
+    assert "2026-11-23T22:38:32.535Z" == moment(1_795_473_512_535_000_000)
+    assert str(2**62 * 1000) == moment(2**62 * 1000)
 
 
 # -- what can hardly be meant

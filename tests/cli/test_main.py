@@ -56,8 +56,8 @@ def test_the_program_has_help_that_names_every_command(capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["--help"])
 
-    said = capsys.readouterr().out
-    assert list(COMMANDS) == [name for name in COMMANDS if f"    {name} " in said]
+    said = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.strip()]
+    assert list(COMMANDS) == [word for word in said if word in COMMANDS]
 
 
 def test_python_dash_m_is_the_program() -> None:
@@ -71,14 +71,16 @@ def test_a_command_does_not_pay_for_another() -> None:
     """Only the command that is asked for is imported."""
     code = (
         "import sys; from yunikorn_actors.cli import main; main(['config', 'check', '/dev/null']); "
-        "print([name for name in sys.modules if name.startswith('yunikorn_actors.cli.')])"
+        "from yunikorn_actors.cli import COMMANDS; "
+        "print([it for it in COMMANDS if f'yunikorn_actors.cli.{it}' in sys.modules]); "
+        "print('http.client' in sys.modules)"
     )
 
     called = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 
-    assert "['yunikorn_actors.cli.config']" == called.stdout.splitlines()[-1]
+    assert ["['config']", "False"] == called.stdout.splitlines()[-2:]
 
 
 @pytest.mark.parametrize(

@@ -12,17 +12,21 @@ COMMAND = ("-m", "yunikorn_actors")
 
 
 class Running:
-    def __init__(self, *options: str, program: tuple[str, ...] = COMMAND) -> None:
-        """Serve gRPC on some port of this computer."""
-        addresses = ("--grpc", "127.0.0.1:0", "--rest", "off")
+    def __init__(
+        self, *options: str, program: tuple[str, ...] = COMMAND, rest: bool = False
+    ) -> None:
+        """Serve gRPC on some port of this computer, and REST if it is wanted."""
+        addresses = ("--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0" if rest else "off")
         command = [sys.executable, *program, "serve", *addresses, *options]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
         assert self.process.stdout is not None
-        first = self.process.stdout.readline()
-        assert first.startswith("gRPC on 127.0.0.1:"), (first, self.process.communicate())
-        self.address = first.split()[-1]
-        assert self.process.stdout.readline().startswith("ready")
+        addressed: dict[str, str] = {}
+        while " on 127.0.0.1:" in (line := self.process.stdout.readline()):
+            addressed[line.split()[0]] = line.split()[-1]
+        assert line.startswith("ready"), (line, self.process.communicate())
+        self.address = addressed["gRPC"]
+        self.rest = addressed.get("REST", "")
 
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         self.process.send_signal(number)
@@ -35,8 +39,8 @@ def starting() -> Iterator[Callable[..., Running]]:
     """Start commands that end with this, however it ends."""
     started: list[Running] = []
 
-    def start(*options: str, program: tuple[str, ...] = COMMAND) -> Running:
-        started.append(Running(*options, program=program))
+    def start(*options: str, program: tuple[str, ...] = COMMAND, rest: bool = False) -> Running:
+        started.append(Running(*options, program=program, rest=rest))
         return started[-1]
 
     try:

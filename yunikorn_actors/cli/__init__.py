@@ -16,13 +16,21 @@ from yunikorn_actors import __version__
 
 COMMANDS = {
     "serve": "be a scheduler that others reach over the network",
+    "queues": "show the queues of a service",
+    "apps": "show the applications of a service",
+    "nodes": "show the nodes of a service",
+    "events": "show what has happened in a service, and what happens",
+    "drain": "place nothing new on a node of a service",
+    "undrain": "let a drained node take work again",
+    "unregister": "remove everything of a lost resource manager from a service",
+    "validate": "ask a service whether it would take a configuration",
     "scenario": "run scenario files, in the simulator or on threads",
     "trace": "look into a recorded run, or run it again",
     "lab": "find, shrink and replay races",
     "demo": "watch the core schedule a small cluster",
-    "config": "check a configuration file",
+    "config": "check a configuration file, show that of a service or load another",
     "health": "judge a state dump",
-    "why": "say why asks wait, from a state dump",
+    "why": "say why asks wait, in a service or in a state dump",
 }
 """A command is imported only when it is used, so that none waits for the imports of others."""
 

@@ -1,20 +1,23 @@
-"""Check a configuration file, and show what the core would make of it.
+"""Check a configuration file, show the configuration of a service, or load another one there.
 
-Faults and warnings go to standard error, one on a line, in the form that editors know from
-compilers; the tree of queues goes to standard output. With `--json` there is one document on
-standard output instead. The tree shows what counts, not what was written: with defaults, with
-access lists in words, and with those properties, own or inherited, that change something.
+`check` needs no service: it shows what the core would make of a file. Faults and warnings go to
+standard error, one on a line, in the form that editors know from compilers; the tree of queues goes
+to standard output. With `--json` there is one document on standard output instead. The tree shows
+what counts, not what was written: with defaults, with access lists in words, and with those
+properties, own or inherited, that change something.
 """
 
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from yunikorn_actors.cli.amounts import amounts
+from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
+from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.domain.config import (
     Acl,
     ConfigError,
@@ -31,19 +34,13 @@ from yunikorn_actors.domain.config import (
     parse_config,
     warnings_in,
 )
-from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
 from yunikorn_actors.domain.config.fault import Fault
-from yunikorn_actors.domain.quantity import VCORE
-from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.trace.show import printable
 
-STANDARD_INPUT: Final = "-"
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"
+_SHOW: Final = "print the configuration that is in force in a service"
+_LOAD: Final = "bring a configuration into force in a service"
 _INDENT: Final = "  "
-
-
-class Unreadable(Exception):  # noqa: N818 - it names what is the matter
-    """The configuration cannot be read, so it cannot be checked."""
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -65,12 +62,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="refuse also what is legal but confusing"
     )
     check.add_argument("--json", action="store_true", help="print the result as JSON")
+    check.set_defaults(part=_check)
+    show = commands.add_parser("show", help=_SHOW, description=_SHOW)
+    add_server(show)
+    show.set_defaults(part=_show)
+    load = commands.add_parser("load", help=_LOAD, description=_LOAD)
+    load.add_argument("file", metavar="FILE", help="a configuration; - reads standard input")
+    add_server(load)
+    load.set_defaults(part=_load)
 
 
 def run(options: argparse.Namespace) -> int:
-    name = "<stdin>" if options.file == STANDARD_INPUT else printable(options.file)
+    status: int = options.part(options)
+    return status
+
+
+def _check(options: argparse.Namespace) -> int:
+    name = name_of(options.file)
     try:
-        text = _read(options.file)
+        text = read_text(options.file)
     except Unreadable as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
@@ -82,31 +92,22 @@ def run(options: argparse.Namespace) -> int:
     return 1 if checked.faults or checked.warnings else 0
 
 
-# --- the text -------------------------------------------------------------------------------------
+# --- a service ------------------------------------------------------------------------------------
 
 
-def _read(file: str) -> str:
-    try:
-        data = _read_bytes(file)
-    except OSError as error:
-        raise Unreadable(
-            f"cannot be read: {error.strerror}; name a file that exists and may be read"
-        ) from None
-    if len(data) > TEXT_BYTES_MAX:
-        raise Unreadable(f"larger than {TEXT_BYTES_MAX} bytes, no configuration may be; shorten it")
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise Unreadable(f"line {line} is not UTF-8; save the file as UTF-8") from None
+def _show(options: argparse.Namespace) -> int:
+    from yunikorn_actors.cli import configuring  # noqa: PLC0415 - `check` needs none of it
+
+    return configuring.show(options)
 
 
-def _read_bytes(file: str) -> bytes:
-    """Read at most one byte more than is allowed: some files have no end."""
-    if file == STANDARD_INPUT:
-        return sys.stdin.buffer.read(TEXT_BYTES_MAX + 1)
-    with Path(file).open("rb") as opened:
-        return opened.read(TEXT_BYTES_MAX + 1)
+def _load(options: argparse.Namespace) -> int:
+    from yunikorn_actors.cli import configuring  # noqa: PLC0415 - `check` needs none of it
+
+    return configuring.load(options)
+
+
+# --- a verdict ------------------------------------------------------------------------------------
 
 
 def _judge(name: str, text: str, *, strict: bool) -> Checked:
@@ -193,8 +194,8 @@ def _amount_lines(queue: QueueConfig | TemplateConfig) -> Iterator[str]:
     most = queue.max_applications
     return _labelled(
         {
-            "guaranteed": _amounts(queue.guaranteed),
-            "max": _amounts(queue.max),
+            "guaranteed": amounts(queue.guaranteed),
+            "max": amounts(queue.max),
             "applications": f"at most {most} at a time" if most else "",
         }
     )
@@ -227,7 +228,7 @@ def _named(names: Mapping[str, tuple[str, ...]]) -> str:
 
 def _allowance(limit: LimitConfig) -> str:
     most = f"{limit.max_applications} applications" if limit.max_applications else ""
-    allowed = ", ".join(text for text in (_amounts(limit.max_resources), most) if text)
+    allowed = ", ".join(text for text in (amounts(limit.max_resources), most) if text)
     return f"{allowed} ({limit.description})" if limit.description else allowed
 
 
@@ -239,25 +240,3 @@ def _rule(rule: RuleConfig) -> str:
         "" if rule.parent is None else f"below the queue of [{_rule(rule.parent)}]",
     )
     return ", ".join(part for part in parts if part)
-
-
-# --- amounts --------------------------------------------------------------------------------------
-
-_MILLI: Final = 1000
-_SUFFIXES: Final = (
-    *((f"{letter}i", 1024**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
-    *((letter, 1000**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
-)
-
-
-def _amounts(resource: Resource | None) -> str:
-    amounts = {} if resource is None else resource
-    return ", ".join(f"{kind} {quantity(kind, amounts[kind])}" for kind in sorted(amounts))
-
-
-def quantity(kind: str, amount: int) -> str:
-    """Write an amount in the units of a configuration, without rounding."""
-    if kind == VCORE:
-        return f"{amount}m" if amount % _MILLI else str(amount // _MILLI)
-    exact = (f"{amount // size}{name}" for name, size in _SUFFIXES if amount and not amount % size)
-    return next(exact, str(amount))

@@ -4,16 +4,14 @@ import argparse
 import difflib
 import json
 import os
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Self, get_args
-
-import msgspec
+from typing import Final, Self, get_args
 
 from yunikorn_actors.cli.exporting import add_export, add_query, ask, export, whole_file
+from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
@@ -207,10 +205,6 @@ def _wanted(options: argparse.Namespace) -> Wanted:
     )
 
 
-def _width() -> int:
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-
-
 def _colour() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
@@ -220,7 +214,7 @@ def _colour() -> bool:
 
 def _show(options: argparse.Namespace) -> int:
     look = Look(
-        colour=_colour(), width=_width(), full=options.full, times=options.times,
+        colour=_colour(), width=width(), full=options.full, times=options.times,
         limit=options.limit,
     )  # fmt: skip
     wanted = _wanted(options)
@@ -230,7 +224,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _tail(options: argparse.Namespace) -> int:
-    look = Look(colour=_colour(), width=_width(), full=options.full, times=options.times)
+    look = Look(colour=_colour(), width=width(), full=options.full, times=options.times)
     try:
         tail(options.file, sys.stdout, _wanted(options), look, lambda: time.sleep(TAIL_S))
     except KeyboardInterrupt:
@@ -242,7 +236,7 @@ def _draw(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     drawn = 0
     with readable_twice(options.file) as path:
-        for line in draw(path, wanted, width=_width(), limit=options.limit):
+        for line in draw(path, wanted, width=width(), limit=options.limit):
             drawn += 1
             print(line)
     return 0 if drawn else _look_for(options.file, wanted)
@@ -307,7 +301,7 @@ def _replay(options: argparse.Namespace) -> int:
     extent = Extent(until=options.end, goes_on=options.all)
     with TraceReader(options.file) as trace, _Progress() as progress:
         outcome = replay(trace, extent, progress.tell)
-    _tell(outcome_rows(outcome) if options.json else None, (outcome.report(),))
+    tell(outcome_rows(outcome) if options.json else None, (outcome.report(),))
     return 0 if outcome.difference is None else NO
 
 
@@ -355,7 +349,7 @@ def _refusals(options: argparse.Namespace) -> int:
     with TraceReader(options.file) as trace:
         groups = grouped(wanted.over(trace))
         lines = refusal_lines(trace, groups)
-    _tell(groups if options.json else None, lines)
+    tell(groups if options.json else None, lines)
     return 0 if groups else _look_for(options.file, wanted)
 
 
@@ -364,7 +358,7 @@ def _stats(options: argparse.Namespace) -> int:
     with TraceReader(options.file) as trace:
         found = stats(trace, wanted)
         lines = stats_lines(trace, found)
-    _tell((found,) if options.json else None, lines)
+    tell((found,) if options.json else None, lines)
     return 0 if found.messages else _look_for(options.file, wanted)
 
 
@@ -376,7 +370,7 @@ def _chain(options: argparse.Namespace) -> int:
     except NotThere as error:
         print(printable(f"{options.file}: there is no step {error}"), file=sys.stderr)
         return NO
-    _tell(links if options.json else None, lines)
+    tell(links if options.json else None, lines)
     return 0
 
 
@@ -388,7 +382,7 @@ def _story(options: argparse.Namespace) -> int:
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
-    _tell(lines if options.json else None, text)
+    tell(lines if options.json else None, text)
     return 0
 
 
@@ -399,17 +393,8 @@ def _path(options: argparse.Namespace) -> int:
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
-    _tell((way,) if options.json else None, path_lines(way))
+    tell((way,) if options.json else None, path_lines(way))
     return 0 if way.parts else NO
-
-
-def _tell(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
-    """Print values as JSON, one on a line, or else the lines."""
-    if values is None:
-        sys.stdout.writelines(f"{line}\n" for line in lines)
-        return
-    for value in values:
-        print(msgspec.json.encode(value).decode())
 
 
 def _add_why(parser: argparse.ArgumentParser) -> None:
@@ -430,7 +415,7 @@ def _why(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return MISUNDERSTOOD
-    _tell(wait_rows(answer) if options.json else None, wait_lines(answer))
+    tell(wait_rows(answer) if options.json else None, wait_lines(answer))
     for problem in wait_problems(answer, options.key):
         print(printable(f"{options.file}: {problem}"), file=sys.stderr)
     return 0 if names and answer.difference is None else NO
@@ -459,7 +444,7 @@ def _at(options: argparse.Namespace) -> int:
         print(json.dumps(states[0], indent=None if options.json else 2))
         return 0
     changed = list(state_changes(*states))
-    _tell(map(change_row, changed) if options.json else None, map(change_line, changed))
+    tell(map(change_row, changed) if options.json else None, map(change_line, changed))
     return 0
 
 
@@ -473,7 +458,7 @@ def _diff(options: argparse.Namespace) -> int:
         found = compare(one, other)
     paths = (options.file, options.other)
     rows = comparison_rows(paths, found) if options.json else None
-    _tell(rows, comparison_lines(paths, found))
+    tell(rows, comparison_lines(paths, found))
     return 0 if found.is_same else NO
 
 

@@ -1,7 +1,6 @@
-"""`yunikorn-actors why APPLICATION [KEY] --dump FILE`: why asks wait, from a state dump."""
+"""`yunikorn-actors why [APPLICATION [KEY]]`: why asks wait, in a service or in a state dump."""
 
 import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -9,7 +8,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from yunikorn_actors.cli.asking import MISUNDERSTOOD, NO, asking
 from yunikorn_actors.cli.dumps import DumpError, told_of
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.cli.waiting import (
+    Waiting,
+    lines_of,
+    lines_of_application,
+    tell_waiting,
+    why_there,
+)
 from yunikorn_actors.domain.why import Why, what_became
 from yunikorn_actors.trace.show import printable
 
@@ -25,31 +34,43 @@ class Told(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("application", help="id of the application")
+    parser.add_argument(
+        "application", nargs="?", default="", help="id of the application; all asks without"
+    )
     parser.add_argument("key", nargs="?", default="", help="key of one ask; all that wait without")
     parser.add_argument(
-        "--dump", required=True, metavar="FILE", help="a state dump as JSON; - reads standard input"
-    )
-    parser.add_argument("--json", action="store_true", help="print the answers as JSON")
+        "--dump", metavar="FILE",
+        help="ask a state dump as JSON, not a service; - reads standard input",
+    )  # fmt: skip
+    add_partition(parser)
+    add_server(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    return asking(options, why_there) if options.dump is None else _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     app, key = options.application, options.key
     try:
+        if not app:
+            return tell_waiting(options, told_of(options.dump, _all))
         told = told_of(options.dump, lambda dump: list(_tell(dump, app, key)))
     except DumpError as error:
         print(printable(str(error)), file=sys.stderr)
-        return 2
-    if options.json:
-        asks = [ask for part in told for ask in part.asks]
-        print(json.dumps(msgspec.to_builtins(asks), indent=2))
-    for part in () if options.json else told:
-        for line in part.lines:
-            print(printable(line))
+        return MISUNDERSTOOD
+    asks = [ask for part in told for ask in part.asks]
+    tell(asks if options.json else None, (printable(it) for part in told for it in part.lines))
     if not told:
         what = f"ask {key:.{SHOWN_MAX}} of " * bool(key) + f"application {app:.{SHOWN_MAX}}"
         print(printable(f"{options.dump}: tells nothing of {what}"), file=sys.stderr)
-    return 0 if told else 1
+    return 0 if told else NO
+
+
+def _all(dump: dict[str, Any]) -> dict[str, Waiting]:
+    return {
+        name: msgspec.convert(waiting or {}, Waiting) for name, waiting in dump["waiting"].items()
+    }
 
 
 def _tell(dump: dict[str, Any], app: str, key: str) -> Iterator[Told]:
@@ -76,7 +97,7 @@ def _of(waiting: dict[str, Any], which: str, app: str, key: str) -> tuple[Why, .
 
 def _of_ask(living: dict[str, Any] | None, asks: tuple[Why, ...], key: str) -> Told | None:
     if asks:
-        return Told(_lines(asks), asks)
+        return Told(lines_of(asks), asks)
     if living is None:
         return None
     if any(it["key"] == key for it in living["asks"]):
@@ -95,14 +116,5 @@ def _counted(nodes: Counter[str]) -> str:
 
 def _of_application(app: str, name: str, living: dict[str, Any], asks: tuple[Why, ...]) -> Told:
     waiting, running = len(living["asks"]), len(living["allocations"])
-    head = (
-        f"application {app} of {name}: {living['state']} in {living['queue']}; "
-        f"asks that wait: {waiting}, allocations: {running}"
-    )
-    untold = waiting - sum(why.waits for why in asks)
-    more = [f"asks that the dump does not explain: {untold}"] if untold > 0 else []
-    return Told((head, *_lines(asks), *more), asks)
-
-
-def _lines(asks: tuple[Why, ...]) -> tuple[str, ...]:
-    return tuple(line for why in asks for line in why.lines())
+    place = f"{living['state']} in {living['queue']}"
+    return Told(lines_of_application(f"{app} of {name}: {place}", waiting, running, asks), asks)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from yunikorn_actors.service.safety import Tls
 from yunikorn_actors.service.served import ServedCore
 
 
@@ -23,13 +24,6 @@ class Part(Protocol):
 
     def stop(self, grace: float) -> None:
         """Take nothing new, deliver what there is, and end within so many seconds."""
-
-
-class Tls(NamedTuple):
-    """A certificate with its chain, and its key; both as the bytes of their PEM files."""
-
-    chain: bytes
-    key: bytes
 
 
 class Standing:

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from yunikorn_actors.service.part import Tls
-
 SHORTEST_TOKEN: Final = 16
 _LOCAL_NAMES: Final = ("localhost", "ip6-localhost")
 
 
 class Unsafe(ValueError):  # noqa: N818 - named like InvalidRequest
     """The service would be open to others, or cannot be protected as was asked for."""
+
+
+class Tls(NamedTuple):
+    """A certificate with its chain, and its key; both as the bytes of their PEM files."""
+
+    chain: bytes
+    key: bytes
 
 
 class Access(NamedTuple):

@@ -17,16 +17,46 @@ from yunikorn_actors.trace.summary import message_summary
 _INDENT = "  "
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int) -> Iterator[str]:
-    """Yield the lines of a table; so many columns are aligned at the left, the others right."""
+_GAP = "  "
+_CUT = "..."
+_NARROWEST = 12
+"""A column of names is not made narrower; then the lines wrap."""
+
+
+def table(
+    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int = 0
+) -> Iterator[str]:
+    """Yield the lines of a table; so many columns are aligned at the left, the others right.
+
+    With a width, those at the left are cut until the lines fit.
+    """
     all_rows = [head, *(tuple(map(printable, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*all_rows, strict=True)]
+    if width:
+        _narrow(widths, left, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
     for row in all_rows:
         cells = (
-            cell.ljust(width) if number < left else cell.rjust(width)
-            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+            _cut(cell, wide).ljust(wide) if number < left else cell.rjust(wide)
+            for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
         )
-        yield "  ".join(cells).rstrip()
+        yield _GAP.join(cells).rstrip()
+
+
+def _narrow(widths: list[int], left: int, excess: int) -> None:
+    """Take from the widest, as long as that is wide enough."""
+    while excess > 0:
+        widest = max(range(left), key=widths.__getitem__)
+        if widths[widest] <= _NARROWEST:
+            return
+        others = [it for number, it in enumerate(widths[:left]) if number != widest]
+        floor = max(_NARROWEST, *(it for it in others if it < widths[widest]), 0)
+        taken = min(excess, max(1, widths[widest] - floor))
+        widths[widest] -= taken
+        excess -= taken
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - len(_CUT)] + _CUT
 
 
 def seconds(ns: int) -> str:

@@ -19,7 +19,6 @@ import msgspec
 
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.codec import decoded
-from yunikorn_actors.service.part import Tls
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.line import (
@@ -34,6 +33,7 @@ from yunikorn_actors.service.rest.line import (
 )
 from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
+from yunikorn_actors.service.safety import Tls
 
 ANSWER_S: Final = 30.0
 GRACE_S: Final = 1.0

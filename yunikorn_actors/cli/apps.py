@@ -1,0 +1,110 @@
+"""`yunikorn-actors apps [APPLICATION]`: the applications of a service, or all of one of them."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from yunikorn_actors.cli.amounts import age, amounts
+from yunikorn_actors.cli.asking import (
+    Found,
+    Place,
+    asking,
+    called,
+    found_in,
+    places,
+    tell_found,
+    unknown,
+)
+from yunikorn_actors.cli.queues import queues_called
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.rows import Application
+from yunikorn_actors.cli.terminal import tell, width
+from yunikorn_actors.service.rest.client import Client
+from yunikorn_actors.trace.show import printable
+from yunikorn_actors.trace.tables import table
+
+HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
+LEFT: Final = 4
+WORK: Final = ("key", "resource", "node")
+ENDED: Final = ("completed", "rejected")
+STATES: Final = (
+    "active", "new", "accepted", "starting", "running", "completing", "failing", "resuming", *ENDED,
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "application", nargs="?", default="", help="only this one, with its asks and allocations"
+    )
+    parser.add_argument(
+        "--state", choices=STATES, default="active", metavar="STATE",
+        help=f"one of {', '.join(STATES)} (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--queue", default="", metavar="QUEUE", help="only those of this queue")
+    add_partition(parser)
+    add_server(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    return asking(options, _ask)
+
+
+def _ask(options: argparse.Namespace, client: Client) -> int:
+    chosen = places(client, options.partition)
+    if options.application:
+        found = applications_called(client, options.application, chosen)
+    else:
+        found = [it for place in chosen for it in _listed(client, place, options.state)]
+        found = [it for it in found if options.queue in {"", it.row.queue_name}]
+        if options.queue and not found:
+            # A queue without applications is there; another name is not.
+            queues_called(client, options.queue, chosen)
+    tell_found(options, found, HEAD, _cells, LEFT)
+    if options.application and not options.json:
+        for it in found:
+            tell(None, _work(it.row))
+    return 0
+
+
+def _listed(client: Client, place: Place, state: str) -> list[Found[Application]]:
+    whole = state in {"active", *ENDED}
+    path = place.path("applications", state if whole else "active")
+    query = {} if whole else {"status": state}
+    return found_in(place, client.get(*path, **query), Application)
+
+
+def applications_called(client: Client, name: str, chosen: list[Place]) -> list[Found[Application]]:
+    """Return those that live, else those that ended; raise UnknownName with names like it."""
+    found = called(client, chosen, Application, "application", name)
+    if found:
+        return found
+    states = ("active", *ENDED)
+    known = [it for place in chosen for state in states for it in _listed(client, place, state)]
+    found = [it for it in known if it.row.id == name]
+    if not found:
+        raise unknown("application", name, {it.row.id for it in known})
+    return found
+
+
+def _cells(app: Application) -> Iterator[tuple[str, ...]]:
+    yield (
+        app.id,
+        app.queue_name,
+        app.user,
+        app.application_state,
+        age(time.time_ns() - app.submission_time),
+        str(len(app.requests)),
+        str(len(app.allocations)),
+        amounts(app.used_resource),
+    )
+
+
+def _work(app: Application) -> Iterator[str]:
+    if app.rejected_message:
+        yield printable(f"it was rejected: {app.rejected_message}")
+    runs = [(it.allocation_key, amounts(it.resource), it.node_id) for it in app.allocations]
+    waits = [(it.allocation_key, amounts(it.resource), "waits") for it in app.requests]
+    if runs or waits:
+        yield ""
+        yield from table(WORK, sorted(runs) + sorted(waits), len(WORK), width())

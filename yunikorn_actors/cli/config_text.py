@@ -1,0 +1,42 @@
+"""The text of a configuration file that a command is given, or of standard input."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.trace.show import printable
+
+STANDARD_INPUT: Final = "-"
+
+
+class Unreadable(Exception):  # noqa: N818 - it names what is the matter
+    """The configuration cannot be read, so it cannot be checked."""
+
+
+def name_of(file: str) -> str:
+    return "<stdin>" if file == STANDARD_INPUT else printable(file)
+
+
+def read_text(file: str) -> str:
+    try:
+        data = _read_bytes(file)
+    except OSError as error:
+        raise Unreadable(
+            f"cannot be read: {error.strerror}; name a file that exists and may be read"
+        ) from None
+    if len(data) > TEXT_BYTES_MAX:
+        raise Unreadable(f"larger than {TEXT_BYTES_MAX} bytes, no configuration may be; shorten it")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Unreadable(f"line {line} is not UTF-8; save the file as UTF-8") from None
+
+
+def _read_bytes(file: str) -> bytes:
+    """Read at most one byte more than is allowed: some files have no end."""
+    if file == STANDARD_INPUT:
+        return sys.stdin.buffer.read(TEXT_BYTES_MAX + 1)
+    with Path(file).open("rb") as opened:
+        return opened.read(TEXT_BYTES_MAX + 1)

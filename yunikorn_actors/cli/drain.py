@@ -1,0 +1,46 @@
+"""`yunikorn-actors drain NODE`: nothing new is placed on a node; what runs there goes on."""
+
+import argparse
+from typing import Final
+
+from yunikorn_actors.cli.asking import asking, only_one, places
+from yunikorn_actors.cli.nodes import nodes_called
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.errors import Refused
+from yunikorn_actors.service.rest.client import Client
+from yunikorn_actors.trace.show import printable
+
+SAID: Final = {
+    "drain": "{} is drained: nothing new is placed there; allocations that go on: {}",
+    "undrain": "{} takes work again",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("node", help="id of the node")
+    add_partition(parser)
+    add_server(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    return asking(options, _ask)
+
+
+def _ask(options: argparse.Namespace, client: Client) -> int:
+    return change(options, client, "drain")
+
+
+def change(options: argparse.Namespace, client: Client, verb: str) -> int:
+    """Find the node first: who types a name that is not there is told of those like it."""
+    chosen = places(client, options.partition)
+    it = only_one("node", options.node, nodes_called(client, options.node, chosen))
+    try:
+        client.post(*it.place.own_path("node", it.row.id, verb))
+    except Refused as error:
+        raise Refused(f"{it.row.id}: {error}") from None
+    runs = len(it.row.allocations)
+    done = {"node": it.row.id, "partition": it.place.name, "change": verb, "allocations": runs}
+    said = SAID[verb].format(it.row.id, runs)
+    tell((done,) if options.json else None, (printable(said),))
+    return 0

@@ -1,0 +1,75 @@
+"""`yunikorn-actors queues [QUEUE]`: what the queues of a service have, and what they may have."""
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, Final
+
+from yunikorn_actors.cli.amounts import quantity
+from yunikorn_actors.cli.asking import Found, Place, asking, found_in, places, tell_found, unknown
+from yunikorn_actors.cli.reach import add_partition, add_server
+from yunikorn_actors.cli.rows import Amounts, Queue, read
+from yunikorn_actors.cli.terminal import is_terminal
+from yunikorn_actors.service.rest.client import Client
+
+HEAD: Final = (
+    "queue", "state", "apps", "resource", "allocated", "pending", "guaranteed", "max",
+)  # fmt: skip
+LEFT: Final = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("queue", nargs="?", default="", help="only this queue, and those below it")
+    add_partition(parser)
+    add_server(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    return asking(options, _ask)
+
+
+def _ask(options: argparse.Namespace, client: Client) -> int:
+    found = queues_called(client, options.queue, places(client, options.partition))
+    tell_found(options, found, HEAD, _cells, LEFT)
+    return 0
+
+
+def queues_called(client: Client, name: str, chosen: list[Place]) -> list[Found[Queue]]:
+    """Return a queue with those below it, or all; raise UnknownName with names like it."""
+    found = [
+        it
+        for place in chosen
+        for it in found_in(place, list(_flat(client.get(*place.path("queues")))), Queue)
+    ]
+    named = [it for it in found if not name or f"{it.row.path}.".startswith(f"{name}.")]
+    if name and not named:
+        raise unknown("queue", name, {it.row.path for it in found})
+    return named
+
+
+def _flat(value: object) -> Iterator[dict[str, Any]]:
+    """Yield a queue without those below it, then those."""
+    queue = read(value, dict[str, Any])
+    children = read(queue.pop("children", []), list[Any])
+    yield queue
+    for child in children:
+        yield from _flat(child)
+
+
+def _cells(queue: Queue) -> Iterator[tuple[str, ...]]:
+    """A line for each type of resource; on a terminal the name stands in the first alone."""
+    most = f"/{queue.max_running_apps}" if queue.max_running_apps else ""
+    name = (queue.path, queue.status, f"{queue.running_apps}{most}")
+    books = (
+        queue.allocated_resource,
+        queue.pending_resource,
+        queue.guaranteed_resource,
+        queue.max_resource,
+    )
+    kinds = sorted({kind for book in books for kind in book}) or [""]
+    for number, kind in enumerate(kinds):
+        shown = ("", "", "") if number and is_terminal() else name
+        yield (*shown, kind or "-", *(_amount(book, kind) for book in books))
+
+
+def _amount(book: Amounts, kind: str) -> str:
+    return quantity(kind, book[kind]) if kind in book else "-"

@@ -1,0 +1,32 @@
+"""The options of the commands that ask a service: where it is, and what it wants to be shown."""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+DEFAULT: Final = "127.0.0.1:9080"
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--server", metavar="ADDR", default=DEFAULT,
+        help="where the service answers REST (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tls-ca", type=Path, metavar="FILE",
+        help="the certificate to trust (PEM); the service is asked by TLS then",
+    )  # fmt: skip
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="holds the token of the service"
+    )
+    parser.add_argument(
+        "--insecure", action="store_true", help="show the token to another computer without TLS"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object on a line")
+
+
+def add_partition(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--partition", default="", metavar="NAME",
+        help="only this partition, such as default or [rm-1]default",
+    )  # fmt: skip
