@@ -84,9 +84,12 @@ def test_a_journal_of_a_long_run_stays_short(tmp_path: Path) -> None:
         place(core, rm, "stays")
         # The first snapshot leaves the files that it was made of, the second takes them away.
         work_until(core, rm, lambda: files(tmp_path)[0] > 1)
-        before = truth_of(core)
+        before, told = truth_of(core), core.events()
     assert {"stays"} == set(rm.running.values())
-    assert before == truth_in(tmp_path)
+    with SchedulerCore(journal=tmp_path) as core:
+        assert before == truth_of(core)
+        survived = core.events(told.lowest_id, len(told.records)).records
+    assert told.records == survived, "of files that are gone, too"
 
 
 @pytest.mark.usefixtures("short", "no_process")

@@ -123,8 +123,7 @@ class Truth:
             self._compare(name, noted)
 
     def _compare(self, name: str, noted: Tally) -> None:
-        state = self._states.get((name, noted.epoch))
-        made = None if state is None else tally_of(state, noted.epoch)
+        made = tally_of(self._state(name, noted.epoch), noted.epoch)
         if made != noted:
             raise WrongReplay(f"{name} comes to {made}, and the core that wrote it had {noted}")
 
