@@ -83,7 +83,9 @@ the service saw. The token says that somebody may, not who it is: all have the s
 A path or header has at most 8,190 bytes, a request 64 headers, a body 4 MiB, unpacked and sent
 within 10 s. A connection on which nothing is asked for 10 s, or nothing of an answer is read, is
 closed. Of more than 1,000 connections those go that have waited longest. There are at most 100
-streams of events, 15 for each host. A reader who is 1,000 batches behind is cut off.
+streams of events, 15 for each host. A reader who is 1,000 batches behind, or takes nothing for 5 s,
+is cut off. There are at most 20 live pages; one that takes nothing for 30 s is cut off, and it asks
+again when it can.
 
 What slow readers have asked for and not read takes at most 256 MiB; then nothing larger than 64 KiB
 is answered (503). Configurations are judged one at a time, and at most 8 wait for that.

@@ -9,19 +9,26 @@ import pytest
 from pages import REPOSITORY
 
 from yunikorn_actors.pages.document import SCRIPT, SHARED
+from yunikorn_actors.service.rest import own as live
 from yunikorn_actors.trace.view import page as of_a_run
 
 PARTS: list[tuple[Traversable, str]] = [
     (SHARED, SCRIPT),
     (SHARED, "base.css"),
-    *((of_a_run.ASSETS, name) for name in ("page.html", "page.css", *of_a_run.SCRIPTS)),
+    *(
+        (page.ASSETS, name)
+        for page in (of_a_run, live)
+        for name in ("page.html", "page.css", *page.SCRIPTS)
+    ),
 ]
 MARKUP = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|XMLHttpRequest|import\("
 )
 
 
-@pytest.mark.parametrize(("assets", "name"), PARTS, ids=[str(it[1]) for it in PARTS])
+@pytest.mark.parametrize(
+    ("assets", "name"), PARTS, ids=[f"{Path(str(it[0])).parent.name}/{it[1]}" for it in PARTS]
+)
 def test_nothing_in_a_page_becomes_markup(assets: Traversable, name: str) -> None:
     text = (assets / name).read_text("utf-8")
     assert not MARKUP.search(text)

@@ -5,9 +5,11 @@ import base64
 import http.client
 import json
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.troubles import LISTED_MAX, Troubles
 from yunikorn_actors.service.rest import live as live_pages
+from yunikorn_actors.service.rest import server
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.live import EVERY_S, SHARE, Live
 
@@ -188,6 +191,27 @@ def test_so_many_pages_and_no_more(served: Served, monkeypatch: pytest.MonkeyPat
 def _open_pages(served: Served) -> int:
     pages: int = served.part._server._live._pages.total()  # type: ignore[attr-defined]
     return pages
+
+
+def test_a_browser_that_takes_nothing_is_cut_off(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = count()
+    monkeypatch.setattr(live_pages, "EVERY_S", 0.0)
+    monkeypatch.setattr(live_pages, "SHARE", 0)
+    monkeypatch.setattr(
+        live_pages, "overview", lambda *_: {"nodes": [next(pictures), "x" * 500_000]}
+    )
+    monkeypatch.setattr(server, "PAGE_WRITE_S", 0.2)
+    host, _, port = served.part.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as silent:
+        silent.sendall(f"GET {OVERVIEW} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert silent.recv(12) == b"HTTP/1.1 200"
+        wait_until(lambda: not served.part._server._connections())  # type: ignore[attr-defined]
+        made = next(pictures)
+    # What was never taken was never made: as much as fits between the two, and no more.
+    assert made < 100
+    assert 0 == _open_pages(served)
 
 
 class Silent:

@@ -432,6 +432,25 @@ def test_so_many_streams_from_one_host_and_no_more(served: Served) -> None:
         connection.close()
 
 
+def test_a_stream_that_nobody_reads_is_cut_off(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of an answer waits for its reader as well, so it would never come."""
+    monkeypatch.setattr(server, "WRITE_S", 0.2)
+    assert isinstance(served.part, RestPart)
+    inside = served.part._server
+    assert inside is not None
+    host, _, port = served.part.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=60) as silent:
+        silent.sendall(f"GET {STREAM} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        assert silent.recv(12) == b"HTTP/1.1 200"
+        (hear,) = inside._side._hearers.values()
+        for _ in range(100):
+            long = si.EventRecord(message="x" * 200_000)
+            served.part._loop.call_soon_threadsafe(hear, (long,))
+        wait_until(lambda: not inside._connections())
+
+
 # -- who may ask
 
 

@@ -331,7 +331,7 @@ class RestServer:
         response = web.StreamResponse()
         response.content_type = "text/event-stream"
         response.charset = "UTF-8"
-        with self._live.opened(name), suppress(ConnectionError, TimeoutError):
+        with self._live.opened(name), _impatient(request):
             await response.prepare(request)
             try:
                 async for event in self._live.follow(name):
@@ -383,7 +383,7 @@ class RestServer:
         response.content_type = "application/json"
         response.charset = "UTF-8"
         await response.prepare(request)
-        with suppress(ConnectionError, TimeoutError):
+        with _impatient(request):
             await _write(response, ({"InstanceUUID": self._side.instance},))
             while True:
                 records = await self._next(waiting)
@@ -413,6 +413,16 @@ class RestServer:
 def _with_cookie(request: web.Request, value: str) -> web.Response:
     given = cookie(request.headers["Host"], value, is_encrypted=request.secure)
     return web.Response(status=204, headers={"Set-Cookie": given})
+
+
+@contextmanager
+def _impatient(request: web.Request) -> Iterator[None]:
+    """Cut off who does not read: the end of the answer would wait for that as well."""
+    with suppress(ConnectionError):
+        try:
+            yield
+        except TimeoutError:
+            _cut(request.protocol)
 
 
 def _hearer(
