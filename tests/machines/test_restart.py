@@ -172,6 +172,29 @@ def test_a_placement_that_was_never_heard_of_is_told_when_it_is_asked_for_again(
 
 
 @EVERY
+def test_a_repeat_that_was_never_heard_of_is_told_while_others_wait(
+    topology: TopologyName,
+) -> None:
+    former = Lab(topology=topology)
+    former.nodes(n1=4)
+    former.submit(APP)
+    former.ask("many", vcore=2, max_allocations=3)
+    former.settle()
+    heard, lost = former.rm.running
+    lab = Restarted(former, topology)
+    del lab.rm.running[lost]
+    lab.come_back()
+    lab.report_node("n1", *(it for it in running_of(former) if it.uuid == heard))
+    lab.submit(APP)
+    lab.ask("many", vcore=2, max_allocations=3)
+    lab.settle()
+    assert [("many", "n1")] == lab.rm.told("new")
+    assert {heard, lost} == set(lab.rm.running)
+    lab.advance(RETURN_S)
+    assert (["many", "many"], ["many"]) == (lab.running(), lab.waiting())
+
+
+@EVERY
 def test_a_report_without_a_uuid_is_known_by_its_key(topology: TopologyName) -> None:
     former = Lab(topology=topology)
     former.nodes(n1=4)

@@ -228,9 +228,11 @@ def _take_ask(turn: Turn, app: Application, spec: AskSpec) -> None:
     known = app.asks.get(spec.key)
     if known is None:
         _add_ask(turn, app, spec)
-    elif known.is_open or spec.max_allocations > known.taken:
+        return
+    was_unheard = tell_unheard(turn, app, known)
+    if known.is_open or spec.max_allocations > known.taken:
         _replace_ask(turn, app, known, spec)
-    elif not tell_unheard(turn, app, known) and spec.later_form:
+    elif spec.later_form and not was_unheard:
         _resize(turn, app, known.uuids, spec)
 
 
