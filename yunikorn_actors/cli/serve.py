@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
-from yunikorn_actors.errors import ConfigError, CoreFailed, JournalError
+from yunikorn_actors.errors import ConfigError, CoreFailed, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.logs import enable_logs
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         with ExitStack() as stack:
             serving = _serving(options, addresses, news, stack)
             return _serve(serving, addresses, news)
-    except (ConfigError, ConnectionError, NotInstalled, Unsafe) as error:
+    except (ConfigError, ConnectionError, CoreStopped, NotInstalled, Unsafe) as error:
         print(error, file=sys.stderr)
         return 2
 

@@ -17,10 +17,11 @@ from hosting import (
     release,
     remove,
 )
+from msgspec.structs import replace
 from probes import wait_until
 
 from yunikorn_actors import si
-from yunikorn_actors.errors import Refused, UnknownAsk, UnknownResourceManager
+from yunikorn_actors.errors import CoreStopped, Refused, UnknownAsk, UnknownResourceManager
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.service.cluster import host as host_module
 from yunikorn_actors.service.cluster.core import ClusterCore
@@ -336,3 +337,80 @@ def test_an_administrator_reaches_the_core_that_it_is_about() -> None:
         core.resource_manager_lost("rm-1")
         wait_until(lambda: {} == questions.ask("unregister", "rm-1", "ann"))
         wait_until(lambda: {} == core.state_dump()["partitions"])
+
+
+REPLACED = si.TerminationType.PLACEHOLDER_REPLACED
+
+
+class Member(Bookkeeper):
+    """Notes which placeholders are wanted back, and lets a test confirm them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wanted: dict[str, si.AllocationRelease] = {}
+
+    def update_allocation(self, response: si.AllocationResponse) -> None:
+        back = [it for it in response.released if it.termination_type is REPLACED]
+        for it in back:
+            if it.uuid in self.wanted:
+                self.faults.append(f"{it.allocation_key} is wanted back twice")
+            self.wanted[it.uuid] = it
+        rest = tuple(it for it in response.released if it not in back)
+        super().update_allocation(replace(response, released=rest))
+
+
+@KEPT
+@pytest.mark.parametrize("moment", ["before", "while", "after"])
+def test_a_swap_goes_on_when_its_core_begins_anew(
+    kept: bool,
+    moment: str,
+    tmp_path: Path,
+) -> None:
+    """Before, while or after the placeholder that is asked back is confirmed."""
+    rm = Member()
+    with portal(ONE, TWO, journal=tmp_path if kept else None) as (core, hosts):
+        register(core, rm)
+        core.update_node(node(ONE, "n1", vcore=10))
+        [gang] = application(ONE, "gang").new
+        gang = replace(gang, placeholder_ask=si.Resource.of({"vcore": 4}))
+        core.update_application(si.ApplicationRequest(rm_id="rm-1", new=(gang,)))
+
+        def member(key: str, *, placeholder: bool = False) -> si.AllocationRequest:
+            [item] = ask(ONE, "gang", key, vcore=4).asks
+            item = replace(item, task_group_name="workers", placeholder=placeholder)
+            return si.AllocationRequest(rm_id="rm-1", asks=(item,))
+
+        core.update_allocation(member("room", placeholder=True))
+        wait_until(lambda: bool(rm.running))
+        core.update_allocation(member("real"))
+        wait_until(lambda: bool(rm.wanted))
+        [back] = rm.wanted.values()
+        confirmed = si.AllocationReleasesRequest(allocations_to_release=(back,))
+        if moment == "before":
+            again(hosts[ONE])
+        if moment == "while":
+            hosts[ONE].end()
+        del rm.running[back.uuid]
+        core.update_allocation(si.AllocationRequest(rm_id="rm-1", releases=confirmed))
+        if moment == "while":
+            hosts[ONE].begin()
+        if moment == "after":
+            again(hosts[ONE])
+        wait_until(lambda: ["real"] == [it.allocation_key for it in rm.running.values()])
+        wait_until(lambda: set(rm.running) == placed(core))
+    assert [] == rm.faults
+
+
+def test_who_registers_while_a_core_is_away_is_told_to_come_later() -> None:
+    rm = Bookkeeper()
+    with portal(ONE, TWO) as (core, hosts):
+        hosts[TWO].end()
+        with pytest.raises(CoreStopped, match="away"):
+            register(core, rm)
+        with pytest.raises(UnknownResourceManager):
+            core.update_allocation(ask(ONE, ONE, "a"))
+        wait_until(lambda: {} == hosts[ONE].call("state_dump")["partitions"])
+        hosts[TWO].begin()
+        register(core, rm)
+        settle(core, rm)
+    assert [] == rm.faults

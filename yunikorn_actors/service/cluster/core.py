@@ -33,13 +33,12 @@ from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.streams import Feed
 from yunikorn_actors.service.cluster.envoy import Envoy, Far, reach
 from yunikorn_actors.service.cluster.following import Following
+from yunikorn_actors.service.cluster.host import BEGINNING
 from yunikorn_actors.service.cluster.merge import merged
 from yunikorn_actors.service.cluster.split import Request, config_for, names_in, split
 
 AT_A_TIME: Final = 32
 """Calls of hosts that are under way together."""
-BEGINNING: Final = "the service in front of it"
-"""Who brings a configuration to a core that has begun."""
 NO_EVENTS: Final = (
     "event records are numbered by partition, and a cluster has several: "
     "ask REST for them, /ws/v1/events/batch has those of all partitions"
@@ -101,10 +100,20 @@ class ClusterCore:
 
     def _configure(self, partition: str, by: str = BEGINNING) -> None:
         """Bring a host what the administrator says of its partition."""
+        config = self._config_of(partition)
+        if config:
+            reach(self._hosts[partition], "configure", config, by)
+
+    def _begin(self, partition: str) -> None:
+        """Bring it to a host that began anew, and so has none."""
+        config = self._config_of(partition)
+        if config:
+            reach(self._hosts[partition], "begin_with", config)
+
+    def _config_of(self, partition: str) -> str:
         with self._lock:
             config = self._config
-        if config.strip():
-            reach(self._hosts[partition], "configure", config_for(config, partition), by)
+        return config_for(config, partition) if config.strip() else ""
 
     def is_settled(self) -> bool:
         """Whether everything that was said has been handled."""
@@ -133,13 +142,12 @@ class ClusterCore:
                 replace(request, config=config),
                 callback,
                 turn,
-                partial(self._configure, partition),
+                partial(self._begin, partition),
             )
             for partition, config in self._configs(request.config).items()
         }
-        former = self._leave(request.rm_id)
-        for it in former:
-            it.end(_left(request.rm_id))
+        for former in self._leave(request.rm_id):
+            former.leave_to_another(_left(request.rm_id))
         try:
             self._on_all(lambda partition: envoys[partition].open(), envoys)
         except CoreError:

@@ -36,7 +36,7 @@ ASKED: Final = (
 """Methods of a callback that are called only if it has them."""
 
 
-class HostAway(CoreError, ConnectionError):  # noqa: N818 - named like ConnectionLost
+class HostAway(CoreStopped):
     """The core of a partition cannot be reached now; the engine starts it again."""
 
 
@@ -85,6 +85,8 @@ class Envoy:
         self._before = 0
         self._tray = ""
         self._over: CoreError | None = None
+        self._registering = threading.Lock()
+        """Held while this one registers again: it must not follow another registration."""
         self._threads = [
             threading.Thread(target=work, name=f"yunikorn-actors-{name}-{partition}", daemon=True)
             for work, name in ((self._say_all, "say"), (self._hear_all, "hear"))
@@ -94,6 +96,7 @@ class Envoy:
 
     def open(self) -> None:
         """Register; raise what the core has against it, or HostAway."""
+        self._prepare()
         self._tray = self._far.call("register", self._request, self._answered)
 
     def start(self) -> None:
@@ -127,6 +130,12 @@ class Envoy:
             self._over = self._over or error
             self._changed.notify_all()
         self.backlog.close()
+
+    def leave_to_another(self, error: CoreError) -> None:
+        """End, and come no more between the host and whoever registers from now on."""
+        self.end(error)
+        with self._registering:
+            pass
 
     def lose(self) -> None:
         """Tell the host that the manager is lost, if it can be told now."""
@@ -198,17 +207,18 @@ class Envoy:
             self._partition,
             self._request.rm_id,
         )
-        while self._over is None:
+        tray = ""
+        while not tray and self._over is None:
             try:
-                self._prepare()
-                tray = reach(self._far, "register", self._request, self._answered)
+                tray = self._register_again()
             except HostAway:
                 self._pause()
             except CoreError as error:
+                logger.error(
+                    "partition {} refuses {}: {}", self._partition, self._request.rm_id, error
+                )
                 self.end(error)
-            else:
-                break
-        else:
+        if not tray:
             return
         with self._changed:
             # What was not said yet is in the holdings, and so in the report.
@@ -216,6 +226,15 @@ class Envoy:
             self._reported, self._before = len(self._unsaid), self.backlog.taken
             self._tray, self._said = tray, 0
             self._changed.notify_all()
+
+    def _register_again(self) -> str:
+        """Return the new tray; the empty text if all is over."""
+        with self._registering:
+            if self._over is not None:
+                return ""
+            self._prepare()
+            tray: str = reach(self._far, "register", self._request, self._answered)
+            return tray
 
     def _take(self, entry: Entry) -> None:
         if entry.kind == HANDLED:

@@ -34,6 +34,8 @@ POLL_S: Final = 5.0
 """So long a portal waits here for news at a time."""
 SILENT_S: Final = 30.0
 """A portal that has not asked for so long is gone."""
+BEGINNING: Final = "the service in front of it"
+"""Who brings a configuration to a core that has begun."""
 HANDLED: Final = "handled"
 """Kind of an entry: all requests up to this number were handled, and answered before."""
 
@@ -193,14 +195,27 @@ class Host:
         self._given_up: set[str] = set()
         """Trays of portals that were silent for too long."""
         self._by_manager: dict[str, str] = {}
+        self._configuring = asyncio.Lock()
+        self._is_configured = False
         self._watching: asyncio.Task[None] | None = None
         self._core.start()
 
     # -- resource managers
 
+    async def begin_with(self, config: str) -> None:
+        """Take the configuration of the administrator, unless one was taken since the beginning."""
+        async with self._configuring:
+            if not self._is_configured:
+                await self._configure(config, BEGINNING)
+
     async def configure(self, config: str, by: str) -> None:
         """Take the configuration of the administrator."""
+        async with self._configuring:
+            await self._configure(config, by)
+
+    async def _configure(self, config: str, by: str) -> None:
         await asyncio.to_thread(self._core._administer, config, by)
+        self._is_configured = True
 
     async def update_configuration(self, request: si.UpdateConfigurationRequest) -> None:
         """Take the configuration of a resource manager."""
