@@ -2,6 +2,7 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from commands import Running, starting
 from probes import wait_until
 from served import node, register, serving
 
-from yunikorn_actors import Scheduler, connect, si
+from yunikorn_actors import RemoteCore, Scheduler, connect, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.service.rest.guard import Guard
@@ -237,7 +238,37 @@ def test_names_from_outside_reach_no_terminal_raw(say: Say, words: tuple[str, ..
     assert not {"\x1b", "\u202e", "\u009b"} & set(said)
 
 
+def test_on_a_terminal_a_table_is_as_wide_as_that_and_names_stand_once(town: Running) -> None:
+    terminal, inside = pty.openpty()
+    with os.fdopen(inside, "wb") as out, os.fdopen(terminal, "rb", buffering=0) as screen:
+        for command in ("nodes", "apps"):
+            words = [sys.executable, "-m", "yunikorn_actors", command, "--server", town.rest]
+            done = subprocess.run(
+                words, stdout=out, env={**os.environ, "COLUMNS": "78"}, check=False
+            )
+            assert 0 == done.returncode
+        shown = screen.read(65_536).decode().splitlines()
+    assert 78 == max(map(len, shown))
+    assert 1 == sum("node-1" in line for line in shown)
+    assert 1 == sum("xxx..." in line for line in shown)
+
+
 # -- changes
+
+
+def test_who_drained_a_node_is_known_after_a_crash(
+    run: Callable[..., Running], say: Say, tmp_path: Path
+) -> None:
+    first = run("--journal", str(tmp_path), rest=True)
+    with suppress(CoreError), connect(first.address, queues="") as s:
+        s.add_node("node-1", vcore=1)
+        assert 0 == say("drain", "node-1", server=first.rest).status
+        first.end(signal.SIGKILL)
+    again = run("--journal", str(tmp_path), rest=True)
+    with RemoteCore(again.address) as core:
+        told = [it.message for it in core.events().records]
+    assert 1 == sum("Node node-1 drained by " in it for it in told)
+    assert 0 == say("unregister", "rm-1", server=again.rest).status
 
 
 def test_a_node_is_drained_and_who_did_it_is_among_the_events(
