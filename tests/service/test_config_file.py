@@ -9,7 +9,7 @@ import pytest
 from yunikorn_actors import ResourceManagerCallback, SchedulerCore, enable_logs, si
 from yunikorn_actors.service import config_file
 from yunikorn_actors.service.config_file import ConfigFile
-from yunikorn_actors.service.part import Standing
+from yunikorn_actors.service.part import CONFIGURATION, Standing
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
 
@@ -53,7 +53,7 @@ def test_a_bad_file_changes_nothing_and_that_is_said(
     core: SchedulerCore, path: Path, log: pytest.LogCaptureFixture
 ) -> None:
     standing, told = Standing(), list[str]()
-    standing.hear(told.append)
+    standing.hear(lambda topic, fault: told.append(fault) if topic == CONFIGURATION else None)
     file = ConfigFile(path, core, standing)
     path.write_text("partitions: 7")
     file.reload()

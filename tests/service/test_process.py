@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,9 +11,9 @@ from contextlib import closing
 
 import pytest
 from probes import PATIENCE_S, wait_until
-from served import SETTINGS, Confirming, P, Served, live, node, register
+from served import RM, SETTINGS, Confirming, P, Served, live, node, register
 
-from yunikorn_actors import SchedulerCore
+from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest import process
 from yunikorn_actors.service.rest.part import RestPart
@@ -78,6 +80,62 @@ def test_one_that_has_ended_is_replaced_and_knows_it_all(served: Served) -> None
     served.nodes(node("n2"))
     caught_up(served)
     assert ["n1", "n2"] == [it["nodeID"] for it in served.get(f"{P}/nodes")]
+
+
+def test_one_that_cannot_stay_is_replaced_ever_later_and_health_tells_of_it(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often it ends: nobody gives it up."""
+    waits = tuple(n / 100 for n in range(4))
+    monkeypatch.setattr(process, "WAITS_S", waits)
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    standing = part._site.standing
+    for end in range(1, len(waits) + 2):
+        assert part._process is not None
+        former = part._process
+        former.kill()
+        wait_until(lambda former=former: part._process is not former and part._following)
+        assert f"the read side was replaced {end} times" in standing.read_side_fault
+    register(served)
+    health = served.get("/ws/v1/scheduler/healthcheck")
+    (said,) = [it for it in health["HealthChecks"] if it["Name"] == "Read side"]
+    assert (False, False) == (health["Healthy"], said["Succeeded"])
+
+
+def test_one_that_has_stayed_for_a_while_is_well_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "STEADY_S", 0.2)
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    assert part._process is not None
+    told: list[str] = []
+    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    part._process.kill()
+    wait_until(lambda: len(told) > 2)
+    assert ["", "the read side was replaced 1 times: it ended by itself", ""] == told
+
+
+def test_one_that_reads_too_slowly_is_replaced_and_nothing_piles_up(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    assert part._process is not None
+    register(served)
+    first = part._process
+    monkeypatch.setattr(process, "BEHIND_MAX", 100_000)
+    os.kill(first.pid, signal.SIGSTOP)
+    for n in range(40):
+        served.core.update_node(
+            si.NodeRequest(rm_id=RM, nodes=tuple(node(f"n-{n}-{i}") for i in range(100)))
+        )
+    wait_until(lambda: part._process is not first and part._following)
+    assert "it was too far behind" in part._site.standing.read_side_fault
+    monkeypatch.undo()
+    caught_up(served)
+    assert 4_000 == len(served.get(f"{P}/nodes"))
 
 
 def test_a_question_that_the_core_does_not_answer_is_refused(served: Served) -> None:

@@ -129,7 +129,12 @@ def test_what_a_check_of_health_found_holds_for_a_while() -> None:
         "issued_uuids": 0, "stale_messages": 0, "scheduling_errors": 1, "rejected_asks": 0,
         "refused_node_actions": 0, "failed_nodes": [], "failed_machines": {},
     }  # fmt: skip
-    told = {"counts": counts, "trace_failure": "", "configuration_fault": "line 3"}
+    told = {
+        "counts": counts,
+        "trace_failure": "",
+        "configuration_fault": "line 3",
+        "read_side_fault": "",
+    }
     found = check(side, Asked(answer=told))
     failed = [it["Name"] for it in found["HealthChecks"] if not it["Succeeded"]]
     assert (False, ["Scheduling errors", "Configuration file"]) == (found["Healthy"], failed)

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from yunikorn_actors.service.safety import Tls
 from yunikorn_actors.service.served import ServedCore
@@ -26,32 +26,43 @@ class Part(Protocol):
         """Take nothing new, deliver what there is, and end within so many seconds."""
 
 
+CONFIGURATION: Final = "configuration"
+READ_SIDE: Final = "rest"
+"""What may be at fault, by its name in health checks."""
+
+
 class Standing:
     """What the service has to say of itself, beside the state of its core."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._fault = ""
+        self._faults = {CONFIGURATION: "", READ_SIDE: ""}
         self.follows = ""
         """The configuration file that is followed, if any."""
-        self._hearers: list[Callable[[str], object]] = []
+        self._hearers: list[Callable[[str, str], object]] = []
 
     @property
     def configuration_fault(self) -> str:
         """Why the configuration file is not in force as it stands; empty while it is."""
-        return self._fault
+        return self._faults[CONFIGURATION]
 
-    def hear(self, hearer: Callable[[str], object]) -> None:
-        """Tell of the fault now and whenever that changes; the hearer does not block."""
+    @property
+    def read_side_fault(self) -> str:
+        """Why nobody answers by REST, or may soon not do so; empty while all is well."""
+        return self._faults[READ_SIDE]
+
+    def hear(self, hearer: Callable[[str, str], object]) -> None:
+        """Tell of each fault now and whenever it changes; the hearer does not block."""
         with self._lock:
             self._hearers.append(hearer)
-            hearer(self._fault)
+            for topic, fault in self._faults.items():
+                hearer(topic, fault)
 
-    def tell(self, fault: str) -> None:
+    def tell(self, fault: str, topic: str = CONFIGURATION) -> None:
         with self._lock:
-            self._fault = fault
+            self._faults[topic] = fault
             for hearer in self._hearers:
-                hearer(fault)
+                hearer(topic, fault)
 
 
 class Questions(Protocol):

@@ -46,6 +46,7 @@ def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
         "counts": msgspec.to_builtins(core._counts()),
         "trace_failure": "" if core.trace_failure is None else str(core.trace_failure),
         "configuration_fault": standing.configuration_fault,
+        "read_side_fault": standing.read_side_fault,
     }
 
 

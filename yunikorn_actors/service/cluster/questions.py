@@ -24,7 +24,10 @@ class ClusterQuestions:
 
     def _health(self) -> Any:  # noqa: ANN401 - plain values
         answer = merged(self._core.on_each("ask", "health"))
-        return answer | {"configuration_fault": self._standing.configuration_fault}
+        return answer | {
+            "configuration_fault": self._standing.configuration_fault,
+            "read_side_fault": self._standing.read_side_fault,
+        }
 
     def _waiting(self, partition: str) -> Any:  # noqa: ANN401 - plain values
         name = short_partition_name(partition)

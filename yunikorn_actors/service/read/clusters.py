@@ -101,16 +101,27 @@ def _dump(side: ReadSide, counts: CountsFound, trace_failure: str) -> Dump:
     }
 
 
-def health(side: ReadSide, counts: CountsFound, trace_failure: str, fault: str) -> Health:
+def health(
+    side: ReadSide, counts: CountsFound, trace_failure: str, of_file: str, of_reading: str
+) -> Health:
     """Judge the replicas, and what its core and its service say of themselves."""
     found = health_of(_dump(side, counts, trace_failure))
-    file = HealthCheck(
-        name="Configuration file",
-        succeeded=not fault,
-        description="The configuration file is in force as it stands",
-        diagnosis=fault or "nothing found",
+    of_service = (
+        HealthCheck(
+            name="Configuration file",
+            succeeded=not of_file,
+            description="The configuration file is in force as it stands",
+            diagnosis=of_file or "nothing found",
+        ),
+        HealthCheck(
+            name="Read side",
+            succeeded=not of_reading,
+            description="The process that answers by REST has not ended lately",
+            diagnosis=of_reading or "nothing found",
+        ),
     )
-    return Health(healthy=found.healthy and not fault, checks=(*found.checks, file))
+    healthy = found.healthy and all(it.succeeded for it in of_service)
+    return Health(healthy=healthy, checks=(*found.checks, *of_service))
 
 
 def shown_health(found: Health) -> Value:

@@ -2,7 +2,11 @@
 
 One interpreter runs one thread at a time. A read side in the core's process takes its share of that
 time for every fact and every page; here the core pays for writing each fact down once, and pages
-cost it nothing. A process that ends by itself is replaced, and told how everything stands.
+cost it nothing. A process that ends by itself is replaced, and told how everything stands. One that
+ends again and again is replaced ever later, and never given up; health checks tell of it.
+
+What is written down waits for the other process to read it. One that falls too far behind is
+replaced as well: to be told how everything stands costs less memory than all that has happened.
 """
 
 import os
@@ -11,17 +15,24 @@ import struct
 import subprocess
 import sys
 import threading
+import time
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from yunikorn_actors.errors import CoreFailed, CoreStopped
+from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.scheduling import PartitionSnapshot
+from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
-from yunikorn_actors.service.part import Part, Site
+from yunikorn_actors.service.part import READ_SIDE, Part, Site
 from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.rest.line import (
     LENGTH_BYTES,
@@ -41,7 +52,12 @@ CREW: Final = 4
 """So many questions are answered at a time."""
 STUCK_S: Final = 30
 """A process that does not read for so long is ended, and so replaced."""
-REPLACED_MAX: Final = 3
+BEHIND_MAX: Final = 64 * 1024 * 1024
+"""Bytes of facts that may wait to be read."""
+WAITS_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Before a process is replaced, each time that it ends; the last one for ever after."""
+STEADY_S: Final = 60.0
+"""A process that has answered for so long is well; the next end counts as the first."""
 _up: Final = msgspec.msgpack.Decoder(Up)
 
 
@@ -57,11 +73,13 @@ class ProcessPart(Part):
         self._listener: socket.socket | None = None
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._writing = threading.Lock()
-        """Frames of facts and frames of answers come from several threads."""
+        self._outbox = Outbox(site.core.clock, lambda: None)
         self._ready = threading.Event()
-        self._stopping = False
-        self._replaced = 0
+        self._stopping = threading.Event()
+        self._ends = 0
+        """Of processes, without one that was steady in between."""
+        self._why = "it ended by itself"
+        self._steady = threading.Timer(STEADY_S, lambda: None)
         self._following = ""
         self._start_ns = 0
         self._crew = ThreadPoolExecutor(CREW, thread_name_prefix="yunikorn-actors-rest")
@@ -77,7 +95,7 @@ class ProcessPart(Part):
         self._start_ns = self._core.clock.now_ns()
         self._spawn()
         self._await_ready()
-        self._following = self._core._follow(self)
+        self._following = self._core._follow(self._outbox)
 
     def _await_ready(self) -> None:
         assert self._process is not None
@@ -102,8 +120,16 @@ class ProcessPart(Part):
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
         self._line = ours
+        behind = partial(self._end_process, self._process, "it was too far behind")
+        self._outbox = outbox = Outbox(self._core.clock, behind)
+        threading.Thread(
+            target=self._write,
+            args=(outbox, ours, self._process),
+            name="yunikorn-actors-rest-line",
+            daemon=True,
+        ).start()
         tls, topology = self._site.tls, self._core._topology
-        self._write(
+        outbox.put(
             Begin(
                 settings=topology.settings,
                 instance=topology.instance,
@@ -121,63 +147,89 @@ class ProcessPart(Part):
         )
         self._reader.start()
 
-    def hear(self, message: Message) -> None:
-        """Write down what the core tells its followers, on one of its threads."""
-        now_ns = self._core.clock.now_ns()
-        payload = msgspec.Raw(encode(message))
-        self._write(Heard(type(message).__name__, now_ns, payload))
+    def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
+        """End it; whoever waits for its end replaces it."""
+        if not self._stopping.is_set():
+            self._why = why
+            process.kill()
 
-    def _write(self, entry: Down) -> None:
-        """Write a frame; a process that does not read for so long is ended, and so replaced."""
-        line = self._line
-        assert line is not None
+    def _write(
+        self, outbox: "Outbox", line: socket.socket, process: "subprocess.Popen[bytes]"
+    ) -> None:
+        """Write what waits, until the process ends or does not read for too long."""
         try:
-            with self._writing:
-                line.sendall(frame(entry))
+            while data := outbox.next():
+                line.sendall(data)
         except OSError:
-            if self._process is not None and not self._stopping:
-                self._process.kill()
+            self._end_process(process, f"it has not read for {STUCK_S} s, or has ended by itself")
+        finally:
+            outbox.close()
 
     # -- what the other process asks
 
     def _read(self, line: socket.socket, process: "subprocess.Popen[bytes]") -> None:
+        begun = time.monotonic()
         with line.makefile("rb") as file, suppress(OSError):
             while head := file.read(LENGTH_BYTES):
                 entry = _up.decode(file.read(int.from_bytes(head, "big")))
                 if isinstance(entry, Ready):
                     self._ready.set()
+                    self._tell_when_steady(process)
                 else:
                     self._crew.submit(self._answer, entry)
         process.wait()
+        self._outbox.close()
         line.close()
+        was_ready = self._ready.is_set()
         self._ready.set()
-        if not self._stopping and self._following:
-            self._replace()
+        if not self._stopping.is_set() and (self._following or self._ends):
+            self._replace(is_steady=was_ready and time.monotonic() - begun > STEADY_S)
 
     def _answer(self, asked: Question) -> None:
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
         except Exception as error:  # noqa: BLE001 - the edge: who asks is told
-            self._write(Answered(asked.number, error=str(error) or repr(error)))
+            self._outbox.put(Answered(asked.number, error=str(error) or repr(error)))
         else:
-            self._write(Answered(asked.number, value))
+            self._outbox.put(Answered(asked.number, value))
 
-    def _replace(self) -> None:
+    def _replace(self, *, is_steady: bool) -> None:
         """Nobody is told anything by a read side that has ended; the next one is told it all."""
         self._core._unfollow(self._following)
-        self._replaced += 1
-        if self._replaced > REPLACED_MAX:
-            logger.error("the read side has ended {} times and is given up", self._replaced)
+        self._following = ""
+        self._ends = 1 if is_steady else self._ends + 1
+        wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
+        why, self._why = self._why, "it ended by itself"
+        fault = f"the read side was replaced {self._ends} times: {why}"
+        logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
+        self._site.standing.tell(fault, READ_SIDE)
+        if self._stopping.wait(wait_s):
             return
-        logger.warning("the read side has ended, and another takes its place")
+        self._ready.clear()
         self._spawn()
         with suppress(CoreStopped, CoreFailed):
-            self._following = self._core._follow(self)
+            self._following = self._core._follow(self._outbox)
+
+    def _tell_when_steady(self, process: "subprocess.Popen[bytes]") -> None:
+        """Have health checks say that all is well, once it has gone on for a while."""
+        if not self._ends:
+            return
+
+        def tell() -> None:
+            if process is self._process and process.poll() is None:
+                self._ends = 0
+                self._site.standing.tell("", READ_SIDE)
+
+        self._steady.cancel()
+        self._steady = threading.Timer(STEADY_S, tell)
+        self._steady.daemon = True
+        self._steady.start()
 
     # -- the end
 
     def stop(self, grace: float) -> None:
-        self._stopping = True
+        self._stopping.set()
+        self._steady.cancel()
         if self._following:
             self._core._unfollow(self._following)
         if self._process is not None and self._line is not None:
@@ -194,3 +246,57 @@ class ProcessPart(Part):
         self._crew.shutdown(wait=False, cancel_futures=True)
         if self._listener is not None:
             self._listener.close()
+
+
+class Outbox(Follower):
+    """What waits to be written to one process: filled by several threads, emptied by one."""
+
+    def __init__(self, clock: Clock, behind: Callable[[], None]) -> None:
+        """`behind` is called when too much waits; then nothing more is taken."""
+        self._clock = clock
+        self._behind = behind
+        self._changed = threading.Condition()
+        self._kept: deque[tuple[bytes, bool]] = deque()
+        self._facts = 0
+        """Bytes of them."""
+        self._is_closed = False
+
+    def hear(self, message: Message) -> None:
+        """Write down what the core tells its followers, on one of its threads."""
+        now_ns = self._clock.now_ns()
+        payload = msgspec.Raw(encode(message))
+        # How things stand is told once, however large that is; it is not what piles up.
+        is_fact = not isinstance(message, PartitionSnapshot)
+        if is_fact and self._facts > BEHIND_MAX:
+            self.close()
+            self._behind()
+        self._put(frame(Heard(type(message).__name__, now_ns, payload)), is_fact=is_fact)
+
+    def put(self, entry: Down) -> None:
+        self._put(frame(entry), is_fact=False)
+
+    def _put(self, data: bytes, *, is_fact: bool) -> None:
+        with self._changed:
+            if not self._is_closed:
+                self._kept.append((data, is_fact))
+                self._facts += len(data) * is_fact
+                self._changed.notify()
+
+    def next(self) -> bytes:
+        """Wait for the oldest; nothing once it is closed."""
+        with self._changed:
+            while not self._kept and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:
+                return b""
+            data, is_fact = self._kept.popleft()
+            self._facts -= len(data) * is_fact
+            return data
+
+    def close(self) -> None:
+        """Forget what waits, and take nothing more."""
+        with self._changed:
+            self._is_closed = True
+            self._facts = 0
+            self._kept.clear()
+            self._changed.notify()

@@ -226,7 +226,11 @@ class Checkup:
             told = asked.answer
             counts = msgspec.convert(told["counts"], CountsFound)
             self._found = clusters.health(
-                side, counts, told["trace_failure"], told["configuration_fault"]
+                side,
+                counts,
+                told["trace_failure"],
+                told["configuration_fault"],
+                told["read_side_fault"],
             )
             self._until_ns = side.now_ns + HEALTH_NS
         return clusters.shown_health(self._found)

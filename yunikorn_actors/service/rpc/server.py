@@ -46,8 +46,6 @@ OPTIONS: Final = (
     # Two services on one port would get a connection each, at random.
     ("grpc.so_reuseport", 0),
 )
-CONFIGURATION: Final = "configuration"
-"""To health checks: well as long as the configuration file is in force as it stands."""
 POLL_S: Final = 0.01
 LAST_S: Final = 0.5
 """Kept from the time to stop for the end itself."""
@@ -118,7 +116,7 @@ class RpcPart(Part):
         )
         self._server.add_generic_rpc_handlers(services)
         self._health = health.aio.HealthServicer()
-        self._site.standing.hear(self._tell_of_configuration)
+        self._site.standing.hear(self._tell_of)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (scheduler.NAME, extension.NAME, health.SERVICE_NAME, reflection.SERVICE_NAME)
         described = pool()
@@ -126,11 +124,11 @@ class RpcPart(Part):
             described.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
         reflection.enable_server_reflection(names, self._server, pool=described)
 
-    def _tell_of_configuration(self, fault: str) -> None:
+    def _tell_of(self, topic: str, fault: str) -> None:
         """Called on any thread."""
         status = health_pb2.HealthCheckResponse
         told = status.NOT_SERVING if fault else status.SERVING
-        telling = self._health.set(CONFIGURATION, told)
+        telling = self._health.set(topic, told)
         with suppress(RuntimeError):  # the loop is closed: nobody asks any more
             asyncio.run_coroutine_threadsafe(telling, self._loop)
 
