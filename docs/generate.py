@@ -15,6 +15,7 @@ import json
 import re
 import runpy
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import cleandoc
 from itertools import pairwise
@@ -22,8 +23,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+import msgspec
+
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain import application as a
+from yunikorn_actors.domain.config import names
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.queue import QueueState
 from yunikorn_actors.lab.mutants.corpus import CORPUS, INEXPRESSIBLE
@@ -31,9 +35,13 @@ from yunikorn_actors.lab.mutants.mutant import function_of
 from yunikorn_actors.machines import context, events, rm_proxy, scheduler
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.service.read.applications import STATUSES
 from yunikorn_actors.service.rest.asking import Route
 from yunikorn_actors.service.rest.server import all_routes
 from yunikorn_actors.sim.simulator import Simulator
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "helpers"))
+from shapes import ANSWERS, Refused
 
 Transitions = Mapping[tuple[a.ApplicationState, a.ApplicationEvent], a.ApplicationState]
 
@@ -592,6 +600,10 @@ def _route_table(listed: list[Route]) -> str:
 
 def openapi() -> str:
     """Return the description of all routes for programs."""
+    kinds = [*ANSWERS.values(), Refused]
+    shapes, named = msgspec.json.schema_components(kinds, ref_template=REF)
+    *answers, error = shapes
+    of_path = dict(zip(ANSWERS, answers, strict=True))
     described = {
         "openapi": "3.1.0",
         "info": {
@@ -600,47 +612,79 @@ def openapi() -> str:
             "description": "The routes of Apache YuniKorn, and our own under /ws/v1/x.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "paths": {route.path: {route.method.lower(): _operation(route)} for route in all_routes()},
-        "components": {
-            "schemas": {
-                "Error": {
-                    "type": "object",
-                    "required": ["status_code", "message", "description"],
-                    "properties": {
-                        "status_code": {"type": "integer"},
-                        "message": {"type": "string"},
-                        "description": {"type": "string"},
-                    },
-                }
-            }
+        "paths": {
+            route.path: {route.method.lower(): _operation(route, of_path.get(route.path), error)}
+            for route in all_routes()
         },
+        "components": {"schemas": named},
     }
     return json.dumps(described, indent=1) + "\n"
 
 
-def _operation(route: Route) -> dict[str, Any]:
-    named = re.findall(r"{(\w+)}", route.path)
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in named
-    ] + [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
-        for name in route.queries
-    ]
-    error = {
-        "description": "a refusal",
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-    }
+REF = "#/components/schemas/{name}"
+_TEXT = {"type": "string"}
+_NAMED = {"type": "string", "minLength": 1}
+_COUNT = {"type": "integer", "minimum": 1, "maximum": 2**64 - 1}
+_QUEUE = f"({names._QUEUE.pattern})"
+PARAMETERS: dict[str, dict[str, Any]] = {
+    "queue": {"type": "string", "pattern": rf"^{_QUEUE}(\.{_QUEUE})*$"},
+    "user": {"type": "string", "pattern": f"^{names._USER.pattern}$"},
+    "group": {"type": "string", "pattern": f"^{names._GROUP.pattern}$"},
+    "status": {"type": "string", "enum": ["", *STATUSES]},
+    "count": _COUNT,
+    "start": _COUNT | {"minimum": 0},
+    "application": _NAMED,
+    "key": _NAMED,
+}
+"""What is more than a text, by the name that it has wherever it stands."""
+STATES = {
+    "/ws/v1/partition/{partition}/applications/{state}": ["active", "rejected", "completed"],
+    "/ws/v1/partition/{partition}/queue/{queue}/applications/{state}": ["active"],
+}
+NEEDED = {"/ws/v1/x/why": ("application", "key")}
+MEDIA = {
+    "/": "text/html",
+    "/ws/v1/metrics": "text/plain",
+    "/ws/v1/config": "application/x-yaml",
+    "/debug/stack": "text/plain",
+    "/ws/v1/x/trace": "application/octet-stream",
+    "/ws/v1/stack": "text/plain",
+    "/ws/v1/x/overview": "text/event-stream",
+    "/ws/v1/x/live": "text/plain",
+    "/ws/v1/x/ready": "text/plain",
+}
+"""Of answers that are no JSON; the stream of events is lines of it."""
+
+
+WITHOUT_CONTENT = ("/ws/v1/x/login", "/ws/v1/x/logout")
+
+
+def _operation(route: Route, answer: Any, error: Any) -> dict[str, Any]:  # noqa: ANN401
+    media = MEDIA.get(route.path, "application/json")
+    refused = {"description": "a refusal", "content": {"application/json": {"schema": error}}}
+    answered = {"200": {"description": "the answer", "content": {media: {"schema": answer or {}}}}}
+    if route.path in WITHOUT_CONTENT:
+        answered = {"204": {"description": "done"}}
     operation: dict[str, Any] = {
         "summary": route.summary,
-        "parameters": parameters,
-        "responses": {"200": {"description": "the answer"}, "default": error},
+        "parameters": [*_parameters(route)],
+        "responses": {**answered, "default": refused},
     }
     if route.method == "POST":
-        operation["requestBody"] = {
-            "content": {route.takes.partition(";")[0]: {"schema": {"type": "string"}}}
-        }
+        operation["requestBody"] = {"content": {route.takes.partition(";")[0]: {"schema": {}}}}
     return operation
+
+
+def _parameters(route: Route) -> Iterator[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", route.path):
+        schema = PARAMETERS.get(name, _TEXT)
+        if name == "state":
+            schema = {"type": "string", "enum": STATES[route.path]}
+        yield {"name": name, "in": "path", "required": True, "schema": schema}
+    for name in route.queries:
+        needed = name in NEEDED.get(route.path, ())
+        schema = PARAMETERS.get(name, _TEXT)
+        yield {"name": name, "in": "query", "required": needed, "schema": schema}
 
 
 PAGES = {

@@ -323,3 +323,33 @@ class Dump(Shape, kw_only=True):
     config: dict[str, Any]
     placementRules: list[dict[str, Any]]
     eventStreams: list[dict[str, Any]]
+
+
+_P = "/ws/v1/partition/{partition}"
+_Q = f"{_P}/queue/{{queue}}"
+ANSWERS: dict[str, Any] = {
+    "/ws/v1/clusters": list[Cluster],
+    "/ws/v1/partitions": list[Partition],
+    f"{_P}/queues": Queue,
+    _Q: Queue,
+    f"{_Q}/applications": list[Application],
+    f"{_Q}/applications/{{state}}": list[Application],
+    f"{_Q}/application/{{application}}": Application,
+    f"{_P}/applications/{{state}}": list[Application],
+    f"{_P}/application/{{application}}": Application,
+    f"{_P}/nodes": list[Node],
+    f"{_P}/node/{{node}}": Node,
+    f"{_P}/placementrules": list[Rule],
+    f"{_P}/usage/users": list[UserUsage],
+    f"{_P}/usage/user/{{user}}": UserUsage,
+    f"{_P}/usage/groups": list[GroupUsage],
+    f"{_P}/usage/group/{{group}}": GroupUsage,
+    "/ws/v1/events/batch": Events,
+    "/ws/v1/scheduler/healthcheck": Health,
+    "/ws/v1/scheduler/node-utilizations": list[Utilizations],
+    "/ws/v1/history/apps": list[Applications],
+    "/ws/v1/history/containers": list[Containers],
+    "/ws/v1/validate-conf": Verdict,
+    "/debug/fullstatedump": Dump,
+}
+"""What each route answers, in JSON; the description of the routes for programs is made of this."""

@@ -10,6 +10,7 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.domain.config.names import is_group_name, is_queue_name, is_user_name
 from yunikorn_actors.domain.health import Health
+from yunikorn_actors.domain.quantity import UINT64_MAX
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.messages.queries import CountsFound
 from yunikorn_actors.runtime.secret_values import masked_dump
@@ -25,6 +26,8 @@ from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refus
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30_000_000_000
 """So long the outcome of a check of health holds: it looks at everything."""
+_DIGITS_MAX: Final = 100
+"""Zeros in front say nothing; but very many digits take long to read."""
 _BAD_REQUEST: Final = 400
 _NOT_FOUND: Final = 404
 _FAULT: Final = 500
@@ -112,6 +115,7 @@ def _applications(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a valu
     if listed is None:
         known = ", ".join(_BY_STATE)
         raise Refusal(_BAD_REQUEST, f"Only following application states are allowed: {known}")
+    _status(asked)  # What is none is refused even where it chooses nothing.
     return listed(book, asked)
 
 
@@ -183,8 +187,10 @@ def number_of(asked: Asked, name: str, default: int, least: int) -> int:
     text = asked.query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(2**64))):
+    if not (text.isascii() and text.isdecimal()):
         raise Refusal(_BAD_REQUEST, f'strconv.ParseUint: parsing "{text:.100}": invalid syntax')
+    if len(text) > _DIGITS_MAX or int(text) > UINT64_MAX:
+        raise Refusal(_BAD_REQUEST, f'strconv.ParseUint: parsing "{text:.100}": value out of range')
     if int(text) < least:
         raise Refusal(_BAD_REQUEST, f'{text} is not a valid value for "{name}"')
     return int(text)
