@@ -156,10 +156,10 @@ class Journal:
                 time.sleep(SYNC_S)
 
     def _is_long_enough(self) -> bool:
-        if self._folding is not None and self._folding.is_at_work:
+        grown = self._end - self._tried_at
+        if grown < ROTATE_BYTES or (self._folding is not None and self._folding.is_at_work):
             return False
-        least = max(ROTATE_BYTES, ROTATE_SNAPSHOTS * self._folder.bytes_of_snapshot())
-        return self._end - self._tried_at >= least
+        return grown >= ROTATE_SNAPSHOTS * self._folder.bytes_of_snapshot()
 
     def _rotate(self) -> None:
         """Go on in the next file, and have a snapshot made; where that fails all goes on as it is.
