@@ -48,7 +48,7 @@ class ApplicationLinked(Base, frozen=True, kw_only=True):
 
 
 class ApplicationCrowded(Base, frozen=True, kw_only=True):
-    """A run limit blocks it, because as many applications run as may, or does not any more."""
+    """A run limit blocks it, because no more applications may run, or does not any more."""
 
     application_id: str
     serial: int

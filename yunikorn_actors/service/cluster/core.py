@@ -1,6 +1,6 @@
 """The portal of a cluster: to the parts of a service it is a core, of all partitions.
 
-It keeps nothing that must outlive it. Each resource manager has a envoy to each partition that its
+It keeps nothing that must outlive it. Each resource manager has an envoy to each partition that its
 configuration has; who registers again, here or at another portal, begins anew, as with any core.
 """
 

@@ -7,12 +7,12 @@ const IN_BYTES = /memory|storage|bytes|hugepages/;
 const REASONS = {
   "queue": "a queue is at its maximum",
   "user or group": "a user or group is at its limit",
-  "run limit": "as many applications run as may",
+  "run limit": "no more applications may run",
   "no node": "no node has room for it",
   "gang": "its gang is not complete",
   "reserved": "a node is kept for it",
   "held": "held back when it was tried last",
-  "its turn": "its turn, or a node with room",
+  "its turn": "it waits for its turn or for a node with room",
 };
 const SIGNS = {refused: "×", timeout: "◷", lost: "■"};
 
