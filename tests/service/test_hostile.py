@@ -1,7 +1,9 @@
 """What strangers may send: typed refusals, bounded memory, and others go on unharmed."""
 
+import gc
 import random
 import socket
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +18,7 @@ from yunikorn_actors.runtime.streams import Feed
 from yunikorn_actors.service.rpc import extension, managers, weight
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.protobuf import LARGE, Malformed, codec, embedded, varint
-from yunikorn_actors.service.rpc.server import LARGEST_REQUEST
+from yunikorn_actors.service.rpc.server import LARGEST_REQUEST, RpcPart
 from yunikorn_actors.service.serving import Serving
 from yunikorn_actors.si.wire import SiMessage
 
@@ -167,6 +169,19 @@ def test_who_registers_and_opens_no_stream_is_lost(
     with Caller(serving.parts["grpc"].address) as caller:
         caller.register(RM)
         wait_until(lambda: serving.core.state_dump()["managers"][RM]["state"] == "Paused")
+
+
+def test_a_registration_that_is_over_is_not_kept(serve: Callable[..., Serving]) -> None:
+    part = serve().parts["grpc"]
+    assert isinstance(part, RpcPart)
+    with Caller(part.address) as caller:
+        for opens in (True, False):
+            caller.register(RM)
+            kept = weakref.ref(part._managers._by_id[RM])
+            if opens:
+                assert caller.nodes().say(node(RM)).hear(si.NodeResponse).accepted
+            caller.call(f"{EXTENSION}/Unregister", m.ResourceManager(rm_id=RM))
+            wait_until(lambda kept=kept: gc.collect() >= 0 and kept() is None)
 
 
 def test_a_state_dump_that_nobody_reads_is_given_up(

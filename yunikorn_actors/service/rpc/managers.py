@@ -57,6 +57,8 @@ class Manager:
         """Why it takes no more requests."""
         self.was_open = False
         """Whether it has had a stream: without one it cannot have lost the last."""
+        self.patience: asyncio.TimerHandle | None = None
+        """How long its first stream is waited for."""
 
     @property
     def has_lost_all(self) -> bool:
@@ -71,6 +73,7 @@ class Manager:
             former.end(StreamOver(f"{self.rm_id} has opened this stream again"))
         self.streams.append(stream)
         self.was_open = True
+        self._wait_no_longer()
         return stream
 
     def check(self) -> None:
@@ -81,10 +84,17 @@ class Manager:
         """End all streams; `told` is why, None if that is as it should be."""
         if self.over is None:
             self.over = error
+            self._wait_no_longer()
             self.outlet.close()
             for stream in self.streams:
                 stream.end(told)
             self.streams.clear()
+
+    def _wait_no_longer(self) -> None:
+        """The loop would keep all of this until then."""
+        if self.patience is not None:
+            self.patience.cancel()
+            self.patience = None
 
 
 class Managers:
@@ -197,7 +207,7 @@ class Managers:
                 if former is not None:
                     former.end(again, again)
                 manager = self._by_id[rm_id] = Manager(rm_id, outlet)
-                self._loop.call_later(UNOPENED_S, self._look_whether_opened, manager)
+                manager.patience = self._loop.call_later(UNOPENED_S, self._lose, manager)
         return manager
 
     @contextmanager
@@ -242,10 +252,6 @@ class Managers:
         self._forget(manager.rm_id, None)
         with suppress(CoreError):
             self.core.resource_manager_lost(manager.rm_id)
-
-    def _look_whether_opened(self, manager: Manager) -> None:
-        if not manager.was_open and manager.over is None:
-            self._lose(manager)
 
     # -- the end
 
