@@ -1,8 +1,8 @@
 """Quota preemption: when a maximum is to be enforced.
 
-A queue whose maximum was lowered in any type, and which uses more than it may, has the delay of its
-configuration to come down by itself; then work of it is preempted, once. Whatever was charged by
-force has the same effect (R-084). A queue that is under its maximum again has nothing to fear.
+A queue whose maximum was lowered under its usage has the delay of its configuration to come down by
+itself; then work of it is preempted, once. Whatever was charged by force has the same effect
+(R-084). A queue that is under its maximum again has nothing to fear.
 """
 
 from yunikorn_actors.domain import facts as f
@@ -23,12 +23,11 @@ def queue_reconfigured(turn: Turn, queue: Queue, old: QueueSpec) -> None:
             _clear(turn, queue)
         return
     old_delay_ns = QueueProperties.of(old.properties).quota_preemption_delay_ns
-    nowhere_lower = _is_within(old.max, queue.spec.max)
-    nowhere_higher = _is_within(queue.spec.max, old.max)
+    is_lowered, is_raised = _is_within(queue.spec.max, old.max), _is_within(old.max, queue.spec.max)
     if due_ns is None:
-        if not nowhere_lower or (nowhere_higher and not old_delay_ns):
+        if is_lowered and (not is_raised or not old_delay_ns):
             _arm(turn, queue, turn.now_ns + delay_ns)
-    elif delay_ns != old_delay_ns:
+    elif (is_lowered or is_raised) and delay_ns != old_delay_ns:
         _arm(turn, queue, due_ns + delay_ns - old_delay_ns)
 
 
