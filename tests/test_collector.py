@@ -17,6 +17,7 @@ from msgspec import Struct, inspect
 import benchmarks
 import yunikorn_actors
 
+OURS = {"yunikorn_actors", "benchmarks"}
 ATOMS = (
     inspect.StrType,
     inspect.IntType,
@@ -32,16 +33,23 @@ def _passed_over() -> list[type[Struct]]:
     for package in (yunikorn_actors, benchmarks):
         _import_all(package)
     found = {kind for kind in _below(Struct) if not kind.__struct_config__.gc}
-    own = {
-        kind for kind in found if kind.__module__.split(".")[0] in {"yunikorn_actors", "benchmarks"}
-    }
+    own = {kind for kind in found if kind.__module__.split(".")[0] in OURS}
     return sorted(own, key=lambda kind: (kind.__module__, kind.__name__))
 
 
 def _import_all(package: ModuleType) -> None:
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+            _import(module.name)
+
+
+def _import(module: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        # What an extra brings need not be installed here.
+        if str(missing.name).partition(".")[0] in OURS:
+            raise
 
 
 def _below(kind: type[Struct]) -> Iterator[type[Struct]]:
