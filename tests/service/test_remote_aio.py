@@ -33,6 +33,7 @@ from yunikorn_actors import (
     connect_async,
     si,
 )
+from yunikorn_actors.service.rpc import link
 from yunikorn_actors.service.serving import Serving
 
 PATIENCE_S = 60
@@ -124,7 +125,8 @@ async def test_when_the_service_ends_so_does_what_waits(serving: Serving, addres
 
 
 @on_a_loop
-async def test_a_service_that_is_not_there_is_named() -> None:
+async def test_a_service_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "CONNECT_S", 0.05)
     with pytest.raises(ConnectionLost, match=r"127\.0\.0\.1:1"):
         await connect_async("127.0.0.1:1").start()
 
