@@ -76,7 +76,7 @@ ABOUT_GUARDS = """\
   none, and are served.
 - With a token each request needs `Authorization: Bearer TOKEN`, except for the live page, liveness
   and readiness. A browser logs in once and gets a cookie that no script can read and no other site
-  can use (`HttpOnly`, `SameSite=Strict`); it lasts for 12 hours. Whoever shows ten wrong tokens
+  can use (`HttpOnly`, `SameSite=Strict`); it lasts for 12 hours. A host that shows ten wrong tokens
   within a minute has to wait.
 
 ## Who changed what

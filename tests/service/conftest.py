@@ -1,11 +1,13 @@
 """A service on a free port; what a test leaves open is seen to."""
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tls import Certify, certificate_in
 
-from yunikorn_actors import SchedulerCore
+from yunikorn_actors import SchedulerCore, enable_logs
 from yunikorn_actors.service.serving import Serving
 
 
@@ -22,3 +24,17 @@ def serve() -> Iterator[Callable[..., Serving]]:
     yield start
     for serving in started:
         serving.stop()
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    end = enable_logs(logging.getLogger("of the service"))
+    with caplog.at_level(logging.INFO):
+        yield caplog
+    end()
+
+
+@pytest.fixture(scope="session")
+def certify(tmp_path_factory: pytest.TempPathFactory) -> Certify:
+    """Make certificates, each with a key of its own."""
+    return lambda: certificate_in(tmp_path_factory.mktemp("tls"))

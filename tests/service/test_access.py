@@ -1,7 +1,6 @@
 """Who is let in, and where the service listens at all."""
 
 import logging
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ pytest.importorskip("grpc")
 import grpc
 from calling import EXTENSION, SCHEDULER, Caller
 from grpc_health.v1 import health_pb2
+from tls import Certify
 
 from yunikorn_actors import ConnectionLost, SchedulerCore, connect, enable_logs, si
 from yunikorn_actors.service.rpc.messages import EventsRequest
@@ -125,21 +125,8 @@ def test_no_log_has_the_token(
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for localhost that has signed itself."""
-    folder = tmp_path_factory.mktemp("tls")
-    files = folder / "server.pem", folder / "server.key"
-    command = [
-        *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-        *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
-        *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-        *("-out", str(files[0]), "-keyout", str(files[1])),
-    ]
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no openssl here")
-    return files
+def certificate(certify: Certify) -> tuple[Path, Path]:
+    return certify()
 
 
 def test_with_tls_a_client_knows_whom_it_talks_to(

@@ -1,6 +1,5 @@
 """What an administrator changes over HTTP: it is done or refused, and who asked is on record."""
 
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ pytest.importorskip("aiohttp")
 from probes import wait_until
 from served import Served, node, register, serving
 
-from yunikorn_actors import SchedulerCore, enable_logs
+from yunikorn_actors import SchedulerCore
 from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.part import Standing
 from yunikorn_actors.service.questions import CoreQuestions
@@ -31,14 +30,6 @@ def served() -> Iterator[Served]:
         register(it)
         it.nodes(node("n1"), node("strange / #?%\x1b"))
         yield it
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    end = enable_logs(logging.getLogger("of the service"))
-    with caplog.at_level(logging.INFO):
-        yield caplog
-    end()
 
 
 def post(served: Served, path: str, body: bytes = b"", **headers: str) -> tuple[int, str]:

@@ -1,12 +1,11 @@
 """The administrator's file is followed; one that is refused leaves the former one in force."""
 
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from yunikorn_actors import ResourceManagerCallback, SchedulerCore, enable_logs, si
+from yunikorn_actors import ResourceManagerCallback, SchedulerCore, si
 from yunikorn_actors.service import config_file
 from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.part import CONFIGURATION, Standing
@@ -27,14 +26,6 @@ def core(path: Path) -> Iterator[SchedulerCore]:
         request = si.RegisterResourceManagerRequest(rm_id="rm-1")
         core.register_resource_manager(request, ResourceManagerCallback())
         yield core
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    end = enable_logs(logging.getLogger("of the service"))
-    with caplog.at_level(logging.INFO):
-        yield caplog
-    end()
 
 
 def queues(core: SchedulerCore) -> list[str]:

@@ -19,6 +19,7 @@ from calling import PATIENCE_S
 from commands import Running, starting
 from probes import wait_until
 from served import node, register, serving
+from tls import Certify
 
 from yunikorn_actors import RemoteCore, Scheduler, connect, si
 from yunikorn_actors.cli import main
@@ -382,31 +383,9 @@ def test_a_token_is_not_shown_to_another_computer_without_tls(say: Say, tmp_path
 
 
 def test_with_tls_a_service_is_asked_that_is_trusted(
-    run: Callable[..., Running], say: Say, tmp_path: Path
+    run: Callable[..., Running], say: Say, certify: Certify
 ) -> None:
-    files = []
-    for name in ("server", "other"):
-        key, pem = tmp_path / f"{name}.key", tmp_path / f"{name}.pem"
-        command = [
-            *(
-                "openssl",
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:prime256v1",
-            ),
-            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
-            *("-out", str(pem), "-keyout", str(key)),
-        ]
-        try:
-            subprocess.run(command, check=True, capture_output=True)
-        except FileNotFoundError:
-            pytest.skip("there is no openssl here")
-        files.append((pem, key))
-    (pem, key), (other, _) = files
+    (pem, key), (other, _) = certify(), certify()
     running = run("--tls-cert", str(pem), "--tls-key", str(key), rest=True)
     assert 0 == say("queues", "--tls-ca", str(pem), server=running.rest).status
     for words, why in (

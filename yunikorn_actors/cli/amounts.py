@@ -27,7 +27,7 @@ def quantity(kind: str, amount: int) -> str:
 
 
 def moment(ns: int) -> str:
-    """Write a time; of one that no calendar has, the number."""
+    """Write a time; outside the calendar it is the number."""
     seconds, rest_ns = divmod(ns, 1_000_000_000)
     try:
         written = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

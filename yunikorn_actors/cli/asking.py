@@ -29,7 +29,7 @@ Ask = Callable[[argparse.Namespace, Client], int]
 
 
 def asking(options: argparse.Namespace, ask: Ask) -> int:
-    """Ask a service; whatever keeps it from a good answer is one line."""
+    """Ask a service; each failure is one line on standard error."""
     try:
         return ask(options, client_of(options))
     except (UnknownName, Refused) as error:

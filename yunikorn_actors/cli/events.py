@@ -92,7 +92,7 @@ def _line(record: dict[str, Any]) -> str:
 
 
 def _named(kind: type[IntEnum], number: int) -> str:
-    """Write one that this version does not know as its number."""
+    """Write a value that this version does not know as its number."""
     try:
         return kind(number).name
     except ValueError:

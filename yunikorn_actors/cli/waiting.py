@@ -110,7 +110,7 @@ def tell_waiting(options: argparse.Namespace, found: Mapping[str, Waiting]) -> i
 
 
 def _lines_of_all(found: Mapping[str, Waiting]) -> Iterator[str]:
-    """The most common cause first; of one that no explained ask has, the number alone."""
+    """The most common cause first; a cause without an explained ask has its number alone."""
     yield f"asks that wait: {sum(waiting.total for waiting in found.values())}"
     for name, waiting in found.items():
         first = {why.obstacle.cause.value: why for why in reversed(waiting.asks)}

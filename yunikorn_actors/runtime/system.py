@@ -208,7 +208,7 @@ class SchedulerCore(Gateway):
         return self
 
     def _await_restored(self) -> None:
-        """Whoever asks after this finds all that the core before this one knew.
+        """Wait until this core knows all that the core before it knew.
 
         How long it takes depends on how much that is: a question that got no answer is no failure.
         """
@@ -477,7 +477,7 @@ class SchedulerCore(Gateway):
             self._close_stream(address)
 
     def _measure(self) -> None:
-        """Have a meter: whoever serves is asked for metrics; nobody else pays for them."""
+        """Have a meter: a service is asked for metrics, and no other core pays for them."""
         self._inside.meter = self._inside.meter or Meter()
 
     # -- failure

@@ -177,7 +177,7 @@ class ReleaseAsk(PartitionStep, frozen=True, kw_only=True):
 
 class Release(PartitionStep, frozen=True, kw_only=True):
     app: Text = ""
-    """None: whatever has the key, in any application or foreign."""
+    """Empty: all work with this key, of any application or foreign."""
     key: Text = ""
     type: Termination = si.TerminationType.STOPPED_BY_RM
 

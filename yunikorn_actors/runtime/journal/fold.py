@@ -14,7 +14,7 @@ from typing import Final
 from yunikorn_actors.runtime.journal.folder import Folder
 
 NICE: Final = 5
-"""Whoever asks for a place comes first."""
+"""The core has more urgent work."""
 STDIN: Final = 0
 
 
@@ -34,7 +34,7 @@ def _end_with_the_other() -> None:
 
 
 def main(path: str, number: str) -> None:
-    # Ctrl-C reaches the whole group; who has the folder says when it is over.
+    # Ctrl-C reaches the whole group; the core's process says when it is over.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     os.nice(NICE)

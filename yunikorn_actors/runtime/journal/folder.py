@@ -36,7 +36,7 @@ EARLY: Final = "early"
 SNAPSHOT: Final = "snapshot"
 COUNTED: Final = (ENTRIES, EARLY, SNAPSHOT)
 PART: Final = "part"
-"""A snapshot that has not got its name: it is being written, or whoever wrote it was killed."""
+"""A snapshot that has not got its name: it is being written, or its writer was killed."""
 _ANEW: Final = (
     "move the folder away: the core then begins anew, and learns from the resource managers what "
     "runs"
@@ -203,7 +203,7 @@ class Folder:
         return None
 
     def _counts(self, number: int, paths: dict[int, Path]) -> bool:
-        """Whether the last of these files was begun, and what it goes on from is there."""
+        """Whether the last of these files was begun, and the file before it is whole."""
         path = paths[number]
         if not has_records(path):
             return False
@@ -271,7 +271,7 @@ def _begun_with(file: Path) -> Truth:
     truth.begin_with(msgspec.msgpack.decode(told.payload, type=CoreRestored))
     if truth.digest() != header.state:
         raise JournalError(
-            f"{file} makes another state than the one that it is of: start the version "
+            f"{file} does not make the state that it was written from: start the version "
             f"{header.package['version']} that wrote it; or {older}"
         )
     return truth

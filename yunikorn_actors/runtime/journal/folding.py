@@ -1,9 +1,9 @@
-"""The work of another process on a snapshot, as seen by the one that has the folder.
+"""The work of another process on a snapshot, as the core's process sees it.
 
 In a thread of this process the same work would take the core's time: one interpreter runs one
-thread at a time. Here a snapshot gets its name when it is on the disk and was checked, and then
-those files go that are older than the one it began with. Whoever is killed at whatever moment, what
-stood there counts.
+thread at a time. A snapshot gets its name here, when it is on the disk and was checked; then the
+files go that are older than the snapshot it began with. A kill at any moment leaves a journal that
+can be read.
 """
 
 import os

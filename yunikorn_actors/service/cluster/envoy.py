@@ -132,7 +132,7 @@ class Envoy:
         self.backlog.close()
 
     def leave_to_another(self, error: CoreError) -> None:
-        """End, and come no more between the host and whoever registers from now on."""
+        """End, and do not disturb a registration that comes from now on."""
         self.end(error)
         with self._registering:
             pass

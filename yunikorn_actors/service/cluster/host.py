@@ -369,5 +369,5 @@ class Host:
                 await self.unfollow(name)
 
     def close(self) -> None:
-        """Stop the core; for who has a host in his own process."""
+        """Stop the core, where the host is in the same process."""
         self._core.stop()

@@ -1,4 +1,4 @@
-"""A cluster of one computer, for who has none: how Ray is to be there."""
+"""A cluster of one computer, for a service that has no other: its settings of Ray."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
 """A partition at one glance, as the live page shows it: bounded, however large the partition is.
 
-Only what facts tell. It comes in parts, so that whoever follows is sent those that have changed.
+It has only what facts tell. It comes in parts, so that a page is sent the changed parts alone.
 What a person asks for by name (an ask, a node, all that waits for one thing) has lists of its own.
 """
 

@@ -128,7 +128,7 @@ class Client:
         except ssl.SSLCertVerificationError as error:
             self._lost(
                 f"its certificate is not trusted ({error.verify_message}): --tls-ca names the file "
-                "of who signed it, and --server a name that stands in it"
+                "of its signer, and --server a name that stands in it"
             )
         except ssl.SSLError:
             self._lost("does not speak TLS: leave --tls-ca out if it has none")

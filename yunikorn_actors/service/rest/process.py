@@ -148,7 +148,7 @@ class ProcessPart(Part):
         self._reader.start()
 
     def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
-        """End it; whoever waits for its end replaces it."""
+        """End it; the thread that reads from it replaces it."""
         if not self._stopping.is_set():
             self._why = why
             process.kill()

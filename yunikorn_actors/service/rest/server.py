@@ -51,7 +51,7 @@ GZIP_MIN: Final = 1_400
 _LOOKS: Final = 10
 """So many looks at idle connections make up the time that they have."""
 _SILENT: Final = logging.Logger("aiohttp.server")  # noqa: LOG001 - of nobody else
-"""The library writes a page for each request that is none; what fails in here is told by us."""
+"""The library would log a traceback for each request that is not HTTP; we log our own failures."""
 _SILENT.disabled = True
 _HEADERS: Final = {
     "Server": "yunikorn-actors",

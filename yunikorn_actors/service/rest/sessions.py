@@ -14,7 +14,7 @@ from typing import Final
 SESSION_S: Final = 12 * 3_600
 WRONG_MAX: Final = 10
 WRONG_S: Final = 60.0
-"""Whoever has shown a wrong token so often within so long has to wait."""
+"""A host that has shown so many wrong tokens within this time has to wait."""
 HOSTS_MAX: Final = 1_000
 """Wrong tokens of so many hosts are remembered; the host that was wrong the longest ago goes."""
 

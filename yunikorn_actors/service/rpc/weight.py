@@ -63,7 +63,7 @@ def shelves_of(descriptor: Any) -> Shelves:  # noqa: ANN401 - protobuf's own
 
 
 def weigh(data: bytes, shelves: Shelves) -> None:
-    """Refuse what holds too much; what is no message at all is left to whoever reads it."""
+    """Refuse a message that holds too much; bytes that are no message are left to the decoder."""
     try:
         _Scale(data).pass_over(0, len(data), shelves)
     except IndexError:

@@ -228,7 +228,7 @@ class App {
     $("announced").textContent = shown(`Waiting asks and applications of ${path} are listed.`);
   }
 
-  // How many were found is read out to whoever has just asked for them, and not each time again.
+  // The number of results is read out once after a search, and not with each update.
   _found(name, text, isNew) {
     write($(name), text);
     if (isNew && $(name).closest("section").contains(document.activeElement)) $("announced").textContent = text;

@@ -331,7 +331,7 @@ class Actors {
     }), (it) => it.role);
     this._showFlows(core, former, rate);
     write($("actor-rest"), [
-      core.dead_letters ? `${counted(core.dead_letters, "message")} to somebody who has gone` : "",
+      core.dead_letters ? `${counted(core.dead_letters, "message")} to an actor that has gone` : "",
       core.callback_errors ? `${counted(core.callback_errors, "error")} in callbacks` : "",
     ].filter(Boolean).join(", "));
   }
