@@ -3,17 +3,24 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from configurations import CONFIGS
-from probes import PATIENCE_S
-from served import CONFIG, Served, node, register, serving
+from probes import PATIENCE_S, wait_until
+from served import ANN, CONFIG, P, Served, node, register, serving
 
 from yunikorn_actors.domain.config import ExtraConfig, parse_config
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.following import ManagerDescribed
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.restart import EventsRestored
+from yunikorn_actors.messages.scheduling import FactsAppended, PartitionSnapshot
+from yunikorn_actors.runtime.shell import FollowerHolder
+from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.read import configuration
 from yunikorn_actors.service.read.history import MINUTE_NS, SAMPLES_MAX, History
 from yunikorn_actors.service.read.nodes import _tenth
@@ -22,6 +29,7 @@ from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.values import go_duration, lean, percentages
 from yunikorn_actors.service.rest import yunikorn
 from yunikorn_actors.service.rest.asking import Asked
+from yunikorn_actors.service.rest.part import RestPart
 
 
 @pytest.mark.parametrize(
@@ -103,6 +111,69 @@ def test_the_numbers_of_records_are_those_of_the_core() -> None:
         assert [it.object_id for it in of_core.records] == [
             it["objectID"] for it in read["EventRecords"]
         ]
+
+
+def batch_of(served: Served) -> dict[str, Any]:
+    served.settle()
+    read: dict[str, Any] = served.get("/ws/v1/events/batch")
+    return read
+
+
+def test_records_from_before_a_restart_are_there_and_their_numbers_go_on(tmp_path: Path) -> None:
+    completed = f"{P}/applications/completed"
+    with serving(journal=tmp_path) as former:
+        register(former)
+        former.nodes(node("n1"))
+        former.application("app-1", "root.prod", ANN)
+        former.asks("app-1", "a")
+        former.release("app-1", "a")
+        wait_until(lambda: former.get(completed))
+        before, ended = batch_of(former), former.get(completed)
+    with serving(journal=tmp_path) as served:
+        read = batch_of(served)
+        records = read["EventRecords"]
+        assert before["EventRecords"] == records[: len(before["EventRecords"])]
+        assert before["LowestID"] == read["LowestID"] == 0
+        assert [it["applicationID"] for it in ended] == [
+            it["applicationID"] for it in served.get(completed)
+        ]
+        register(served)
+        served.nodes(node("n1"), node("n2"))
+        assert_numbered_as_in_the_core(served)
+
+
+def assert_numbered_as_in_the_core(served: Served) -> None:
+    of_core, read = served.core.events(), batch_of(served)
+    assert (of_core.lowest_id, of_core.highest_id) == (read["LowestID"], read["HighestID"])
+    assert [(it.object_id, it.timestamp_nano) for it in of_core.records] == [
+        (it["objectID"], it["timestampNano"]) for it in read["EventRecords"]
+    ]
+
+
+def test_a_read_side_that_comes_later_begins_with_the_records_of_before() -> None:
+    with serving() as served:
+        register(served)
+        served.nodes(node("n1"))
+        later = RestPart(Site(served.core, "127.0.0.1:0", Standing()))
+        later.start()
+        try:
+            served.nodes(node("n2"))
+            assert_numbered_as_in_the_core(served._replace(part=later))
+        finally:
+            later.stop(PATIENCE_S)
+
+
+def test_what_becomes_true_before_the_records_of_before_are_told_waits_for_them() -> None:
+    heard: list[Message] = []
+    holder = FollowerHolder(SimpleNamespace(hear=heard.append), pytest.fail)
+    snapshot = PartitionSnapshot(partition="[rm-1]default", epoch=1, image={})
+    fact = FactsAppended(
+        partition="[rm-1]default", epoch=1, rm_id="rm-1", first_revision=1, facts=()
+    )
+    left, records = ManagerLeft(rm_id="rm-2"), EventsRestored(next_id=7, facts=(), known=())
+    for message in (snapshot, fact, left, records, fact):
+        holder.handle(message, 0)
+    assert [snapshot, records, fact, left, fact] == heard
 
 
 def missed(served: Served) -> None:

@@ -22,7 +22,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.runtime.journal import kept
-from yunikorn_actors.runtime.journal.truth import EVENT_BYTES_MAX, Truth
+from yunikorn_actors.runtime.journal.truth import Truth
 from yunikorn_actors.sim.simulator import Simulator
 
 pytestmark = pytest.mark.timeout(1800)
@@ -45,7 +45,7 @@ class Followed:
         told = CoreRestored(
             registered=context.registered,
             images={name: image_of(it.state) for name, it in context.partitions.items()},
-            events=publisher.remembered(EVENT_BYTES_MAX),
+            events=publisher.remembered(),
         )
         self._truth.begin_with(told)
         simulator._checkers = (*simulator._checkers, self)

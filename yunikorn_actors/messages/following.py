@@ -15,6 +15,16 @@ class FollowRequested(Message, frozen=True, kw_only=True):
     reply_to: str
 
 
+class HistoryRequested(Message, frozen=True, kw_only=True):
+    """Tell `follower` the newest event records, as the facts that they tell of.
+
+    Context asks the event publisher for it between two facts: so the records end exactly where what
+    the follower hears of itself begins.
+    """
+
+    follower: str
+
+
 class FollowEnded(Message, frozen=True, kw_only=True):
     """The follower has gone."""
 

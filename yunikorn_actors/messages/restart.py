@@ -33,7 +33,10 @@ class Registered(Struct, frozen=True, kw_only=True):
 
 
 class EventsRestored(Message, frozen=True, kw_only=True):
-    """The event records of the core before this one, as the facts that they tell of."""
+    """Begin with these event records, as the facts that they tell of.
+
+    They are of the core before this one or, to a follower, of the time before it came.
+    """
 
     next_id: int
     facts: tuple[Fact, ...]

@@ -28,6 +28,9 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
 from yunikorn_actors.messages.callbacks import call_back
+from yunikorn_actors.messages.following import ManagerDescribed
+from yunikorn_actors.messages.restart import EventsRestored
+from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.meter import Meter
 from yunikorn_actors.runtime.recorder import Recorder
@@ -81,22 +84,43 @@ class Outsider(ABC):
     def handle(self, message: Message, now_ns: int) -> list[Effect]: ...
 
 
+_STAND: Final = frozenset({ManagerDescribed, PartitionSnapshot})
+
+
 class FollowerHolder(Outsider):
-    """A read side: the core goes on without one that raises."""
+    """A read side: the core goes on without one that raises.
+
+    Two machines tell it how things stand: the records of before come from the event publisher. What
+    becomes true meanwhile waits, as its records follow those.
+    """
 
     def __init__(self, follower: Follower, leave: Callable[[Exception], None]) -> None:
         self._follower = follower
         self._leave = leave
         self._has_left = False
+        self._waiting: list[Message] | None = []
+        """For the records of before; None when those are told."""
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
+        if self._waiting is None:
+            self._tell(message)
+        elif type(message) is EventsRestored:
+            told, self._waiting = (message, *self._waiting), None
+            for it in told:
+                self._tell(it)
+        elif type(message) in _STAND and not self._waiting:
+            self._tell(message)
+        else:
+            self._waiting.append(message)
+        return []
+
+    def _tell(self, message: Message) -> None:
         if not self._has_left:
             try:
                 self._follower.hear(message)
             except Exception as error:  # noqa: BLE001 - the edge: told, and asked no more
                 self._has_left = True
                 self._leave(error)
-        return []
 
 
 class CallbackHolder(Outsider):

@@ -316,6 +316,33 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
         core._unfollow(address)
 
 
+def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -> None:
+    rm = Bookkeeper()
+    with portal(ONE, TWO) as (core, hosts):
+        register(core, rm)
+        settle(core, rm)
+        side = ReadSide(settings=core._topology.settings, instance="1", start_ns=0)
+
+        class Reader:
+            def hear(self, message: Message) -> None:
+                side.handle(message, core.clock.now_ns())
+
+        address = core._follow(Reader())
+
+        def told(name: str) -> int:
+            ring = side.events.ring
+            records = ring.read(ring.lowest_id, ring.next_id)
+            return [it.object_id for it in records if it.message == ""].count(name)
+
+        wait_until(lambda: told(ONE) and told(TWO))
+        before = told(TWO)
+        again(hosts[TWO])
+        core.update_application(application(TWO, "later"))
+        wait_until(lambda: told("later"))
+        assert before <= told(TWO) <= 2 * before, "what was there, and what its core tells anew"
+        core._unfollow(address)
+
+
 def test_what_has_no_order_over_partitions_is_refused() -> None:
     with portal(ONE, TWO) as (core, _), pytest.raises(Refused, match="/ws/v1/events/batch"):
         core.events()

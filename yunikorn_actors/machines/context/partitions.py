@@ -47,7 +47,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
-from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.following import HistoryRequested, ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.restart import CoreRestored, Registered, ReturnDue
 from yunikorn_actors.messages.rm_events import (
@@ -478,7 +478,10 @@ class Partitions:
             s.PartitionSnapshot(partition=name, epoch=it.epoch, image=image_of(it.state))
             for name, it in self.by_name.items()
         )
-        return [Send(to=follower, message=message) for message in (*shown, *stand)]
+        return [
+            *(Send(to=follower, message=message) for message in (*shown, *stand)),
+            Send(to=EVENT_PUBLISHER, message=HistoryRequested(follower=follower)),
+        ]
 
     def unfollow(self, follower: str) -> None:
         self.hearers = tuple(it for it in self.hearers if it != follower)

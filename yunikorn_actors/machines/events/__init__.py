@@ -5,9 +5,10 @@ publisher keeps them in a ring, pushes them to resource managers and hands them 
 """
 
 from yunikorn_actors.machines.events.publisher import (
+    EVENT_BYTES_MAX,
     HANDLERS,
     EventPublisher,
     EventPublisherInbox,
 )
 
-__all__ = ["EventPublisher", "EventPublisherInbox", "HANDLERS"]
+__all__ = ["EVENT_BYTES_MAX", "EventPublisher", "EventPublisherInbox", "HANDLERS"]

@@ -18,6 +18,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import RM_PROXY, Message
 from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.events import EventPushDue
+from yunikorn_actors.messages.following import HistoryRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
@@ -38,6 +39,8 @@ from yunikorn_actors.messages.scheduling import (
 from yunikorn_actors.si import EventRecord
 
 COMPACTION = 10_000
+EVENT_BYTES_MAX = 8 * 2**20
+"""So much of the event records outlives a restart or is told to a follower, the newest of them."""
 DEFAULTS = ExtraConfig()
 STREAMS_KEY = "event.maxStreams"
 
@@ -203,15 +206,22 @@ class EventPublisher:
         return []
 
     def _on_events_restored(self, message: EventsRestored, _: int) -> list[Effect]:
-        """Go on with the records of a core before this one: readers find their numbers again."""
+        """Go on with the records of another book: readers find their numbers again.
+
+        Where several are brought, as to a read side of several cores, the first one numbers.
+        """
         for known in message.known:
             self._revisions[known.partition, known.epoch] = known.revision
-        told = sum(count_of(fact) for fact in message.facts)
-        self.ring = Ring(self.ring.capacity, message.next_id - told)
+        if not self.ring.next_id:
+            told = sum(count_of(fact) for fact in message.facts)
+            self.ring = Ring(self.ring.capacity, message.next_id - told)
         self.ring.take(message.facts)
         return []
 
-    def remembered(self, bytes_max: int) -> EventsRestored:
+    def _on_history_requested(self, message: HistoryRequested, _: int) -> list[Effect]:
+        return [Send(to=message.follower, message=self.remembered())]
+
+    def remembered(self, bytes_max: int = EVENT_BYTES_MAX) -> EventsRestored:
         """Give the newest records, of so many bytes as facts, for another to go on with."""
         known = tuple(
             FactsMissed(partition=name, epoch=epoch, revision=revision)
@@ -343,6 +353,7 @@ EventPublisherInbox = (
     | NodeActionsRefused
     | FactsMissed
     | EventsRestored
+    | HistoryRequested
     | PartitionClosed
     | EventsConfigured
     | EventPushDue
@@ -356,6 +367,7 @@ HANDLERS: dict[type, Callable[[EventPublisher, Any, int], list[Effect]]] = {
     NodeActionsRefused: EventPublisher._on_node_actions_refused,
     FactsMissed: EventPublisher._on_facts_missed,
     EventsRestored: EventPublisher._on_events_restored,
+    HistoryRequested: EventPublisher._on_history_requested,
     PartitionClosed: EventPublisher._on_partition_closed,
     EventPushDue: EventPublisher._on_event_push_due,
     EventsConfigured: EventPublisher._on_events_configured,

@@ -13,6 +13,7 @@ from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
 from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.following import HistoryRequested
 from yunikorn_actors.runtime.journal.truth import Entry, Tally, tally_of
 from yunikorn_actors.runtime.journal.writing import Journal
 
@@ -33,7 +34,8 @@ _REQUESTS: Final = _REGISTRATIONS | {
     rm.RMUpdateNode,
     rm.AdminNodeUpdate,
 }
-
+_UNKEPT: Final = frozenset({restart.EventsRestored, HistoryRequested})
+"""What the event publisher hears of no change: it stands in the snapshot, or is a question."""
 
 TALLY_EVERY: Final = 256
 """So many entries are between two in which it is noted what there is."""
@@ -66,7 +68,7 @@ class Kept(Joining):
         issued = [
             (type(it.message).__name__, it.message)
             for it in effects
-            if type(it) is Send and it.to == EVENT_PUBLISHER and not _is_known(it.message)
+            if type(it) is Send and it.to == EVENT_PUBLISHER and type(it.message) not in _UNKEPT
         ]
         requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
         if not issued and not requests:
@@ -88,11 +90,6 @@ class Kept(Joining):
         self._until_tally = TALLY_EVERY
         partitions = self._context.partitions.items()
         return {name: tally_of(it.state, it.epoch) for name, it in partitions}
-
-
-def _is_known(message: Message) -> bool:
-    """Whether it stands in the snapshot."""
-    return type(message) is restart.EventsRestored
 
 
 def _noted(messages: Iterator[Message], taken: list[Message]) -> Iterator[Message]:

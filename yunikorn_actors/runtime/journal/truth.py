@@ -26,9 +26,6 @@ from yunikorn_actors.messages.restart import CoreRestored, Registered
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed
 
-EVENT_BYTES_MAX: Final = 8 * 2**20
-"""So much of the event records outlives a restart, the newest of them."""
-
 APPLICATION_BYTES_MAX: Final = 8 * 2**20
 """So much of the applications that have ended, of each partition, the newest of them."""
 
@@ -166,5 +163,5 @@ class Truth:
         return CoreRestored(
             registered=self._registered,
             images={name: image_of(state) for (name, _), state in self._states.items()},
-            events=self._publisher.remembered(EVENT_BYTES_MAX),
+            events=self._publisher.remembered(),
         )

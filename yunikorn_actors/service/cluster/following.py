@@ -5,16 +5,18 @@ configuration. Towards a read side it is one, with all of them.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Raw
 from msgspec.structs import replace
 
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import decoded
 from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
+from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
 from yunikorn_actors.service.cluster.envoy import PAUSE_S, Far, HostAway, reach
 from yunikorn_actors.service.cluster.host import TrayGone
@@ -60,6 +62,8 @@ class Following:
         self._managers = Managers(tuple(hosts))
         self._epochs: dict[str, dict[str, int]] = {it: {} for it in hosts}
         """Of the partitions that are open, by host and full name."""
+        self._newest_ns: dict[str, int] = dict.fromkeys(hosts, 0)
+        """Of each host the time of the last that was told."""
         self._turn = threading.Lock()
         self._over: Final = threading.Event()
         self._threads = [
@@ -109,6 +113,17 @@ class Following:
             rm_id = name[1 : -len(partition) - 1]
             self._tell(partition, PartitionClosed(rm_id=rm_id, partition=name, epoch=epoch))
 
+    def _unknown(self, partition: str, message: EventsRestored) -> EventsRestored:
+        """Of a host that is followed anew most records are there already."""
+        newest_ns = self._newest_ns[partition]
+        facts = tuple(it for it in message.facts if _time_of(it) > newest_ns)
+        self._note_times(partition, facts)
+        return replace(message, facts=facts)
+
+    def _note_times(self, partition: str, facts: Iterable[Fact]) -> None:
+        newest_ns = max(map(_time_of, facts), default=0)
+        self._newest_ns[partition] = max(self._newest_ns[partition], newest_ns)
+
     def _tell(self, partition: str, message: Message) -> None:
         told: Message | None = message
         match message:
@@ -116,9 +131,20 @@ class Following:
                 told = self._managers.described(partition, message)
             case ManagerLeft():
                 told = self._managers.left(partition, message.rm_id)
-            case FactsAppended() | PartitionSnapshot():
+            case PartitionSnapshot():
                 self._epochs[partition][message.partition] = message.epoch
+            case FactsAppended():
+                self._epochs[partition][message.partition] = message.epoch
+                self._note_times(partition, message.facts)
+            case EventsRestored():
+                told = self._unknown(partition, message)
             case PartitionClosed():
                 self._epochs[partition].pop(message.partition, None)
         if told is not None:
             self._follower.hear(told)
+
+
+def _time_of(fact: Fact) -> int:
+    """A fact without a time has no record either."""
+    at_ns: int = getattr(fact, "at_ns", 0)
+    return at_ns

@@ -1,7 +1,8 @@
 """The read side itself: it hears what followers are told, and keeps it for those who ask.
 
-A second book of events is kept by a second `EventPublisher`, fed with the same facts in the same
-order, so its records have the same numbers; nobody is pushed anything from here.
+A second book of events is kept by a second `EventPublisher`. It begins with the records that the
+first one has, and is fed with the same facts in the same order, so its records have the same
+numbers; nobody is pushed anything from here.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.following import ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import Declined, EventStreamLeft, EventStreamRequested
+from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.rm_calls import CallSendEvent
 from yunikorn_actors.messages.rm_events import EventsConfigured
 from yunikorn_actors.messages.scheduling import (
@@ -121,6 +123,9 @@ class ReadSide:
         )
         self.events.handle(missed, self.now_ns)
 
+    def _on_events_restored(self, message: EventsRestored) -> None:
+        self.events.handle(message, self.now_ns)
+
     def _on_partition_closed(self, message: PartitionClosed) -> None:
         book = self.books.get(message.partition)
         if book is not None and book.epoch == message.epoch:
@@ -143,6 +148,7 @@ class ReadSide:
 HANDLERS: Final[dict[type, Callable[[ReadSide, Any], None]]] = {
     FactsAppended: ReadSide._on_facts_appended,
     PartitionSnapshot: ReadSide._on_partition_snapshot,
+    EventsRestored: ReadSide._on_events_restored,
     PartitionClosed: ReadSide._on_partition_closed,
     NodeActionsRefused: ReadSide._on_node_actions_refused,
     ManagerDescribed: ReadSide._on_manager_described,

@@ -29,6 +29,7 @@ from yunikorn_actors.errors import CoreFailed, CoreStopped
 from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import encode
+from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
@@ -266,7 +267,7 @@ class Outbox(Follower):
         now_ns = self._clock.now_ns()
         payload = msgspec.Raw(encode(message))
         # How things stand is told once, however large that is; it is not what piles up.
-        is_fact = not isinstance(message, PartitionSnapshot)
+        is_fact = not isinstance(message, PartitionSnapshot | EventsRestored)
         if is_fact and self._facts > BEHIND_MAX:
             self.close()
             self._behind()
