@@ -314,7 +314,9 @@ def test_a_snapshot_that_makes_another_state_is_refused(
     with monkeypatch.context() as patch:
         patch.setattr(Truth, "digest", lambda _: "another")
         with_snapshot(tmp_path)
-    with pytest.raises(JournalError, match=r"does not make the state .* start the version \d.*move"):
+    with pytest.raises(
+        JournalError, match=r"does not make the state .* start the version \d.*move"
+    ):
         SchedulerCore(journal=tmp_path).start()
 
 
