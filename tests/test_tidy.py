@@ -122,7 +122,7 @@ def set_iterations(source: Source) -> list[str]:
     if source.part not in CORE:
         return []
     tree = source.tree
-    constants = _set_constants(tree) | SET_CONSTANTS
+    constants = _set_constants(tree) | set_constants()
     blind = {
         id(argument)
         for node in ast.walk(tree)
@@ -182,16 +182,20 @@ def _set_constants(tree: ast.Module) -> frozenset[str]:
     return frozenset(_name(name) for name, value in assigned if _is_set(value, frozenset()))
 
 
-SET_CONSTANTS = frozenset(
-    name
-    for source in SOURCES
-    for name in _set_constants(ast.Module(source.tree.body, []))
-    if name.lstrip("_").isupper()
-)
-"""Of the whole package: a constant may be imported."""
+@cache
+def set_constants() -> frozenset[str]:
+    """Of the whole package: a constant may be imported."""
+    return frozenset(
+        name
+        for source in SOURCES
+        for name in _set_constants(ast.Module(source.tree.body, []))
+        if name.lstrip("_").isupper()
+    )
 
 
 # -- what is asked of a value
+
+_BUILT_IN_VALUES = frozenset({"tuple", "str", "bytes", "int", "float", "frozenset"})
 
 
 def identified_values(source: Source) -> list[str]:
@@ -219,7 +223,7 @@ def _asked_of(
 
 
 def _identities(function: ast.FunctionDef) -> Iterator[ast.expr]:
-    declared = _declared([function], VALUE_TYPES)
+    declared = _declared([function], value_types())
     for node in ast.walk(function):
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
             sides = (node.left, node.comparators[0])
@@ -236,14 +240,14 @@ def _is_value(node: ast.expr, declared: dict[str, bool]) -> bool:
             return True
         case ast.Call(func=ast.Name(id=name)):
             return name in _BUILT_IN_VALUES
-    return _is_of(node, declared, VALUE_ATTRIBUTES)
+    return _is_of(node, declared, value_attributes())
 
 
 def _truths(function: ast.FunctionDef) -> Iterator[ast.expr]:
-    declared = _declared([function], FALSE_ENUMERATIONS)
+    declared = _declared([function], false_enumerations())
     for node in ast.walk(function):
         for asked in _asked_for_truth(node):
-            if _is_of(asked, declared, ENUMERATED_ATTRIBUTES):
+            if _is_of(asked, declared, enumerated_attributes()):
                 yield asked
 
 
@@ -316,19 +320,35 @@ def _false_enumerations(statements: list[ast.stmt]) -> Iterator[str]:
                     yield name
 
 
-_STATEMENTS = [node for source in SOURCES for node in source.tree.body]
-_CORE_CLASSES = [
-    node
-    for source in SOURCES
-    if source.part in CORE
-    for node in ast.walk(source.tree)
-    if isinstance(node, ast.ClassDef)
-]
-_BUILT_IN_VALUES = frozenset({"tuple", "str", "bytes", "int", "float", "frozenset"})
-VALUE_TYPES = _BUILT_IN_VALUES.union(_types_of_values(_STATEMENTS))
-VALUE_ATTRIBUTES = _declared(_CORE_CLASSES, VALUE_TYPES)
-FALSE_ENUMERATIONS = frozenset(_false_enumerations(_STATEMENTS))
-ENUMERATED_ATTRIBUTES = _declared(_CORE_CLASSES, FALSE_ENUMERATIONS)
+@cache
+def _statements() -> list[ast.stmt]:
+    return [node for source in SOURCES for node in source.tree.body]
+
+
+@cache
+def _core_classes() -> list[ast.ClassDef]:
+    nodes = (node for it in SOURCES if it.part in CORE for node in ast.walk(it.tree))
+    return [node for node in nodes if isinstance(node, ast.ClassDef)]
+
+
+@cache
+def value_types() -> frozenset[str]:
+    return _BUILT_IN_VALUES.union(_types_of_values(_statements()))
+
+
+@cache
+def value_attributes() -> dict[str, bool]:
+    return _declared(_core_classes(), value_types())
+
+
+@cache
+def false_enumerations() -> frozenset[str]:
+    return frozenset(_false_enumerations(_statements()))
+
+
+@cache
+def enumerated_attributes() -> dict[str, bool]:
+    return _declared(_core_classes(), false_enumerations())
 
 
 # -- public names

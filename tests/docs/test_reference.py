@@ -117,8 +117,9 @@ def speechless(name: str, it: object) -> list[str]:
 
 def words_of_value(name: str) -> str | None:
     """Find the words of a value in the module that makes it."""
-    modules = [module for module in tuple(sys.modules) if module.startswith(PACKAGE)]
-    return next((words_in(module)[name] for module in modules if name in words_in(module)), None)
+    modules = [it for it in tuple(sys.modules) if it.startswith(PACKAGE)]
+    having = (module for module in modules if name in vars(sys.modules[module]))
+    return next((words_in(it)[name] for it in having if name in words_in(it)), None)
 
 
 SPEECHLESS = {name: speechless(name, it) for name, it in PUBLIC.items()}
