@@ -2,133 +2,205 @@
 
 A workload runs alone, with the core's meter, followed by a read side in a process of its own, with
 the calls of YuniKorn's pages once a second (dashboard, queues, applications), with its page of
-nodes, with metrics, and with the live page open: its stream, and its two lists once a second. The
-modes take turns, so that a busy computer is busy for all of them. The
-longest handler of Context is that of the meter, waiting for the processor included.
+nodes, with metrics, and with the live page open: its stream, and its two lists once a second. Each
+run has a process of its own, and who asks has another one, which yields: in life it is on another
+computer. The modes take turns, so that a busy computer is busy for all of them, and each is
+compared with the run alone of its round. `share` is the processor time of the threads that the
+core's process has only to be looked at, as a part of that of the workload; it needs no other run to
+be compared with. The time of Context is that of the processor, so what others do on the computer is
+not in it.
+
+The workload `waits` has 10,000 asks, one after the other, at the state where W4 ends.
 """
 
 import argparse
-import http.client
+import json
 import statistics
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import cycle, islice
+from typing import Any, Final
 
+from benchmarks.asking import CALLS, ask_from_elsewhere
+from benchmarks.cli import HOME, RUN_LIMIT_S
 from benchmarks.load import Load
 from benchmarks.run import Run, measure
-from benchmarks.workloads import WORKLOADS
+from benchmarks.workloads import ASK, WORKLOADS, Flood, Outcome
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.runtime.meter import Meter
+from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.following import FollowEnded, FollowRequested
+from yunikorn_actors.messages.queries import CountsRequested, ExplainRequested, StateDumpRequested
 from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest.process import ProcessPart
 
-P = "/ws/v1/partition/default"
-X = "/ws/v1/x/partition/default"
-PAGES = (
-    "/ws/v1/clusters",
-    "/ws/v1/partitions",
-    "/ws/v1/history/apps",
-    "/ws/v1/history/containers",
-    "/ws/v1/scheduler/node-utilizations",
-    "/ws/v1/scheduler/healthcheck",
-    f"{P}/queues",
-    f"{P}/applications/active",
-)
-MODES: dict[str, tuple[str, ...] | None] = {
-    "alone": None,
-    "metered": None,
-    "followed": (),
-    "pages": PAGES,
-    "nodes": (f"{P}/nodes",),
-    "metrics": ("/ws/v1/metrics",),
-    "live": (f"{X}/asks", f"{X}/applications"),
+ALONE: Final = "alone"
+METERED: Final = "metered"
+MODES: Final = (ALONE, METERED, *CALLS)
+LOOKS: Final = (CountsRequested, FollowEnded, FollowRequested)
+"""Messages to Context that only somebody who looks at it causes."""
+CHECKS: Final = (ExplainRequested, StateDumpRequested)
+"""Those by which the benchmark checks its result, when all is over."""
+LOOKING: Final = ("yunikorn-actors-follower", "yunikorn-actors-rest")
+"""How the names of threads begin that serve only those who look."""
+
+
+class Waits(Flood, frozen=True, kw_only=True):
+    """A flood, and when all of it is placed one ask after the other; these are timed."""
+
+    rounds: int
+
+    def drive(self, load: Load) -> Outcome:
+        super().drive(load)
+        load.settle()
+        load.begin()
+        rotation = cycle(self.cluster.application_ids())
+        for number, application_id in enumerate(islice(rotation, self.rounds)):
+            load.submit(application_id, (f"{application_id}-then-{number}",), ASK)
+            load.receive_all()
+            load.release_oldest()
+        return Outcome(timing=load.timing())
+
+
+WORKLOADS_HERE: Final = WORKLOADS | {
+    "waits": Waits(cluster=WORKLOADS["W4"].cluster, asks_each=100, rounds=10_000)
 }
-"""What is asked once a second; None where nobody follows."""
-STREAMS = {"live": "/ws/v1/x/overview"}
-"""What is followed all the time."""
-EVERY_S = 1.0
+
+
+class Stopwatch:
+    """Takes the processor time of each handler of Context."""
+
+    def __init__(self, core: SchedulerCore) -> None:
+        self.worst_ms = 0.0
+        self.worst_look_ms = 0.0
+        """Of what somebody who looks has asked."""
+        context: Any = core._shells._by_address[CONTEXT].holder
+        context.handle = self._timed(context.handle)
+        context.handle_together = self._timed(context.handle_together)
+
+    def _timed(self, handle: Callable[[Any, int], Any]) -> Callable[[Any, int], Any]:
+        def timed(message: Message, now_ns: int) -> Any:  # noqa: ANN401 - effects
+            begin_s = time.thread_time()
+            effects = handle(message, now_ns)
+            took_ms = (time.thread_time() - begin_s) * 1e3
+            if not isinstance(message, CHECKS):
+                self.worst_ms = max(self.worst_ms, took_ms)
+            if isinstance(message, LOOKS):
+                self.worst_look_ms = max(self.worst_look_ms, took_ms)
+            return effects
+
+        return timed
+
+
+def looking_s() -> float:
+    """Add up the processor time of the threads that nobody has who is not looked at."""
+    return sum(
+        time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+        for thread in threading.enumerate()
+        if thread.name.startswith(LOOKING) and thread.ident is not None
+    )
 
 
 @contextmanager
 def looked_at(core: SchedulerCore, mode: str) -> Iterator[list[float]]:
-    """Serve, and ask for what the mode says once a second; give how long each round took."""
+    """Serve, and have somebody ask for what the mode says; give how long each round took."""
     rounds: list[float] = []
-    paths = MODES[mode]
-    if paths is None:
+    if mode == METERED:
+        core._measure()
+    if mode not in CALLS:
         yield rounds
         return
     part = ProcessPart(Site(core, "127.0.0.1:0", Standing()))
     part.start()
-    over = threading.Event()
-    asking = threading.Thread(target=_ask, args=(part.address, paths, rounds, over))
-    asking.start()
-    following = threading.Thread(target=_follow, args=(part.address, STREAMS.get(mode)))
-    following.start()
     try:
-        yield rounds
+        with ask_from_elsewhere(part.address, mode, rounds):
+            yield rounds
     finally:
-        over.set()
-        asking.join()
         part.stop(5.0)
-        following.join()
-
-
-def _follow(address: str, path: str | None) -> None:
-    """Read a stream to its end, which comes with that of the service."""
-    if path is None:
-        return
-    connection = http.client.HTTPConnection(address, timeout=120)
-    connection.request("GET", path)
-    with suppress(OSError, http.client.HTTPException):
-        for _ in connection.getresponse():
-            pass
-    connection.close()
-
-
-def _ask(address: str, paths: tuple[str, ...], rounds: list[float], over: threading.Event) -> None:
-    while paths and not over.wait(EVERY_S):
-        begin = time.perf_counter()
-        for path in paths:
-            connection = http.client.HTTPConnection(address, timeout=120)
-            connection.request("GET", path)
-            connection.getresponse().read()
-            connection.close()
-        rounds.append(time.perf_counter() - begin)
 
 
 def run(workload: str, mode: str) -> Run:
     with SchedulerCore() as core, looked_at(core, mode) as rounds:
-        if mode == "metered":
-            core._inside.meter = Meter()
-        figures = measure(WORKLOADS[workload], Load(core))
-        meter = core._inside.meter
-        worst_ns = 0 if meter is None else meter.plain()["actors"]["context"]["worst_ns"]
+        stopwatch = Stopwatch(core)
+        figures = measure(WORKLOADS_HERE[workload], Load(core))
+        share = looking_s() / figures["cpu_s"]
     return {
         **figures,
-        "context_worst_ms": round(worst_ns / 1e6, 1),
-        "round_s": round(max(rounds, default=0.0), 2),
+        "looking_share": share,
+        "context_worst_ms": stopwatch.worst_ms,
+        "look_worst_ms": stopwatch.worst_look_ms,
+        "round_s": max(rounds, default=0.0),
     }
+
+
+def _in_a_child(workload: str, mode: str) -> Run:
+    child = subprocess.run(  # noqa: S603 - ourselves
+        [sys.executable, "-m", "benchmarks.rest", workload, "--one", mode],
+        stdout=subprocess.PIPE, text=True, timeout=RUN_LIMIT_S, check=True, cwd=HOME,
+    )  # fmt: skip
+    told: Run = json.loads(child.stdout)
+    return told
+
+
+def rounds_of(workload: str, modes: Sequence[str], count: int) -> Iterator[dict[str, Run]]:
+    """Make each run; every second round goes backwards, so that no mode is always the later one."""
+    for number in range(count):
+        order = modes if number % 2 == 0 else modes[::-1]
+        yield {mode: _in_a_child(workload, mode) for mode in order}
+
+
+def lines(found: Sequence[dict[str, Run]], modes: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each mode: medians, and the medians of the ratios to the run alone."""
+    yield (
+        "mode      allocations/s  ratio  CPU us  ratio  share  p50 ms  p99 ms  ratio  worst ms"
+        "  Context ms  looks ms  round s"
+    )
+    for mode in modes:
+        runs = [each[mode] for each in found]
+        ratios = [_ratios(each[mode], each[ALONE]) for each in found if ALONE in each]
+        rate, cpu, p99 = (map(statistics.median, zip(*ratios, strict=True))) if ratios else [1] * 3
+        middle = {
+            name: statistics.median(it[name] for it in runs)
+            for name in ("allocations_per_s", "cpu_us_each")
+        }
+        latency = {
+            name: statistics.median(it["latency_ms"][name] for it in runs)
+            for name in ("p50", "p99", "max")
+        }
+        yield (
+            f"{mode:9} {middle['allocations_per_s']:13,.0f} {rate:6.3f} "
+            f"{middle['cpu_us_each']:7.1f} {cpu:6.3f} "
+            f"{statistics.median(it['looking_share'] for it in runs):6.3f} {latency['p50']:7.2f} "
+            f"{latency['p99']:7.2f} {p99:6.2f} {latency['max']:9.1f} "
+            f"{max(it['context_worst_ms'] for it in runs):11.1f} "
+            f"{max(it['look_worst_ms'] for it in runs):9.2f} "
+            f"{max(it['round_s'] for it in runs):8.2f}"
+        )
+
+
+def _ratios(one: Run, alone: Run) -> tuple[float, float, float]:
+    return (
+        one["allocations_per_s"] / alone["allocations_per_s"],
+        one["cpu_us_each"] / alone["cpu_us_each"],
+        one["latency_ms"]["p99"] / alone["latency_ms"]["p99"],
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rest", description=__doc__)
-    parser.add_argument("workload", choices=WORKLOADS)
+    parser.add_argument("workload", choices=WORKLOADS_HERE)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--modes", nargs="*", choices=MODES, default=list(MODES))
+    parser.add_argument("--modes", nargs="*", choices=MODES, default=MODES)
+    parser.add_argument("--one", choices=MODES, help="make one run in this very process")
     options = parser.parse_args(arguments)
-    found: dict[str, list[Run]] = {mode: [] for mode in options.modes}
-    for _ in range(options.rounds):
-        for mode, runs in found.items():
-            runs.append(run(options.workload, mode))
-    print("mode       allocations/s  CPU us each  p99 ms  worst of Context ms  worst round s")
-    for mode, runs in found.items():
-        rate = statistics.median(it["allocations_per_s"] for it in runs)
-        cpu = statistics.median(it["cpu_us_each"] for it in runs)
-        p99 = statistics.median(it["latency_ms"]["p99"] for it in runs)
-        worst = max(it["context_worst_ms"] for it in runs)
-        slowest = max(it["round_s"] for it in runs)
-        print(f"{mode:10} {rate:13,.0f} {cpu:12.1f} {p99:7.0f} {worst:20.1f} {slowest:14.2f}")
+    if options.one:
+        print(json.dumps(run(options.workload, options.one)))
+        return
+    found = list(rounds_of(options.workload, options.modes, options.rounds))
+    print(*lines(found, options.modes), sep="\n")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,13 @@
 import http.client
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
@@ -14,8 +17,12 @@ from probes import PATIENCE_S, wait_until
 from served import RM, SETTINGS, Confirming, P, Served, live, node, register
 
 from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.following import ManagerLeft
+from yunikorn_actors.runtime.clock import RealClock
 from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest import process
+from yunikorn_actors.service.rest.line import Answered
 from yunikorn_actors.service.rest.part import RestPart
 from yunikorn_actors.service.rest.process import ProcessPart
 
@@ -136,6 +143,61 @@ def test_one_that_reads_too_slowly_is_replaced_and_nothing_piles_up(
     monkeypatch.undo()
     caught_up(served)
     assert 4_000 == len(served.get(f"{P}/nodes"))
+
+
+def outbox(behind: Callable[[], None] = lambda: None) -> process.Outbox:
+    return process.Outbox(RealClock(), behind)
+
+
+def heard(number: int) -> Message:
+    return ManagerLeft(rm_id=f"rm-{number}")
+
+
+def names_in(data: bytes) -> list[bytes]:
+    return re.findall(rb"rm-\d", data)
+
+
+def test_what_waits_is_written_together() -> None:
+    box = outbox()
+    for number in range(3):
+        box.hear(heard(number))
+    assert [b"rm-0", b"rm-1", b"rm-2"] == names_in(box.next())
+
+
+def test_a_batch_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "BATCH_MAX", 1)
+    box = outbox()
+    for number in range(2):
+        box.hear(heard(number))
+    assert [b"rm-0"] == names_in(box.next())
+    assert [b"rm-1"] == names_in(box.next())
+
+
+def test_facts_gather_until_somebody_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "PAUSE_S", PATIENCE_S)
+    box = outbox()
+    begun = time.monotonic()
+    writer = threading.Thread(target=box.pause)
+    writer.start()
+    wait_until(lambda: box._is_pausing)
+    box.hear(heard(0))
+    box.put(Answered(7, "here"))
+    writer.join(PATIENCE_S)
+    assert time.monotonic() - begun < PATIENCE_S
+    data = box.next()
+    assert [b"rm-0"] == names_in(data)
+    assert b"here" in data
+
+
+def test_what_is_being_written_counts_as_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not read is given one batch, and is as far behind with that."""
+    monkeypatch.setattr(process, "BEHIND_MAX", 1)
+    told: list[str] = []
+    box = outbox(lambda: told.append("behind"))
+    box.hear(heard(0))
+    assert box.next()
+    box.hear(heard(1))
+    assert ["behind"] == told
 
 
 def test_a_question_that_the_core_does_not_answer_is_refused(served: Served) -> None:

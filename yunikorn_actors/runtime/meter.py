@@ -6,10 +6,9 @@ partitions and callbacks come and go, and so several threads may write the figur
 
 import threading
 from bisect import bisect_left
-from collections import Counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from yunikorn_actors.messages.base import Envelope
+from yunikorn_actors.messages.base import Envelope, Message
 from yunikorn_actors.messages.scheduling import RunCycle
 
 BOUNDS_NS: Final = tuple(100_000 * 10**power for power in range(8))
@@ -30,48 +29,67 @@ class Histogram:
         return {"counts": list(self.counts), "total_ns": self.total_ns}
 
 
-class Flow(NamedTuple):
-    sender: str
-    receiver: str
-    message: str
+class Gauge:
+    """The figures of one role, written by all stations that have it."""
 
-
-class _Figures:
-    """Of one role."""
-
-    def __init__(self) -> None:
+    def __init__(self, lock: threading.RLock, cycles: Histogram) -> None:
         self.waiting_ns = 0
         """In the mailbox, all messages together."""
         self.messages = 0
         self.handling = Histogram()
         self.worst_ns = 0
+        self.flows: dict[tuple[str, type[Message]], int] = {}
+        """How many messages of which type came from which role."""
+        self._lock = lock
+        self._cycles = cycles
+
+    def joined(self, envelope: Envelope, now_ns: int) -> None:
+        """Note a message that is handled together with the one before it."""
+        with self._lock:
+            self._count(envelope, now_ns)
+
+    def handled(self, envelope: Envelope, now_ns: int, took_ns: int) -> None:
+        """Note a message and its handling, which began then; of several together it is one."""
+        with self._lock:
+            self._count(envelope, now_ns)
+            self.handling.note(took_ns)
+            self.worst_ns = max(self.worst_ns, took_ns)
+            if type(envelope.message) is RunCycle:
+                self._cycles.note(took_ns)
+
+    def _count(self, envelope: Envelope, now_ns: int) -> None:
+        sender, message, _, _, sent_ns = envelope
+        self.messages += 1
+        if sent_ns is not None and sent_ns < now_ns:
+            self.waiting_ns += now_ns - sent_ns
+        flow = (role_of(sender), type(message))
+        self.flows[flow] = self.flows.get(flow, 0) + 1
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "messages": self.messages,
+            "waiting_ns": self.waiting_ns,
+            "handling": self.handling.plain(),
+            "worst_ns": self.worst_ns,
+        }
 
 
 class Meter:
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._figures: dict[str, _Figures] = {}
-        self._flows: Counter[Flow] = Counter()
+        """One for all gauges, so that they are read at one moment."""
+        self._gauges: dict[str, Gauge] = {}
         self._cycles = Histogram()
         self._dead_letters = 0
 
-    def arrived(self, address: str, envelope: Envelope, now_ns: int) -> None:
-        flow = Flow(role_of(envelope.sender), role_of(address), type(envelope.message).__name__)
-        waited_ns = 0 if envelope.sent_ns is None else max(0, now_ns - envelope.sent_ns)
+    def gauge(self, address: str) -> Gauge:
+        """Return where the figures of a station belong; it keeps that, and asks once."""
+        role = role_of(address)
         with self._lock:
-            figures = self._of(flow.receiver)
-            figures.messages += 1
-            figures.waiting_ns += waited_ns
-            self._flows[flow] += 1
-
-    def took(self, address: str, kind: type, took_ns: int) -> None:
-        """Note a handling; of several messages together it is one."""
-        with self._lock:
-            figures = self._of(role_of(address))
-            figures.handling.note(took_ns)
-            figures.worst_ns = max(figures.worst_ns, took_ns)
-            if kind is RunCycle:
-                self._cycles.note(took_ns)
+            gauge = self._gauges.get(role)
+            if gauge is None:
+                gauge = self._gauges[role] = Gauge(self._lock, self._cycles)
+            return gauge
 
     def lost(self) -> None:
         """Note a message to an address where nobody is any more."""
@@ -82,25 +100,19 @@ class Meter:
         """Return everything as plain values, taken at one moment."""
         with self._lock:
             return {
-                "actors": {
-                    role: {
-                        "messages": it.messages,
-                        "waiting_ns": it.waiting_ns,
-                        "handling": it.handling.plain(),
-                        "worst_ns": it.worst_ns,
-                    }
-                    for role, it in sorted(self._figures.items())
-                },
-                "flows": [[*flow, count] for flow, count in sorted(self._flows.items())],
+                "actors": {role: it.plain() for role, it in self._at_work()},
+                "flows": sorted(
+                    [sender, receiver, kind.__name__, count]
+                    for receiver, it in self._gauges.items()
+                    for (sender, kind), count in it.flows.items()
+                ),
                 "cycles": self._cycles.plain(),
                 "dead_letters": self._dead_letters,
             }
 
-    def _of(self, role: str) -> _Figures:
-        figures = self._figures.get(role)
-        if figures is None:
-            figures = self._figures[role] = _Figures()
-        return figures
+    def _at_work(self) -> list[tuple[str, Gauge]]:
+        """List those of whom there is something to tell."""
+        return sorted((role, it) for role, it in self._gauges.items() if it.messages)
 
 
 def role_of(address: str) -> str:

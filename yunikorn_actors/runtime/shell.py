@@ -32,7 +32,7 @@ from yunikorn_actors.messages.following import ManagerDescribed
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
-from yunikorn_actors.runtime.meter import Meter
+from yunikorn_actors.runtime.meter import Gauge, Meter
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
@@ -220,6 +220,7 @@ class Station(ABC):
         """The last messages, for the text of a failure."""
         self._system = system
         self._joining = holder if isinstance(holder, Joining) else None
+        self._gauge: Gauge | None = None
         self._taken = 0
         """How many messages are being handled as one."""
         self.step = step
@@ -289,8 +290,8 @@ class Station(ABC):
             if system.recorder is not None:
                 system.recorder.took(self.address, system.clock.now_ns() - now_ns)
             if system.meter is not None:
-                took_ns = system.clock.now_ns() - now_ns
-                system.meter.took(self.address, type(envelope.message), took_ns)
+                gauge = self._gauge_of(system.meter)
+                gauge.handled(envelope, now_ns, system.clock.now_ns() - now_ns)
 
     def _note(self, envelope: Envelope, now_ns: int, *, joined: bool = False) -> None:
         self._in_hand = envelope
@@ -303,9 +304,13 @@ class Station(ABC):
         if recorder is not None:
             at = (self.address, self.step, sender, cause, stimulus, now_ns)
             recorder.add(Delivery(*at, message, joined, sent_ns))
-        meter = self._system.meter
-        if meter is not None:
-            meter.arrived(self.address, envelope, now_ns)
+
+    def _gauge_of(self, meter: Meter) -> Gauge:
+        """A core may come to have a meter at any time, and then keeps it."""
+        gauge = self._gauge
+        if gauge is None:
+            gauge = self._gauge = meter.gauge(self.address)
+        return gauge
 
     def _effects(self, envelope: Envelope, now_ns: int) -> list[Effect]:
         """A machine that has failed handles nothing more; all it wants is to be replaced."""
@@ -333,6 +338,9 @@ class Station(ABC):
             self._take_out()
             self._taken += 1
             self._note(envelope, now_ns, joined=True)
+            meter = self._system.meter
+            if meter is not None:
+                self._gauge_of(meter).joined(envelope, now_ns)
             yield envelope.message
 
     @abstractmethod

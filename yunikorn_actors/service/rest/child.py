@@ -5,6 +5,7 @@ line does, however the other side ended.
 """
 
 import asyncio
+import os
 import signal
 import socket
 import ssl
@@ -36,6 +37,8 @@ from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.safety import Tls
 
 ANSWER_S: Final = 30.0
+YIELDS: Final = 5
+"""How far this process gives way to the core's, as a priority of processes."""
 GRACE_S: Final = 1.0
 """So long those who are being answered are waited for at the end."""
 _down: Final = msgspec.msgpack.Decoder(Down)
@@ -111,6 +114,7 @@ async def _next(reader: asyncio.StreamReader) -> Down:
 def main(line: str, listener: str) -> None:
     # Ctrl-C reaches the whole group; who has the core says when it is over.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
 
 

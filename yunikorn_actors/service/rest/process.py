@@ -5,7 +5,8 @@ time for every fact and every page; here the core pays for writing each fact dow
 cost it nothing. A process that ends by itself is replaced, and told how everything stands. One that
 ends again and again is replaced ever later, and never given up; health checks tell of it.
 
-What is written down waits for the other process to read it. One that falls too far behind is
+What is written down is handed over in batches, and the other process gives way to the core where
+processors are scarce: it may be a little late, and costs less. One that falls too far behind is
 replaced as well: to be told how everything stands costs less memory than all that has happened.
 """
 
@@ -17,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -53,6 +54,10 @@ CREW: Final = 4
 """So many questions are answered at a time."""
 STUCK_S: Final = 30
 """A process that does not read for so long is ended, and so replaced."""
+PAUSE_S: Final = 0.05
+"""Between two batches of facts: each wakes two threads, which compete with those of the core."""
+BATCH_MAX: Final = 1024 * 1024
+"""Bytes; what is larger goes by itself."""
 BEHIND_MAX: Final = 64 * 1024 * 1024
 """Bytes of facts that may wait to be read."""
 WAITS_S: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
@@ -161,6 +166,7 @@ class ProcessPart(Part):
         try:
             while data := outbox.next():
                 line.sendall(data)
+                outbox.pause()
         except OSError:
             self._end_process(process, f"it has not read for {STUCK_S} s, or has ended by itself")
         finally:
@@ -259,7 +265,11 @@ class Outbox(Follower):
         self._changed = threading.Condition()
         self._kept: deque[tuple[bytes, bool]] = deque()
         self._facts = 0
-        """Bytes of them."""
+        """Bytes of them, those that are being written included."""
+        self._in_hand = 0
+        self._urgent = 0
+        """How many entries somebody waits for."""
+        self._is_pausing = False
         self._is_closed = False
 
     def hear(self, message: Message) -> None:
@@ -274,30 +284,56 @@ class Outbox(Follower):
         self._put(frame(Heard(type(message).__name__, now_ns, payload)), is_fact=is_fact)
 
     def put(self, entry: Down) -> None:
+        """Write down what somebody waits for."""
         self._put(frame(entry), is_fact=False)
 
     def _put(self, data: bytes, *, is_fact: bool) -> None:
         with self._changed:
-            if not self._is_closed:
-                self._kept.append((data, is_fact))
-                self._facts += len(data) * is_fact
+            if self._is_closed:
+                return
+            self._kept.append((data, is_fact))
+            if is_fact:
+                self._facts += len(data)
+            else:
+                self._urgent += 1
+            # While the writer pauses, facts do not wake it.
+            if not is_fact or not self._is_pausing:
                 self._changed.notify()
 
     def next(self) -> bytes:
-        """Wait for the oldest; nothing once it is closed."""
+        """Wait for the oldest and take what waits behind it; nothing once it is closed."""
         with self._changed:
             while not self._kept and not self._is_closed:
                 self._changed.wait()
-            if self._is_closed:
-                return b""
+            return b"" if self._is_closed else b"".join(self._batch())
+
+    def _batch(self) -> Iterator[bytes]:
+        size = 0
+        while self._kept and (not size or size + len(self._kept[0][0]) <= BATCH_MAX):
             data, is_fact = self._kept.popleft()
-            self._facts -= len(data) * is_fact
-            return data
+            size += len(data)
+            if is_fact:
+                self._in_hand += len(data)
+            else:
+                self._urgent -= 1
+            yield data
+
+    def pause(self) -> None:
+        """What was taken is written. Let facts gather, while they are few and nobody waits."""
+        with self._changed:
+            self._facts -= self._in_hand
+            self._in_hand = 0
+            self._is_pausing = True
+            self._changed.wait_for(self._is_due, PAUSE_S)
+            self._is_pausing = False
+
+    def _is_due(self) -> bool:
+        return self._is_closed or self._urgent > 0 or self._facts > BATCH_MAX
 
     def close(self) -> None:
         """Forget what waits, and take nothing more."""
         with self._changed:
             self._is_closed = True
-            self._facts = 0
+            self._facts = self._in_hand = 0
             self._kept.clear()
             self._changed.notify()
