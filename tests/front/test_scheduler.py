@@ -126,6 +126,27 @@ def test_what_is_refused_is_named_as_the_program_calls_it() -> None:
             assert said.startswith(named), said[:200]
 
 
+def test_a_question_about_what_is_no_name_is_refused() -> None:
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.batch", user="ann")
+        assert "explain.key: " in raised(lambda: app.explain([]), InvalidRequest)  # type: ignore[arg-type]
+        assert "explain.application: " in raised(lambda: s.explain({}, "k"), InvalidRequest)  # type: ignore[arg-type]
+        assert "events: [] is none of " in raised(lambda: s.events([]), InvalidRequest)  # type: ignore[arg-type]
+
+
+def test_a_name_as_long_as_a_book_is_not_told_whole() -> None:
+    long = "x" * 1_000_000
+    with Scheduler(QUEUES) as s:
+        app = s.application("a", queue="root.batch", user="ann")
+        for said in (
+            raised(lambda: s.drain(long), UnknownName),
+            raised(lambda: app.ask("k", vcore=1, group=long), UnknownName),
+            raised(lambda: s.events(long), InvalidRequest),  # type: ignore[arg-type]
+            raised(lambda: app.explain(long), InvalidRequest),
+        ):
+            assert len(said) < 300
+
+
 def test_what_makes_no_sense_is_refused_at_the_call() -> None:
     with Scheduler(QUEUES) as s:
         s.add_node("n1", vcore=4)

@@ -21,8 +21,8 @@ from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology, TopologyName
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.runtime.arguments import CoreDriver
 from yunikorn_actors.runtime.clock import StandingClock
-from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Simulator
 

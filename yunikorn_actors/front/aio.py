@@ -32,6 +32,7 @@ from yunikorn_actors.runtime.answering import (
     check_callback,
     overrides,
 )
+from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.system import REPLY_TIMEOUT_S, STOP_TIMEOUT_S
 
 T = TypeVar("T")
@@ -191,6 +192,7 @@ class AsyncScheduler:
 
     async def close(self, timeout: float = STOP_TIMEOUT_S) -> None:  # noqa: ASYNC109 - the core's
         """End everything: futures raise `SchedulerClosed`, leases are lost, the core is stopped."""
+        timeout = read_timeout("close", timeout)
         self._broker.end(SchedulerClosed("the scheduler was closed"))
         await self.core.stop(timeout)
         await asyncio.to_thread(self._broker.join, timeout)

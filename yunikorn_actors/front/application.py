@@ -160,7 +160,7 @@ class BaseApplication(Generic[F, L]):
         if group and group not in groups:
             known = ", ".join(groups) or "none, as it was made without gang="
             raise UnknownName(
-                f"ask: application {self.id!r} has no group {group!r} (there: {known})"
+                f"ask: application {self.id!r} has no group {shown(group)} (there: {known})"
             )
         if not written and not group:
             raise InvalidRequest("ask: say how much it needs: vcore=, memory=, or resources=")

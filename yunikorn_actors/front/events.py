@@ -15,6 +15,7 @@ from typing import Final, Generic, Literal, Self, TypeVar, get_args
 from yunikorn_actors.errors import CoreError, InvalidRequest, ResponsesLost, anew
 from yunikorn_actors.front.futures import check_process
 from yunikorn_actors.front.lease import BaseLease, Lease
+from yunikorn_actors.front.written import shown
 
 ROOM: Final = 10_000
 """Events that may wait to be taken from one iterator."""
@@ -106,9 +107,11 @@ class Subscription(Generic[E]):
     """Keeps events for one reader, who may come late; no writer waits for it."""
 
     def __init__(self, kinds: tuple[str, ...], leave: Callable[["Subscription[E]"], None]) -> None:
-        strange = sorted(set(kinds) - set(KINDS))
+        strange = [it for it in kinds if it not in KINDS]
         if strange:
-            raise InvalidRequest(f"events: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
+            raise InvalidRequest(
+                f"events: {shown(strange[0])} is none of {', '.join(KINDS)}; use these"
+            )
         self.kinds = frozenset(kinds or KINDS)
         self._leave = leave
         self._lock = threading.RLock()

@@ -8,6 +8,7 @@ from yunikorn_actors.front.books import DealStage
 from yunikorn_actors.front.door import Door
 from yunikorn_actors.front.past import AskStatus, Past, status
 from yunikorn_actors.front.terms import Terms
+from yunikorn_actors.si.form import check_names
 
 
 class Inquiry:
@@ -21,6 +22,7 @@ class Inquiry:
 
     def explain(self, application: str, key: str) -> AskStatus:
         """Ask the core where an ask waits; the lock is not held meanwhile."""
+        check_names("explain", application=application, key=key)
         for _ in range(2):
             with self._door.books():
                 known, waits_as = self._known(application, key)

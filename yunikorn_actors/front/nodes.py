@@ -14,6 +14,7 @@ from yunikorn_actors.front.deals import Deals
 from yunikorn_actors.front.events import NodeChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
+from yunikorn_actors.front.written import shown
 
 L = TypeVar("L", bound=BaseLease)
 
@@ -125,7 +126,9 @@ class Nodes(Generic[L]):
     def _find(self, node_id: str) -> _Node[L]:
         if not isinstance(node_id, str) or node_id not in self._by_id:
             some = ", ".join(sorted(self._by_id)[:5]) or "none"
-            raise UnknownName(f"there is no node {node_id!r}; add_node it first (there: {some})")
+            raise UnknownName(
+                f"there is no node {shown(node_id)}; add_node it first (there: {some})"
+            )
         return self._by_id[node_id]
 
     def end(self, reason: CoreError) -> None:

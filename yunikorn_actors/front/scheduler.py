@@ -21,6 +21,7 @@ from yunikorn_actors.front.past import AskStatus
 from yunikorn_actors.front.terms import Terms
 from yunikorn_actors.front.written import Queues, read_queues
 from yunikorn_actors.gateway import overrides
+from yunikorn_actors.runtime.arguments import read_timeout
 from yunikorn_actors.runtime.core import Core
 from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 
@@ -97,6 +98,7 @@ class Scheduler:
 
         Call it from anywhere, as often as you like.
         """
+        timeout = read_timeout("close", timeout)
         self._broker.end(SchedulerClosed("the scheduler was closed"))
         self.core.stop(timeout)
         self._broker.join(timeout)

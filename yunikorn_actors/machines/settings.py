@@ -1,6 +1,6 @@
 """What an operator may set for the whole service; times in nanoseconds, or as text (`30s`)."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -24,6 +24,10 @@ class InvalidSetting(ValueError):  # noqa: N818 - it is named like InvalidReques
         self.field = field
         self.value = value
         self.allowed = allowed
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, object, str]]:
+        """From another process it comes whole."""
+        return type(self), (self.field, self.value, self.allowed)
 
 
 class InvalidTopology(ValueError):  # noqa: N818 - it is named like InvalidSetting

@@ -20,6 +20,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.answering import AnyCallback
+from yunikorn_actors.runtime.arguments import CoreDriver, check_forms
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.core import Core
 from yunikorn_actors.runtime.hooks import OnCallbackError, OnFailure
@@ -27,7 +28,7 @@ from yunikorn_actors.runtime.ordered_calls import OrderedCalls
 from yunikorn_actors.runtime.recorder import TraceSettings
 from yunikorn_actors.runtime.responses import KINDS, Inbox, Kind, Responses
 from yunikorn_actors.runtime.streams import ROOM, Feed
-from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, CoreDriver, SchedulerCore
+from yunikorn_actors.runtime.system import STOP_TIMEOUT_S, SchedulerCore
 from yunikorn_actors.si.form import check_counts
 
 _Result = TypeVar("_Result")
@@ -208,6 +209,7 @@ class AsyncSchedulerCore(AsyncCore[SchedulerCore]):
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """As `SchedulerCore`; the hooks are called on the event loop."""
+        check_forms(on_failure=on_failure, on_callback_error=on_callback_error)
         core = SchedulerCore(
             driver=driver, topology=topology, schedulers=schedulers, settings=settings,
             instance=instance, trace=trace, journal=journal, config=config, clock=clock,

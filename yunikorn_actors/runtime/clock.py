@@ -6,9 +6,10 @@ nothing falls due because the computer is slow.
 """
 
 import time
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
+@runtime_checkable
 class Clock(Protocol):
     """What a core needs of a clock; times are nanoseconds since 1970."""
 

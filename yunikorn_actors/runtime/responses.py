@@ -177,9 +177,11 @@ class Inbox(StandIn):
         if callback is not None:
             check_callback(callback)
         self._answerer = Answerer(callback, loop)
-        strange = sorted(set(wants) - set(KINDS))
+        strange = [it for it in wants if it not in KINDS]
         if strange:
-            raise InvalidRequest(f"wants: {strange[0]!r} is none of {', '.join(KINDS)}; use these")
+            raise InvalidRequest(
+                f"wants: {strange[0]!r:.100} is none of {', '.join(KINDS)}; use these"
+            )
         self.wants = tuple(kind for kind in KINDS if kind in wants)
         self.takes_events = False
         self._rm_id = rm_id

@@ -64,6 +64,7 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.callbacks import method_of
 from yunikorn_actors.runtime import accounts
+from yunikorn_actors.runtime.arguments import CoreDriver, check_forms, read_timeout
 from yunikorn_actors.runtime.clock import Clock, RealClock
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError, OnFailure
@@ -87,7 +88,6 @@ CALLBACK_TIMEOUT_S = 5.0
 """So long a former callback may still be in a call when its resource manager registers."""
 TRACE_TIMEOUT_S = 1.0
 """A disk has that long at least, whatever a callback has used up of the time to stop."""
-CoreDriver = Literal["threads", "direct"]
 _State = Literal["new", "running", "stopped", "forked"]
 _OVER: Final[dict[_State, str]] = {
     "new": "the core is new: call start() first",
@@ -128,10 +128,13 @@ class SchedulerCore(Gateway):
         `journal` is a folder: what the core decides is kept there before anybody hears of it, and
         the next core with this folder goes on from it.
 
-        `schedulers` is how many plan for each partition; only `proposing` has several.
-        The hooks are called on threads of the core. Without them failures are logged, or printed
-        on standard error where no log takes them.
+        `schedulers` is how many plan for each partition; only `proposing` has several. Hooks are
+        called on threads of the core; without them failures are logged, else printed on stderr.
         """
+        check_forms(
+            driver=driver, settings=settings, instance=instance, trace=trace, journal=journal,
+            config=config, clock=clock, on_failure=on_failure, on_callback_error=on_callback_error,
+        )  # fmt: skip
         self.clock = clock or RealClock()
         super().__init__(lookups={"os": accounts.groups_of}, now_ns=self.clock.now_ns)
         self.failure: CoreFailed | None = None
@@ -149,7 +152,6 @@ class SchedulerCore(Gateway):
         self._hooks = Hooks(on_failure, on_callback_error)
         self._driver = driver
         self._set_up_stations()
-        self._replies = Replies()
         self._health = HealthWatch(self._look)
         self._extras: dict[str, ExtraConfig] = {}
         """What each resource manager wishes of the log and of health checks."""
@@ -174,6 +176,7 @@ class SchedulerCore(Gateway):
         return None if recorder is None else recorder.failure
 
     def _set_up_stations(self) -> None:
+        self._replies = Replies()
         self._line = Line(self._hand_over)
         """Empty at all times where the machines have threads."""
         self._shells = Shells(self._line if self._driver == "direct" else None)
@@ -237,6 +240,7 @@ class SchedulerCore(Gateway):
 
         Called on a thread of the core it is scheduled, as that thread cannot wait for itself.
         """
+        timeout = read_timeout("stop", timeout)
         deadline = time.monotonic() + timeout
         with self._lock:
             before, self._state = self._state, "stopped"
@@ -315,7 +319,7 @@ class SchedulerCore(Gateway):
             self._journal.forget()
         self._lock, self._order = threading.RLock(), threading.RLock()
         self._stopped = threading.Event()
-        self._replies, self._inside = Replies(), Inside(self)
+        self._inside = Inside(self)
         self._set_up_stations()
         feeds, self._feeds = self._feeds, {}
         for feed in feeds.values():

@@ -14,9 +14,10 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest
+from yunikorn_actors.runtime.arguments import CoreDriver
 from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
-from yunikorn_actors.runtime.system import CoreDriver, SchedulerCore
+from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.sim.choosers import chooser_of
 from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
 

@@ -7,6 +7,7 @@ from yunikorn_actors.front.aio import AsyncScheduler
 from yunikorn_actors.front.written import Queues
 from yunikorn_actors.runtime.aio import AsyncCore
 from yunikorn_actors.runtime.answering import AnyCallback
+from yunikorn_actors.runtime.arguments import check_forms
 from yunikorn_actors.runtime.hooks import OnCallbackError
 from yunikorn_actors.service.remote import RemoteCore
 
@@ -23,6 +24,7 @@ class AsyncRemoteCore(AsyncCore[RemoteCore]):
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """As `RemoteCore`; the hook is called on the event loop."""
+        check_forms(on_callback_error=on_callback_error)
         on_loop = self._on_loop(on_callback_error)
         super().__init__(RemoteCore(address, token=token, ca=ca, on_callback_error=on_loop))
 

@@ -25,8 +25,10 @@ from yunikorn_actors.errors import (
     anew,
 )
 from yunikorn_actors.messages.queries import EventsFound
+from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
+from yunikorn_actors.service.address import parted
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
@@ -55,6 +57,9 @@ class RemoteCore:
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS."""
+        check_forms(address=address, token=token, ca=ca, on_callback_error=on_callback_error)
+        if parted(address) is None:
+            raise InvalidRequest(f"address: must be HOST:PORT, not {address!r:.100}")
         self._make_link = partial(_link, address, token, ca)
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
@@ -94,7 +99,7 @@ class RemoteCore:
         To leave the work of a resource manager to its next life call `resource_manager_lost`
         before.
         """
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + read_timeout("stop", timeout)
         with self._lock:
             was_stopped, self._is_stopped = self._is_stopped, True
             left = list(self._conversations.values())

@@ -6,7 +6,7 @@ Faults come in the order in which the configuration is checked; the first one is
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct
 
@@ -36,6 +36,10 @@ class ConfigError(ValueError):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults: tuple[Fault, ...] = tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Fault, ...]]]:
+        """From another process it comes with its faults."""
+        return type(self), (self.faults,)
 
 
 def refuse_any(faults: Iterable[Fault]) -> None:

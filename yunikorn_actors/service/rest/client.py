@@ -5,7 +5,6 @@ anything, and who operates a service needs one address and no package beside thi
 """
 
 import http.client
-import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
+from yunikorn_actors.service.address import parted
 
 CONNECT_S: Final = 10.0
 REPLY_S: Final = 60.0
@@ -27,8 +27,6 @@ LINE_MAX: Final = 1 << 20
 ALIVE_S: Final = 20
 """A service that is gone without a word is noticed after some times this."""
 JSON: Final = "application/json"
-_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+)):(?P<port>\d{1,5})")
-_PORT_MAX: Final = 65_535
 _REFUSALS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.CONFLICT)
 
 
@@ -166,10 +164,10 @@ class Client:
 
 
 def _parted(address: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(address)
-    if found is None or int(found["port"]) > _PORT_MAX:
+    found = parted(address)
+    if found is None:
         raise ConnectionLost(f"{address!r:.100} is no address of a service: give HOST:PORT")
-    return found["v6"] or found["name"], int(found["port"])
+    return found
 
 
 def _target(path: tuple[str, ...], query: dict[str, str]) -> str:

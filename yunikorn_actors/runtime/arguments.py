@@ -1,0 +1,58 @@
+"""What a program gives when it makes or stops a core: refused there at once."""
+
+from collections.abc import Callable
+from math import isnan
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from yunikorn_actors.errors import InvalidRequest
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.recorder import TraceSettings
+
+CoreDriver = Literal["threads", "direct"]
+LONGEST_S: Final = 1e9
+"""Every wait takes so long a time, which is thirty years."""
+
+_DRIVERS: Final = get_args(CoreDriver)
+
+_FORMS: Final[dict[str, tuple[Any, str]]] = {
+    "address": (str, "HOST:PORT"),
+    "ca": (str | Path, "the name of a file"),
+    "clock": (Clock, "a Clock, such as RealClock()"),
+    "config": (str | Path, "a file, or its text"),
+    "driver": (str, f"one of {', '.join(_DRIVERS)}"),
+    "instance": (str, "a text"),
+    "journal": (str | Path, "the name of a folder"),
+    "on_callback_error": (Callable, "a function"),
+    "on_failure": (Callable, "a function"),
+    "settings": (Settings, "Settings"),
+    "token": (str, "a text"),
+    "trace": (str | Path | TraceSettings, "the name of a file, or TraceSettings"),
+}
+"""What each argument may be, as a check and in words."""
+_NEVER: Final[dict[str, Callable[[Any], bool]]] = {
+    "driver": lambda driver: driver not in _DRIVERS,
+    # It would be the present folder, which nobody means.
+    "journal": lambda journal: journal == "",
+}
+"""What has the right type, and is wrong all the same."""
+
+
+def check_forms(**given: object) -> None:
+    """Raise InvalidRequest for the first that is not what it must be; None was not given."""
+    for name, value in given.items():
+        kind, form = _FORMS[name]
+        if value is None:
+            continue
+        if not isinstance(value, kind):
+            raise InvalidRequest(f"{name}: must be {form}, not {type(value).__name__}")
+        if name in _NEVER and _NEVER[name](value):
+            raise InvalidRequest(f"{name}: must be {form}, not {value!r:.100}")
+
+
+def read_timeout(call: str, timeout: object) -> float:
+    """Return seconds that every wait takes: `inf` is as long as can be."""
+    if not isinstance(timeout, int | float) or isnan(timeout):
+        raise InvalidRequest(f"{call}: timeout: must be seconds, not {timeout!r:.100}")
+    return float(min(timeout, LONGEST_S))

@@ -1,0 +1,15 @@
+"""How the address of a service is written."""
+
+import re
+from typing import Final
+
+_ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+)):(?P<port>\d{1,5})")
+_PORT_MAX: Final = 65_535
+
+
+def parted(address: str) -> tuple[str, int] | None:
+    """Return host and port of `HOST:PORT`, None for anything else."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None or int(found["port"]) > _PORT_MAX:
+        return None
+    return found["v6"] or found["name"], int(found["port"])
