@@ -1,7 +1,6 @@
 """The state of a recorded core at some moment, by running the recording again up to there."""
 
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,6 +14,8 @@ from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested
+from yunikorn_actors.trace.again import Again
+from yunikorn_actors.trace.checkpoints import Checkpoint, Checkpoints, packed, unpacked
 from yunikorn_actors.trace.fields import Change, changes
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import Rerun
@@ -23,18 +24,24 @@ from yunikorn_actors.trace.wanted import Moment
 State = dict[str, Any]
 
 
-def states_at(trace: TraceReader, moments: Sequence[Moment]) -> list[State | None]:
+def states_at(
+    trace: TraceReader, moments: Sequence[Moment], checkpoints: Checkpoints | None = None
+) -> list[State | None]:
     """Return a state dump for each moment, None if the recording does not come that far.
 
     It is as `state_dump` of the core would have it after that message; what resource managers say
     of themselves is in no recording. Raises DifferentError where the replay is another run.
     """
     found: list[State | None] = [None] * len(moments)
-    rerun = Rerun(trace.header)
-    for delivery, _ in rerun.follow(trace):
+    again = Again(
+        trace,
+        checkpoints,
+        lambda checkpoint: not any(_is_passed(it, trace, checkpoint) for it in moments),
+    )
+    for delivery, _ in again.follow():
         for number, moment in enumerate(moments):
             if found[number] is None and moment.is_reached(trace, delivery):
-                found[number] = _state(_copied(rerun), delivery.at_ns)
+                found[number] = _state(_copied(again.rerun), delivery.at_ns)
         if None not in found:
             break
     return found
@@ -45,10 +52,18 @@ def state_changes(one: State, other: State) -> Iterator[Change]:
     return changes({**one, "waiting": {}}, {**other, "waiting": {}})
 
 
+def _is_passed(moment: Moment, trace: TraceReader, checkpoint: Checkpoint) -> bool:
+    """Whether it was reached at the checkpoint, or before it."""
+    if moment.after_ns is not None:
+        return checkpoint.latest_ns - trace.header.start_ns >= moment.after_ns
+    if moment.step is not None:
+        return checkpoint.steps.get(moment.step.mailbox, 0) >= moment.step.step
+    return moment.record is None or checkpoint.record >= moment.record
+
+
 def _copied(rerun: Rerun) -> Rerun:
     """Return one that may be settled: more may come to what is being handled as one here."""
-    # Not by pickle: it makes new texts, and an encoder omits a default only if it is the very same.
-    copied = deepcopy(rerun)
+    copied: Rerun = unpacked(packed(rerun))
     copied.settle()
     return copied
 

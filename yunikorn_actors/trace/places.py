@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.source import INDEX, Source, parts
+from yunikorn_actors.trace.source import INDEX, FileId, Source, parts
 
 KEPT_FROM: Final = 16 * 2**20
 """Smaller recordings are read in no time."""
@@ -28,18 +28,9 @@ _AT_ONCE: Final = 2**20
 _FORMAT: Final = 1
 
 
-class _File(NamedTuple):
-    """What tells a file from another of its name; nobody can set the time of its last change."""
-
-    device: int
-    number: int
-    size: int
-    changed_ns: int
-
-
 class _Index(Struct, frozen=True, kw_only=True, tag_field="record", tag="index"):
     format: int
-    files: tuple[_File, ...]
+    files: tuple[FileId, ...]
     starts: bytes
 
 
@@ -64,9 +55,10 @@ class Places:
                 if delivery is not None:
                     yield delivery
 
-    def last_of(self, name: str) -> int:
-        """Return the number of the last record in which the name stands; 0 if it stands in none."""
-        return max((number for number, _ in self._holding([name.encode()])), default=0)
+    def span_of(self, name: str) -> range:
+        """Return the numbers from the first record in which the name stands to the last."""
+        numbers = [number for number, _ in self._holding([name.encode()])]
+        return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
 
     def _holding(self, names: list[bytes]) -> Iterator[tuple[int, bytes]]:
         source = Source(self._path)
@@ -119,9 +111,8 @@ def _ends(begin: int, records: Iterator[bytes]) -> Iterator[int]:
 # -- beside the recording
 
 
-def _files(path: Path) -> tuple[_File, ...]:
-    found = (part.stat() for part in parts(path))
-    return tuple(_File(it.st_dev, it.st_ino, it.st_size, it.st_ctime_ns) for it in found)
+def _files(path: Path) -> tuple[FileId, ...]:
+    return tuple(FileId.of(part.stat()) for part in parts(path))
 
 
 def _beside(path: Path) -> Path:
@@ -129,7 +120,7 @@ def _beside(path: Path) -> Path:
     return newest.with_name(f".{newest.name}{INDEX}")
 
 
-def _kept(path: Path, files: tuple[_File, ...]) -> "array[int] | None":
+def _kept(path: Path, files: tuple[FileId, ...]) -> "array[int] | None":
     try:
         index = msgspec.msgpack.decode(_beside(path).read_bytes(), type=_Index)
     except (OSError, msgspec.DecodeError, ValueError):
@@ -143,7 +134,7 @@ def _kept(path: Path, files: tuple[_File, ...]) -> "array[int] | None":
     return starts
 
 
-def _keep(path: Path, files: tuple[_File, ...], starts: "array[int]") -> None:
+def _keep(path: Path, files: tuple[FileId, ...], starts: "array[int]") -> None:
     """Write it if there is a place for it; without it the next question takes longer."""
     if sys.byteorder == "big":
         starts = array("Q", starts)

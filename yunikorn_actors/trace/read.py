@@ -9,6 +9,7 @@ which names the file, the record (the header is record 1) and the remedy.
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Final, Self
@@ -26,7 +27,7 @@ from yunikorn_actors.messages.codec import (
     delivery_of,
     has_unknown_fields,
 )
-from yunikorn_actors.trace.source import CHUNK, Source
+from yunikorn_actors.trace.source import CHUNK, FileId, Source
 from yunikorn_actors.version import VERSION
 
 RECORD_MAX: Final = 64 * 1024 * 1024
@@ -139,6 +140,8 @@ class TraceReader:
         """Set when all deliveries have been read; None then means an incomplete trace."""
         self.messages = 0
         """How many messages have been read."""
+        self.segment = 1
+        """Which one is being read."""
         self.lost = 0
         """How many messages were handled and are not in the recording, up to here."""
         self.filtered = 0
@@ -163,6 +166,11 @@ class TraceReader:
     def close(self) -> None:
         self._source.close()
 
+    @property
+    def files(self) -> tuple[FileId, ...]:
+        """Which files are read."""
+        return self._source.files
+
     def __enter__(self) -> Self:
         return self
 
@@ -177,7 +185,6 @@ class TraceReader:
 
     def records(self) -> Iterator[tuple[bytes, Delivery | None]]:
         """Yield each record behind the header as it is written, and the message if it holds one."""
-        segment = self.header.segment
         for raw in self._raw:
             record = self._record(raw)
             if self.footer is not None and record is not None:
@@ -194,13 +201,19 @@ class TraceReader:
                     if self._source.is_followed:
                         return
                 case Header():
-                    segment += 1
-                    self._check_next(record, segment)
+                    self.segment += 1
+                    self._check_next(record)
             yield raw, None
 
     def raw(self) -> Iterator[bytes]:
         """Yield each record behind the header as it is written, and look at none of them."""
         return self._raw
+
+    def go_behind(self, record: int, segment: int) -> None:
+        """Pass over what was read before, up to that record of that segment; look at none of it."""
+        for _ in islice(self._raw, record - self.number):
+            pass
+        self.segment = segment
 
     def delivery_in(self, number: int, raw: bytes) -> Delivery | None:
         """Return the message in a record that was found elsewhere; None if it holds none."""
@@ -216,9 +229,9 @@ class TraceReader:
         else:
             self.lost += gap.messages
 
-    def _check_next(self, header: Header, segment: int) -> None:
+    def _check_next(self, header: Header) -> None:
         """The next segment of the same run may follow, and nothing else."""
-        if (header.segment, header.instance) != (segment, self.header.instance):
+        if (header.segment, header.instance) != (self.segment, self.header.instance):
             raise self._error("is a second header", "two traces stand in one file: take them apart")
 
     def _read_header(self) -> Header:
@@ -240,6 +253,7 @@ class TraceReader:
         self.raw_header = raw
         header = self._record(raw)
         assert isinstance(header, Header)
+        self.segment = header.segment
         self._is_ours = header.package is not None and header.package.version == VERSION
         return header
 

@@ -8,6 +8,7 @@ from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.at import states_at
 from yunikorn_actors.trace.chain import Link, downwards, upwards
+from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.compare import Comparison, compare
 from yunikorn_actors.trace.path import Way, path_of
 from yunikorn_actors.trace.read import Footer, Header, TraceReader
@@ -26,7 +27,9 @@ from yunikorn_actors.trace.why import Waits, why_of
 class Recording:
     """A recorded run. Iterate over it for its messages; each question reads the file anew.
 
-    The file may still grow: an answer is about what is there when the question is asked. Raises
+    `why` and `at` run the messages again. The first of them leaves checkpoints in memory, so the
+    next begins at the last one before what it is asked about. The file may still grow: an answer is
+    about what is there when the question is asked. Raises
     TraceError where the file is damaged, and DifferentError from `why` and `at` where this version
     of the core does something else than was recorded.
     """
@@ -37,6 +40,7 @@ class Recording:
         with TraceReader(self.file) as trace:
             self.header: Header = trace.header
             """What the run was started with."""
+        self._checkpoints = Checkpoints()
 
     def __iter__(self) -> Iterator[Delivery]:
         """Yield the messages in the order of recording."""
@@ -61,7 +65,7 @@ class Recording:
 
     def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
         """Return why an ask waited, from when to when; one answer for each ask with this key."""
-        answer = why_of(self.file, key, application_id).told()
+        answer = why_of(self.file, key, application_id, self._checkpoints).told()
         if answer.difference is not None:
             raise answer.difference
         return answer.waits
@@ -72,7 +76,7 @@ class Recording:
         None if the recording does not come that far.
         """
         with TraceReader(self.file) as trace:
-            return states_at(trace, [moment_of(str(place))])[0]
+            return states_at(trace, [moment_of(str(place))], self._checkpoints)[0]
 
     def chain(self, step: str, *, down: bool = False) -> list[Link]:
         """Return what led to a step such as `context/751`, or what came of it."""

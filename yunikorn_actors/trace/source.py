@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
@@ -28,6 +28,19 @@ _JSON: Final = b"{"
 LINE_MAX: Final = 64 * 1024 * 1024
 COMMAS_MAX: Final = 4_000_000
 """In a line of JSON: what has more takes too much memory before anybody can look at it."""
+
+
+class FileId(NamedTuple):
+    """What tells a file from another of its name; nobody can set the time of its last change."""
+
+    device: int
+    number: int
+    size: int
+    changed_ns: int
+
+    @classmethod
+    def of(cls, it: os.stat_result) -> Self:
+        return cls(it.st_dev, it.st_ino, it.st_size, it.st_ctime_ns)
 
 
 class Source:
@@ -47,6 +60,11 @@ class Source:
     @property
     def is_followed(self) -> bool:
         return self._wait is not None
+
+    @property
+    def files(self) -> tuple[FileId, ...]:
+        """Tell what was opened as it is now."""
+        return tuple(FileId.of(os.fstat(file.fileno())) for file in self._files)
 
     def close(self) -> None:
         self._opened.close()

@@ -23,23 +23,19 @@ from yunikorn_actors.machines.machine import Machine, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import Cause as Place
-from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.messages.rm_events import AskItem, RMUpdateAllocation, RMUpdateNode
+from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.trace.again import Again, Moment, asks_in
+from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.replay import DifferentError, Rerun, Step
+from yunikorn_actors.trace.replay import DifferentError, Step
 from yunikorn_actors.trace.source import STANDARD_INPUT
 
 IsNamed = Callable[[str, str], bool]
 """Whether an ask is meant, by the id of its application and its key."""
-
-
-class Moment(NamedTuple):
-    at_ns: int
-    record: int
 
 
 class Period(Struct, frozen=True, kw_only=True):
@@ -124,33 +120,44 @@ def named(key: str, application_id: str = "") -> IsNamed:
     return lambda id_, of_ask: key in {of_ask, f"{id_}/{of_ask}"} and application_id in {"", id_}
 
 
-def why_of(path: Path, key: str, application_id: str = "") -> Answer:
-    """Say it of an ask in a recording; end where no more can come of it.
+def why_of(
+    path: Path, key: str, application_id: str = "", checkpoints: Checkpoints | None = None
+) -> Answer:
+    """Say it of an ask in a recording, run again from before it to where no more can come."""
+    with TraceReader(path) as trace:
+        if path == STANDARD_INPUT:
+            return why(trace, named(key, application_id))
+        span = Places(path).span_of(key.rpartition("/")[2] or key)
+        again = Again(
+            trace, checkpoints, lambda checkpoint: not span or checkpoint.record < span.start
+        )
+        return _why(again, named(key, application_id), trace.header.start_ns, span.stop)
+
+
+def why(trace: TraceReader, is_named: IsNamed) -> Answer:
+    """Say it of all asks that are named."""
+    return _why(Again(trace), is_named, trace.header.start_ns)
+
+
+def _why(again: Again, is_named: IsNamed, start_ns: int, stop: int = 0) -> Answer:
+    """Say it of all asks that are named; from the record `stop` on there is none, if it is given.
 
     In a simulated run the clock may stand still up to there, and then go on.
     """
-    with TraceReader(path) as trace:
-        is_short = path != STANDARD_INPUT and trace.header.driver != "sim"
-        last = Places(path).last_of(key.rpartition("/")[2] or key) if is_short else 0
-        return why(trace, named(key, application_id), last)
-
-
-def why(trace: TraceReader, is_named: IsNamed, last: int = 0) -> Answer:
-    """Say it of all asks that are named; `last` is the record behind which none of them is."""
-    inquest = _Inquest(is_named)
+    inquest, course = _Inquest(is_named), again.course
     difference = None
     try:
-        for step in Rerun(trace.header).run(trace):
+        for step in again.run():
             inquest.follow(step)
-            if 0 < last < step.record and not inquest.waits:
+            if 0 < stop <= step.record and course.has_times and not inquest.waits:
                 break
     except DifferentError as error:
         difference = error
     return Answer(
-        waits=tuple(inquest.finish()),
-        known=tuple(inquest.known),
-        has_times=inquest.has_times,
-        start_ns=trace.header.start_ns,
+        waits=tuple(inquest.finish(course.last)),
+        known=tuple(course.known),
+        has_times=course.has_times,
+        start_ns=start_ns,
         difference=difference,
     )
 
@@ -165,11 +172,8 @@ def _kind(period: Period) -> tuple[str, ...]:
 
 class _Inquest:
     def __init__(self, is_named: IsNamed) -> None:
-        self.known: dict[str, None] = {}
-        self.has_times = False
         self._is_named = is_named
         self._asks: dict[tuple[str, str, str], _Ask] = {}
-        self._last = Moment(0, 0)
 
     @property
     def waits(self) -> bool:
@@ -177,12 +181,9 @@ class _Inquest:
         return not self._asks or any(ask.waits_on for ask in self._asks.values())
 
     def follow(self, step: Step) -> None:
-        last = step.deliveries[-1]
-        self.has_times = self.has_times or last.at_ns > self._last.at_ns > 0
-        self._last = max(self._last, Moment(last.at_ns, step.record))
         machine = step.machine
         if isinstance(machine, Context):
-            for item in _items(step.deliveries):
+            for item in asks_in(step.deliveries):
                 self._note(item)
         for ask in self._asks.values():
             if isinstance(machine, Context):
@@ -190,26 +191,14 @@ class _Inquest:
             for loop in _loops(machine, ask.partition):
                 ask.look(loop, step)
 
-    def finish(self) -> Iterator[Waits]:
+    def finish(self, last: Moment) -> Iterator[Waits]:
         for ask in self._asks.values():
-            yield ask.waits(self._last)
+            yield ask.waits(last)
 
     def _note(self, item: AskItem) -> None:
         partition, id_, key = item.partition, item.spec.application_id, item.spec.key
-        self.known[key] = None
         if self._is_named(id_, key) and (partition, id_, key) not in self._asks:
             self._asks[partition, id_, key] = _Ask(item)
-
-
-def _items(deliveries: Iterable[Delivery]) -> Iterator[AskItem]:
-    """What came as an ask, or as work that runs already."""
-    for delivery in deliveries:
-        match delivery.message:
-            case RMUpdateAllocation(asks=asks):
-                yield from asks
-            case RMUpdateNode(nodes=nodes):
-                for node in nodes:
-                    yield from node.allocations
 
 
 def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:

@@ -1,0 +1,107 @@
+"""A recording run again: from the last checkpoint that will do, and as far as is needed."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages.rm_events import AskItem, RMUpdateAllocation, RMUpdateNode
+from yunikorn_actors.trace.checkpoints import (
+    Checkpoint,
+    Checkpoints,
+    has_room,
+    newest,
+    packed,
+    unpacked,
+)
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.replay import Rerun, Step
+
+
+class Moment(NamedTuple):
+    at_ns: int
+    record: int
+
+
+class Course:
+    """What a replay has met on its way, whoever asks."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, None] = {}
+        """The keys of all asks that came."""
+        self.has_times = False
+        """Whether the clock went on."""
+        self.last = Moment(0, 0)
+        """The latest step."""
+        self.latest_ns = 0
+        """The latest time of a message, also of one that is not handled yet."""
+
+    def follow(self, step: Step) -> None:
+        last = step.deliveries[-1]
+        self.has_times = self.has_times or last.at_ns > self.last.at_ns > 0
+        self.last = max(self.last, Moment(last.at_ns, step.record))
+        if isinstance(step.machine, Context):
+            self.known.update((item.spec.key, None) for item in asks_in(step.deliveries))
+
+
+def asks_in(deliveries: Iterable[Delivery]) -> Iterator[AskItem]:
+    """Yield what came as an ask, or as work that runs already."""
+    for delivery in deliveries:
+        match delivery.message:
+            case RMUpdateAllocation(asks=asks):
+                yield from asks
+            case RMUpdateNode(nodes=nodes):
+                for node in nodes:
+                    yield from node.allocations
+
+
+class Again:
+    """Goes on from the newest checkpoint before what is asked about, and leaves others behind."""
+
+    def __init__(
+        self,
+        trace: TraceReader,
+        checkpoints: Checkpoints | None = None,
+        is_before: Callable[[Checkpoint], bool] = lambda _: False,
+    ) -> None:
+        self._trace = trace
+        self._every = 0 if checkpoints is None else checkpoints.every
+        self._checkpoints = {} if checkpoints is None else checkpoints.of(trace.files)
+        checkpoint = newest(self._checkpoints, is_before)
+        self.rerun: Rerun
+        self.course: Course
+        if checkpoint is None:
+            self.rerun, self.course = Rerun(trace.header), Course()
+        else:
+            self.rerun, self.course = unpacked(checkpoint.packed)
+            trace.go_behind(checkpoint.record, checkpoint.segment)
+
+    def run(self) -> Iterator[Step]:
+        """Yield each step; raise DifferentError where the replay is not what was recorded."""
+        for _, steps in self.follow():
+            yield from steps
+        for step in self.rerun.settle():
+            self.course.follow(step)
+            yield step
+        self.rerun.compare(self._trace)
+
+    def follow(self) -> Iterator[tuple[Delivery, list[Step]]]:
+        """Yield each message that was taken, and the steps that could be done then."""
+        for delivery, steps in self.rerun.follow(self._trace):
+            self.course.latest_ns = max(self.course.latest_ns, delivery.at_ns)
+            for step in steps:
+                self.course.follow(step)
+            yield delivery, steps
+            if self._every and self.rerun.messages % self._every == 0:
+                self._leave_a_checkpoint()
+
+    def _leave_a_checkpoint(self) -> None:
+        record = self._trace.number
+        if record not in self._checkpoints and has_room(self._checkpoints):
+            self._checkpoints[record] = Checkpoint(
+                record,
+                self._trace.segment,
+                dict(self.rerun.steps),
+                self.course.latest_ns,
+                packed((self.rerun, self.course)),
+            )
