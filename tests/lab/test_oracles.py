@@ -9,6 +9,7 @@ from yunikorn_actors.lab.case import Case, case_of, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.oracles import Agreement, Rest, Zero, oracles
 from yunikorn_actors.lab.play import Outcome, play
+from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.lab.world import World
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.scenario.document import parse_scenario
@@ -84,6 +85,26 @@ steps:
 def test_in_the_end_everything_is_confirmed() -> None:
     case = case_of(parse_scenario(CONFIRMED_IN_TURN, "in_turn.yaml"), "0" * 12)
     assert play(case, case.tape(), oracles()).violation is None
+
+
+UNANSWERED = """
+name: a question has no answer within its second, so the ask is tried again later
+steps:
+  - predicate: allow
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: app, queue: root.default}
+  - ask: {app: app, key: waits, resource: {vcore: 1}}
+  - advance: 5s
+"""
+HELD = """
+tape 1 of unanswered.yaml sha256 000000000000 on fused, steps 0-5
+hold PredicatesAnswered(step 4) from rm-1 to rm_proxy until after the end
+"""
+
+
+def test_an_ask_may_wait_until_its_manager_speaks_again() -> None:
+    case = case_of(parse_scenario(UNANSWERED, "unanswered.yaml"), "0" * 12)
+    assert play(case, parse_tape(HELD), oracles()).violation is None
 
 
 def _case() -> Case:

@@ -32,7 +32,7 @@ from yunikorn_actors.messages.base import (
     is_callback,
 )
 from yunikorn_actors.scenario.drivers import INSTANCE
-from yunikorn_actors.scenario.resource_manager import CONFIRMED
+from yunikorn_actors.scenario.resource_manager import CONFIRMED, ChoosyResourceManager
 from yunikorn_actors.scenario.stage import DEFAULT_RM, Stage
 from yunikorn_actors.scenario.views import Views
 from yunikorn_actors.scenario.written import Advance, Config, Register
@@ -340,9 +340,17 @@ class World:
         for name in tuple(self.late):
             self.confirm_now(name)
         self._settle()
+        self._lift_refusals()
         self._confirm_all()
         self._judge()
         self._drain()
+
+    def _lift_refusals(self) -> None:
+        """A no, or no answer in time, holds until the next request: have each manager make one."""
+        for manager in self.stage.managers():
+            if isinstance(manager, ChoosyResourceManager):
+                with suppress(UnknownResourceManager):
+                    self.simulator.update_allocation(si.AllocationRequest(rm_id=manager.rm_id))
 
     def _judge(self) -> None:
         """Have judged what is left when all is quiet."""
