@@ -521,7 +521,7 @@ a conversation, [protect a service](../how-to/protect-a-service.md) the token.
 | `DEADLINE_EXCEEDED` | the core did not answer in time |
 | `UNAVAILABLE` | the service is being stopped, or its core is over: connect again later |
 | `UNAUTHENTICATED` | the token is missing or wrong |
-| `RESOURCE_EXHAUSTED` | a message of more than 16 MB |
+| `RESOURCE_EXHAUSTED` | a message of more than 16 MB, or many at a time that come in |
 
 The trailing metadata `yunikorn-error` names the [error](errors.md) that a call within one process
 raises.

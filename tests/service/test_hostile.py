@@ -12,10 +12,11 @@ pytest.importorskip("grpc")
 import grpc
 from calling import EXTENSION, PATIENCE_S, SCHEDULER, Caller, application, asks, node
 from probes import wait_until
+from raw_http2 import Hoarder
 
 from yunikorn_actors import si
 from yunikorn_actors.runtime.streams import Feed
-from yunikorn_actors.service.rpc import extension, managers, weight
+from yunikorn_actors.service.rpc import extension, intake, managers, weight
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.protobuf import LARGE, Malformed, codec, embedded, varint
 from yunikorn_actors.service.rpc.server import LARGEST_REQUEST, RpcPart
@@ -241,6 +242,63 @@ def test_half_open_connections_and_other_protocols_harm_nobody(address: str) -> 
     finally:
         for it in sockets:
             it.close()
+
+
+MB = 1 << 20
+
+
+def send_until_cut_off(hoarder: Hoarder, method: str) -> None:
+    for stream in range(1, 200, 2):
+        hoarder.call(stream, method)
+        hoarder.send(stream, 3 * MB, of=4 * MB)
+    hoarder.hear_to_the_end()
+
+
+@pytest.mark.parametrize("method", [UNARY[0], STREAMS[0], "/grpc.health.v1.Health/Check"])
+def test_who_holds_parts_of_many_large_messages_is_cut_off_alone(
+    address: str, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(intake, "HELD_MAX", 8 * MB)
+    with Caller(address) as caller, Hoarder(address, PATIENCE_S) as one:
+        caller.register(RM)
+        nodes = caller.nodes().say(node(RM))
+        assert nodes.hear(si.NodeResponse).accepted
+        one.call(1, method)
+        one.send(1, 3 * MB, of=4 * MB)
+        with Hoarder(address, PATIENCE_S) as many, pytest.raises(ConnectionError):
+            send_until_cut_off(many, method)
+        assert caller.applications().say(application(RM)).hear(si.ApplicationResponse).accepted
+        one.send(1, 0, of=0)
+        goes_on(address)
+
+
+def test_who_is_cut_off_is_told_why(
+    serve: Callable[..., Serving], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "HELD_MAX", MB // 8)
+    serving = serve()
+    with Caller(serving.parts["grpc"].address) as caller:
+        caller.register(RM)
+        # The core has no room, so the request stays where it is.
+        monkeypatch.setattr(serving.core, "_has_room", lambda _: False)
+        monkeypatch.setattr(serving.core, "_when_room", lambda *_: None)
+        talk = caller.allocations().say(asks(RM, *(f"ask-{n}" for n in range(5_000))))
+        assert grpc.StatusCode.RESOURCE_EXHAUSTED == talk.code()
+        assert "send fewer at a time" in talk.details()
+
+
+def test_what_was_dealt_with_is_not_held(serve: Callable[..., Serving]) -> None:
+    part = serve().parts["grpc"]
+    assert isinstance(part, RpcPart)
+    with Caller(part.address) as caller:
+        caller.register(RM)
+        talk = caller.allocations()
+        size = len(codec(si.AllocationRequest).encode(asks(RM, "0" * 1_000)))
+        for n in range(MB // size):
+            talk.say(asks(RM, f"{n:01000}")).say(si.AllocationRequest(rm_id=RM))
+        last = talk.say(asks("nobody", "a"))
+        assert grpc.StatusCode.INVALID_ARGUMENT == last.code(), last.details()
+        wait_until(lambda: part._managers.intake.held < MB // 64)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.service.rpc import messages as m
+from yunikorn_actors.service.rpc.intake import OpenCall
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
@@ -20,7 +21,6 @@ from yunikorn_actors.service.rpc.protobuf import codec, embedded, field_numbers,
 from yunikorn_actors.service.rpc.scheduler import UPDATES, take
 from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
-    Context,
     answering,
     answering_whom,
     converse,
@@ -69,16 +69,17 @@ class Extension:
         self._dumping = asyncio.Semaphore(DUMPS_MAX)
 
     def methods(self) -> grpc.GenericRpcHandler:
+        intake = self._managers.intake
         return grpc.method_handlers_generic_handler(
             NAME,
             {
-                "Converse": talking(self._converse),
-                "Unregister": answering(self._unregister),
-                "UpdateConfiguration": answering_whom(self._update_configuration),
-                "Explain": answering(self._explain),
-                "StateDump": telling(self._state_dump),
-                "Events": answering(self._events),
-                "EventStream": telling(self._event_stream),
+                "Converse": talking(intake, self._converse),
+                "Unregister": answering(intake, self._unregister),
+                "UpdateConfiguration": answering_whom(intake, self._update_configuration),
+                "Explain": answering(intake, self._explain),
+                "StateDump": telling(intake, self._state_dump),
+                "Events": answering(intake, self._events),
+                "EventStream": telling(intake, self._event_stream),
             },
         )
 
@@ -88,27 +89,27 @@ class Extension:
 
     # -- the conversation
 
-    async def _converse(self, context: Context) -> None:
-        said = await self._read(context)
+    async def _converse(self, call: OpenCall) -> None:
+        said = await self._read(call)
         if said is None:
             return
         if said.opening is None:
             raise InvalidRequest("Said.opening: must come first: it says whose conversation it is")
         manager = await self._open(said.opening)
         registered = m.Told(registered=si.RegisterResourceManagerResponse())
-        await context.write(codec(m.Told).encode(registered))
+        await call.write(codec(m.Told).encode(registered))
 
         async def hear() -> None:
-            while (said := await self._read(context)) is not None:
+            while (said := await self._read(call)) is not None:
                 await self._take(manager, said)
 
         async def say(item: Item) -> None:
-            await context.write(told(item))
+            await call.write(told(item))
 
         await converse(self._managers, manager, said.opening.hears, hear, say)
 
-    async def _read(self, context: Context) -> m.Said | None:
-        return await read(self._managers, context, m.Said, self._strangers)
+    async def _read(self, call: OpenCall) -> m.Said | None:
+        return await read(self._managers, call, m.Said, self._strangers)
 
     async def _open(self, opening: m.Opening) -> Manager:
         if opening.registration is None:

@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import CoreError, CoreStopped, UnknownResourceManager, anew
+from yunikorn_actors.service.rpc.intake import Intake
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Outlet
 from yunikorn_actors.service.rpc.protobuf import LARGE
@@ -101,6 +102,7 @@ class Managers:
     def __init__(self, core: ServedCore, answer_s: float) -> None:
         """`answer_s`: so long a manager may take to answer a question of the core."""
         self.core: Final = core
+        self.intake: Final = Intake()
         self._answer_s = answer_s
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(CALLS_MAX, "yunikorn-actors-rpc")

@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 import grpc
 
 from yunikorn_actors import si
+from yunikorn_actors.service.rpc.intake import OpenCall
 from yunikorn_actors.service.rpc.managers import Manager, Managers
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
 from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.service.rpc.talk import (
-    Context,
     answering,
     check_same,
     converse,
@@ -57,13 +57,15 @@ async def take(managers: Managers, manager: Manager, update: Update, request: An
 
 
 def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
+    intake = managers.intake
+
     async def register(data: bytes) -> bytes:
         kind = si.RegisterResourceManagerRequest
         await managers.register(await decoded(managers, data, kind, strangers))
         return b""
 
-    async def stream(update: Update, context: Context) -> None:
-        request = await read(managers, context, update.request, strangers)
+    async def stream(update: Update, call: OpenCall) -> None:
+        request = await read(managers, call, update.request, strangers)
         if request is None:
             return
         manager = managers.find(request.rm_id)
@@ -72,17 +74,17 @@ def methods(managers: Managers, strangers: Strangers) -> grpc.GenericRpcHandler:
             heard: Any = request
             while heard is not None:
                 await take(managers, manager, update, heard)
-                heard = await read(managers, context, update.request, strangers)
+                heard = await read(managers, call, update.request, strangers)
 
         async def say(item: Item) -> None:
-            await context.write(item.data)
+            await call.write(item.data)
 
         await converse(managers, manager, (update.kind,), hear, say)
 
     return grpc.method_handlers_generic_handler(
         NAME,
         {
-            "RegisterResourceManager": answering(register),
-            **{name: talking(partial(stream, update)) for name, update in UPDATES.items()},
+            "RegisterResourceManager": answering(intake, register),
+            **{name: talking(intake, partial(stream, update)) for name, update in UPDATES.items()},
         },
     )

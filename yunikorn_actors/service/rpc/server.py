@@ -105,7 +105,9 @@ class RpcPart(Part):
         await self._server.start()
         host, _, _ = self._site.address.rpartition(":")
         self._started.set_result(f"{host}:{port}")
+        watching = asyncio.create_task(self._managers.intake.watch(port))
         await self._wanted_to_stop.wait()
+        watching.cancel()
         await self._close(self._until)
 
     def _add_services(self) -> None:

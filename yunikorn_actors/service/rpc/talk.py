@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import grpc
 
+from yunikorn_actors.service.rpc.intake import Intake, OpenCall, named
 from yunikorn_actors.service.rpc.managers import Manager, Managers, Stream
 from yunikorn_actors.service.rpc.messages import Kind
 from yunikorn_actors.service.rpc.outlet import Item
@@ -20,21 +21,21 @@ M = TypeVar("M", bound=SiMessage)
 Handler: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 Call: TypeAlias = Callable[[bytes], Awaitable[bytes]]
-Talk: TypeAlias = Callable[[Context], Awaitable[None]]
+Talk: TypeAlias = Callable[[OpenCall], Awaitable[None]]
 
 # -- calls
 
 
-def answering(call: Call) -> Handler:
+def answering(intake: Intake, call: Call) -> Handler:
     """One question, one answer."""
 
     async def anybody(request: bytes, _: str) -> bytes:
         return await call(request)
 
-    return answering_whom(anybody)
+    return answering_whom(intake, anybody)
 
 
-def answering_whom(call: Callable[[bytes, str], Awaitable[bytes]]) -> Handler:
+def answering_whom(intake: Intake, call: Callable[[bytes, str], Awaitable[bytes]]) -> Handler:
     """The same where it matters who asks: as gRPC names its peers."""
 
     async def handle(request: bytes, context: Context) -> bytes:
@@ -42,17 +43,21 @@ def answering_whom(call: Callable[[bytes, str], Awaitable[bytes]]) -> Handler:
             return await call(request, context.peer())
         except ERRORS as error:
             await end(context, error)
+        finally:
+            intake.dealt_with(named(context.peer()), len(request))
 
     return _handler(grpc.unary_unary_rpc_method_handler, handle)
 
 
 def telling(
+    intake: Intake,
     tell: Callable[[bytes, Callable[[bytes], Awaitable[None]]], Awaitable[None]],
 ) -> Handler:
     """One question, several answers."""
 
     async def handle(request: bytes, context: Context) -> None:
         try:
+            intake.dealt_with(named(context.peer()), len(request))
             await tell(request, context.write)
         except ERRORS as error:
             await end(context, error)
@@ -60,17 +65,20 @@ def telling(
     return _handler(grpc.unary_stream_rpc_method_handler, handle)
 
 
-def talking(talk: Talk) -> Handler:
+def talking(intake: Intake, talk: Talk) -> Handler:
     """A conversation."""
 
     async def handle(_: object, context: Context) -> None:
         # At once: gRPC would send it with the first answer, and once more with the end of the call
         # if that comes while the answer is on its way, which it refuses.
         await context.send_initial_metadata(())
+        call = intake.open(context)
         try:
-            await talk(context)
+            await talk(call)
         except ERRORS as error:
             await end(context, error)
+        finally:
+            intake.close(call)
 
     return _handler(grpc.stream_stream_rpc_method_handler, handle)
 
@@ -83,9 +91,9 @@ def _handler(make: Callable[[Any], Handler], handle: object) -> Handler:
 # -- conversations
 
 
-async def read(managers: Managers, context: Context, kind: type[M], tell: Strangers) -> M | None:
+async def read(managers: Managers, call: OpenCall, kind: type[M], tell: Strangers) -> M | None:
     """Read the next message; None when the client has said its last."""
-    data: Any = await context.read()
+    data = await call.read()
     if data is grpc.aio.EOF:
         return None
     return await decoded(managers, data, kind, tell)
