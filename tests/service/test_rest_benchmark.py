@@ -19,8 +19,9 @@ def _(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_who_is_looked_at_pays_for_it() -> None:
     alone, metered, looked = (run("waits", mode) for mode in (ALONE, METERED, "pages"))
     assert {5} == {it["allocations"] for it in (alone, metered, looked)}
-    assert (0, 0) == (alone["looking_share"], metered["looking_share"])
+    assert 0 == alone["looking_share"]
     assert looked["looking_share"] > 0
+    assert metered["looking_share"] > 0
     assert (0, 0) == (alone["look_worst_ms"], metered["look_worst_ms"])
     assert looked["context_worst_ms"] > 0
 
