@@ -89,6 +89,34 @@ def test_one_that_has_ended_is_replaced_and_knows_it_all(served: Served) -> None
     assert ["n1", "n2"] == [it["nodeID"] for it in served.get(f"{P}/nodes")]
 
 
+def test_one_that_ends_as_soon_as_it_listens_is_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await_ready = ProcessPart._await_ready
+
+    def ends_then(part: ProcessPart) -> None:
+        await_ready(part)
+        assert part._process is not None
+        assert part._reader is not None
+        reader = part._reader
+        part._process.kill()
+        reader.join(PATIENCE_S)
+
+    monkeypatch.setattr(ProcessPart, "_await_ready", ends_then)
+    with SchedulerCore(settings=SETTINGS) as core:
+        part = ProcessPart(Site(core, "127.0.0.1:0", Standing()))
+        part.start()
+        try:
+            served = Served(core, Confirming(core), part)
+            register(served)
+            served.nodes(node("n1"))
+            wait_until(lambda: part._process is not None and part._process.poll() is None)
+            caught_up(served)
+            assert ["n1"] == [it["nodeID"] for it in served.get(f"{P}/nodes")]
+        finally:
+            part.stop(PATIENCE_S)
+
+
 def test_one_that_cannot_stay_is_replaced_ever_later_and_health_tells_of_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

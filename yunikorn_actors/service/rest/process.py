@@ -82,6 +82,8 @@ class ProcessPart(Part):
         self._outbox = Outbox(site.core.clock, lambda: None)
         self._ready = threading.Event()
         self._stopping = threading.Event()
+        self._has_begun = False
+        """Whether one has listened: until then there is none to replace."""
         self._ends = 0
         """Of processes, without one that was steady in between."""
         self._why = "it ended by itself"
@@ -101,11 +103,11 @@ class ProcessPart(Part):
         self._start_ns = self._core.clock.now_ns()
         self._spawn()
         self._await_ready()
-        self._following = self._core._follow(self._outbox)
 
     def _await_ready(self) -> None:
+        """Wait for the first one; if it ends after that, it is replaced as any other."""
         assert self._process is not None
-        if self._ready.wait(START_S) and self._process.poll() is None:
+        if self._ready.wait(START_S) and self._has_begun:
             return
         ended = self._process.poll()
         self.stop(0.0)
@@ -176,10 +178,14 @@ class ProcessPart(Part):
 
     def _read(self, line: socket.socket, process: "subprocess.Popen[bytes]") -> None:
         begun = time.monotonic()
+        # On this thread, which also ends it: so none that has ended is followed for, or left out.
+        with suppress(CoreStopped, CoreFailed):
+            self._following = self._core._follow(self._outbox)
         with line.makefile("rb") as file, suppress(OSError):
             while head := file.read(LENGTH_BYTES):
                 entry = _up.decode(file.read(int.from_bytes(head, "big")))
                 if isinstance(entry, Ready):
+                    self._has_begun = True
                     self._ready.set()
                     self._tell_when_steady(process)
                 else:
@@ -187,9 +193,12 @@ class ProcessPart(Part):
         process.wait()
         self._outbox.close()
         line.close()
+        if self._following:
+            self._core._unfollow(self._following)
+            self._following = ""
         was_ready = self._ready.is_set()
         self._ready.set()
-        if not self._stopping.is_set() and (self._following or self._ends):
+        if not self._stopping.is_set() and self._has_begun:
             self._replace(is_steady=was_ready and time.monotonic() - begun > STEADY_S)
 
     def _answer(self, asked: Question) -> None:
@@ -202,8 +211,6 @@ class ProcessPart(Part):
 
     def _replace(self, *, is_steady: bool) -> None:
         """Nobody is told anything by a read side that has ended; the next one is told it all."""
-        self._core._unfollow(self._following)
-        self._following = ""
         self._ends = 1 if is_steady else self._ends + 1
         wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
         why, self._why = self._why, "it ended by itself"
@@ -214,8 +221,6 @@ class ProcessPart(Part):
             return
         self._ready.clear()
         self._spawn()
-        with suppress(CoreStopped, CoreFailed):
-            self._following = self._core._follow(self._outbox)
 
     def _tell_when_steady(self, process: "subprocess.Popen[bytes]") -> None:
         """Have health checks say that all is well, once it has gone on for a while."""
@@ -237,8 +242,6 @@ class ProcessPart(Part):
     def stop(self, grace: float) -> None:
         self._stopping.set()
         self._steady.cancel()
-        if self._following:
-            self._core._unfollow(self._following)
         if self._process is not None and self._line is not None:
             # The other side ends with the line; who is in the middle of writing is let go.
             with suppress(OSError):
