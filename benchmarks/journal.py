@@ -79,12 +79,20 @@ def starts(folder: Path) -> str:
     )
 
 
+def counted(text: str) -> int:
+    """Read how many there are to be."""
+    count = int(text) if text.isascii() and text.isdecimal() else 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"give a whole number above 0, not {text!r}")
+    return count
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.journal", description=__doc__)
-    parser.add_argument("--pairs", type=int, default=30_000)
-    parser.add_argument("--running", type=int, default=2_000)
-    parser.add_argument("--nodes", type=int, default=1_000)
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--pairs", type=counted, default=30_000)
+    parser.add_argument("--running", type=counted, default=2_000)
+    parser.add_argument("--nodes", type=counted, default=1_000)
+    parser.add_argument("--rounds", type=counted, default=1)
     parser.add_argument("--alone", action="store_true", help="a run without a journal as well")
     options = parser.parse_args(arguments)
     churn = WORKLOADS["W5"]

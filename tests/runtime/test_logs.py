@@ -12,6 +12,7 @@ from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import APP, CONFIG, QUEUE, RM, Recorder, report
 
 from yunikorn_actors import SchedulerCore, enable_logs, si
+from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.runtime.secrets import masked
 
 NOISY = """
@@ -228,3 +229,14 @@ def test_what_an_application_used_is_told_at_its_end(log: StringIO) -> None:
         gone = si.RemoveApplicationRequest(application_id=APP)
         core.update_application(si.ApplicationRequest(rm_id=RM, remove=(gone,)))
         wait_until(lambda: f"YK_APP_SUMMARY: ApplicationID: {APP}" in log.getvalue())
+
+
+def test_what_others_have_named_begins_no_line() -> None:
+    sink = StringIO()
+    end = enable_logs(sink)
+    logger.warning("{} is lost: {} ({:d})", "a\n2026 ERROR\x1b[2J\u202e", ValueError("b\nc"), 7)
+    end()
+    assert sink.getvalue().endswith("a\\n2026 ERROR\\x1b[2J\\u202e is lost: b\n  c (7)\n"), (
+        sink.getvalue()
+    )
+    assert 2 == sink.getvalue().count("\n")

@@ -19,8 +19,9 @@ from yunikorn_actors.messages.rm_events import (
     RMReleaseAllocation,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, RunCycle
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import Look, printable, show
+from yunikorn_actors.trace.show import Look, show
 from yunikorn_actors.trace.wanted import Wanted
 
 

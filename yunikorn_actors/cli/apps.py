@@ -20,8 +20,8 @@ from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Application
 from yunikorn_actors.cli.terminal import tell, width
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.tables import table
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")

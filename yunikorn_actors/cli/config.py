@@ -35,7 +35,7 @@ from yunikorn_actors.domain.config import (
     warnings_in,
 )
 from yunikorn_actors.domain.config.fault import Fault
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"
 _SHOW: Final = "print the configuration that is in force in a service"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 
 STANDARD_INPUT: Final = "-"
 

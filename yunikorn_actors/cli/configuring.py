@@ -7,8 +7,8 @@ from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.rows import Loaded, read
 from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.errors import Refused
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.show import printable
 
 
 def show(options: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from yunikorn_actors.cli.nodes import nodes_called
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import Refused
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.show import printable
 
 SAID: Final = {
     "drain": "{} is drained: nothing new is placed there; allocations that go on: {}",

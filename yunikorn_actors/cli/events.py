@@ -11,9 +11,9 @@ from yunikorn_actors.cli.asking import API, INTERRUPTED, asking, unknown
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Event, Events, read
 from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.si import ChangeDetail, ChangeType, EventType
-from yunikorn_actors.trace.show import printable
 
 COUNT: Final = 20
 STORED_MAX: Final = 10_000

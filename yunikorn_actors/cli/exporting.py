@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.export.formats import FORMATS
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 SQLITE: Final = "sqlite"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 
 
 def is_terminal() -> bool:

@@ -16,6 +16,7 @@ from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.at import state_changes, states_at
 from yunikorn_actors.trace.chain import NotThere, downwards, upwards
 from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
@@ -26,7 +27,7 @@ from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
-from yunikorn_actors.trace.show import Look, printable, show, tail
+from yunikorn_actors.trace.show import Look, show, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story

@@ -7,8 +7,8 @@ from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.errors import UnknownName
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.show import printable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

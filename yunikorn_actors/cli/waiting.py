@@ -11,8 +11,8 @@ from yunikorn_actors.cli.rows import Application, read
 from yunikorn_actors.cli.terminal import tell
 from yunikorn_actors.domain.why import Why, what_became
 from yunikorn_actors.errors import UnknownName
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.wanted import did_you_mean
 
 

@@ -20,7 +20,7 @@ from yunikorn_actors.cli.waiting import (
     why_there,
 )
 from yunikorn_actors.domain.why import Why, what_became
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 
 SHOWN_MAX = 200
 """Longer names are cut where nothing is known of them."""

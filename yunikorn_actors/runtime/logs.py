@@ -2,6 +2,7 @@
 
 `enable_logs` says where the library's lines go: into the sinks of loguru, to one stream, or into a
 logger of the standard library. Until then no line is even put together, and loguru is not imported.
+What others have named is escaped as in a recording that is shown, so none of it forges a line.
 Whatever looks like the value of a secret is masked before a line goes anywhere, in the text of an
 exception as in a message. A traceback goes out as text: loguru would add the values of variables
 to it.
@@ -13,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple, TextIO
 
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.runtime.secrets import masked
 
 _NAME: Final = "yunikorn_actors"
@@ -74,7 +76,7 @@ class Lines:
         places = [place for place in self._places.values() if place.least <= number]
         if not places or number < self._least:
             return False
-        line = text.format(*args) if args else text
+        line = text.format(*map(_shown, args)) if args else text
         if exception is not None:
             line += "\n" + "".join(traceback.format_exception(exception)).rstrip()
         line = masked(line)
@@ -82,6 +84,16 @@ class Lines:
         for place in places:
             is_taken |= place.write(level, line)
         return is_taken
+
+
+def _shown(value: object) -> object:
+    """A name that somebody has chosen begins no line; an error of several goes on indented."""
+    match value:
+        case str():
+            return printable(value)
+        case BaseException():
+            return "\n  ".join(map(printable, str(value).splitlines()))
+    return value
 
 
 def _number(level: str) -> int:

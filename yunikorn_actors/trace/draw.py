@@ -22,8 +22,9 @@ from yunikorn_actors.messages.base import (
 )
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.show import NewFacts, cut, ending, is_whole, printable
+from yunikorn_actors.trace.show import NewFacts, cut, ending, is_whole
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.wanted import Wanted
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 
 Plain = Any
 """What MessagePack can hold."""

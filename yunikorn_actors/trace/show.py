@@ -19,6 +19,7 @@ from msgspec import Struct
 from yunikorn_actors.messages.base import TIMER, Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.news import News
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, message_summary
@@ -58,15 +59,6 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
             break
     print(_closing(trace, shown, stopped=shown == look.limit > 0), file=out)
     return shown
-
-
-def printable(text: str) -> str:
-    """Escape what a terminal would act on: control characters, line ends, changes of direction."""
-    if text.isprintable():
-        return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def cut(text: str, before: str, width: int) -> str:

@@ -8,8 +8,9 @@ import msgspec
 
 from yunikorn_actors.domain.resource import describe
 from yunikorn_actors.domain.why import Cause
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.again import Moment
-from yunikorn_actors.trace.show import place, printable
+from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.tables import seconds, table
 from yunikorn_actors.trace.wanted import did_you_mean
 from yunikorn_actors.trace.why import Answer, Period, Waits

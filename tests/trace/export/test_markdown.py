@@ -11,9 +11,9 @@ from recordings import records, simulate, write
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.export.markdown import markdown, plain
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 

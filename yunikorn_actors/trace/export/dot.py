@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.export.limits import Limit
 from yunikorn_actors.trace.export.timeline import Timeline
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import cut, place, printable
+from yunikorn_actors.trace.show import cut, place
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.wanted import Sieve
 

@@ -14,10 +14,10 @@ import msgspec
 
 from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.codec import type_name
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.export.limits import Limit
 from yunikorn_actors.trace.export.timeline import Step, Timeline
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.show import printable
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.wanted import Sieve
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.pages.document import Document
-from yunikorn_actors.trace.show import printable
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
 from yunikorn_actors.trace.view.run import Run, Shown, drawn
