@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
 
 from calling import PATIENCE_S
 
@@ -49,3 +51,19 @@ def starting() -> Iterator[Callable[..., Running]]:
         for it in started:
             it.process.kill()
             it.process.communicate()
+
+
+class Held(NamedTuple):
+    memory: int
+    """Kilobytes."""
+    threads: int
+    descriptors: int
+
+
+def held(pid: int) -> Held:
+    """Look what a process holds."""
+    status = dict(
+        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+    )
+    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return Held(int(status["VmRSS"].split()[0]), int(status["Threads"]), descriptors)

@@ -1,14 +1,12 @@
 """A resource manager that comes and goes, over and over: what the service holds stays the same."""
 
 import threading
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 pytest.importorskip("grpc")
 from calling import EXTENSION, Caller, application, asks, node
-from commands import starting
+from commands import held, starting
 from probes import wait_until
 
 from yunikorn_actors import si
@@ -18,21 +16,6 @@ RM = "rm-1"
 ASKS = 20
 MEMORY_MAX = 32 << 10
 """Kilobytes that may come on, once the book of events is full: allocators keep some."""
-
-
-class Held(NamedTuple):
-    memory: int
-    """Kilobytes."""
-    threads: int
-    descriptors: int
-
-
-def held(pid: int) -> Held:
-    status = dict(
-        line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-    )
-    descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-    return Held(int(status["VmRSS"].split()[0]), int(status["Threads"]), descriptors)
 
 
 def live(address: str, life: int) -> None:
