@@ -59,6 +59,52 @@ def test_a_nearer_timer_wakes_a_thread_that_waits_for_a_far_one() -> None:
     timers.join(PATIENCE_S)
 
 
+class Looking(RealClock):
+    """Counts how often the thread asks how long it may wait."""
+
+    looks = 0
+
+    def seconds_until(self, due_ns: int) -> float:
+        self.looks += 1
+        return super().seconds_until(due_ns)
+
+
+def test_a_timer_behind_the_one_that_is_waited_for_wakes_nobody() -> None:
+    clock = Looking()
+    fired = Fired(clock)
+    timers = TimerThread(clock, fired.deliver)
+    timers.start()
+    timers.arm("a", "first", clock.now_ns() + HOUR_NS, envelope("first"))
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not clock.looks and time.monotonic() < deadline_s:
+        time.sleep(0.001)
+    timers.cancel("a", "first")
+    # Whoever would be woken has the time to look.
+    for number in range(20):
+        timers.arm("a", "later", clock.now_ns() + (number + 2) * HOUR_NS, envelope("later"))
+        time.sleep(0.001)
+        timers.cancel("a", "later")
+    assert 1 == clock.looks
+    timers.arm("a", "near", clock.now_ns(), envelope("near"))
+    assert "a near" == fired.get(timeout=PATIENCE_S)[0]
+    timers.stop()
+    timers.join(PATIENCE_S)
+
+
+def test_a_thread_that_has_looked_waits_for_what_was_armed_behind() -> None:
+    clock = RealClock()
+    fired = Fired(clock)
+    timers = TimerThread(clock, fired.deliver)
+    timers.start()
+    now_ns = clock.now_ns()
+    timers.arm("a", "first", now_ns + 20 * MS, envelope("first"))
+    timers.arm("a", "second", now_ns + 40 * MS, envelope("second"))
+    timers.cancel("a", "first")
+    assert "a second" == fired.get(timeout=PATIENCE_S)[0]
+    timers.stop()
+    timers.join(PATIENCE_S)
+
+
 @pytest.mark.parametrize("scale", [1, 1000])
 def test_a_clock_runs_at_its_scale(scale: int) -> None:
     clock = RealClock(scale)

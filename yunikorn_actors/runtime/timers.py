@@ -1,5 +1,6 @@
 """One thread that waits for everything that is due later."""
 
+import math
 import threading
 from collections.abc import Callable
 
@@ -24,6 +25,8 @@ class TimerThread:
         self._deliver = deliver
         self._go_on = go_on
         self._is_woken = False
+        self._looks_ns = math.inf
+        """When the thread looks again by itself, while it waits."""
         self._condition = threading.Condition()
         """Guards what is armed; also held while a timer is handed over, see `_run`."""
         self._armed = ArmedTimers()
@@ -39,7 +42,10 @@ class TimerThread:
     def arm(self, address: str, name: str, due_ns: int, envelope: Envelope) -> None:
         with self._condition:
             self._armed.arm(address, name, due_ns, envelope)
-            self._condition.notify()
+            # Nearly every timer is armed behind others and cancelled long before it is due. To wake
+            # the thread for each of them costs as much as a message, and somebody waits meanwhile.
+            if due_ns < self._looks_ns:
+                self._condition.notify()
 
     def cancel(self, address: str, name: str) -> None:
         """Cancel a timer; a firing that is in a mailbox already still comes (R-027)."""
@@ -100,9 +106,10 @@ class TimerThread:
     def _next_due(self) -> tuple[str, Envelope] | None:
         """Wait for the first timer, or for a change; the condition is held."""
         due_ns = self._armed.first_due_ns()
-        seconds = float("inf") if due_ns is None else self._clock.seconds_until(due_ns)
+        seconds = math.inf if due_ns is None else self._clock.seconds_until(due_ns)
         if seconds <= 0:
             return self._armed.pop()
         if not self._is_woken:
+            self._looks_ns = math.inf if due_ns is None else due_ns
             self._condition.wait(min(seconds, threading.TIMEOUT_MAX))
         return None
