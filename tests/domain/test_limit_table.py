@@ -3,9 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from yunikorn_actors.domain.application import Application, ApplicationSpec
+from yunikorn_actors.domain.books import attach, relink
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.limit_table import LimitTable
-from yunikorn_actors.domain.limits import group_of, limits_of
+from yunikorn_actors.domain.limits import group_of, limits_of, limits_on
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueSpec
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -63,3 +66,24 @@ def test_a_queue_has_the_limits_that_it_was_configured_with_last() -> None:
     assert group_of(queue, ("h", "g")) == "g"
     queue.configure(QueueSpec(leaf=True))
     assert not queue.limits
+
+
+@given(limit_lists(), limit_lists(), NAMES, MEMBERS)
+def test_an_application_has_at_hand_what_counts_against_each_of_its_limits(
+    above: tuple[LimitConfig, ...],
+    below: tuple[LimitConfig, ...],
+    user: str,
+    groups: tuple[str, ...],
+) -> None:
+    state = PartitionState("[rm-1]default")
+    root = Queue("root", QueueSpec(leaf=False, limits=above), None)
+    leaf = Queue("leaf", QueueSpec(leaf=True, limits=below), root)
+    spec = ApplicationSpec(application_id="app", user=user, groups=groups)
+    usages = attach(state.users, user, leaf)
+    app = Application(spec, serial=1, queue=leaf, usages=usages, now_ns=0)
+    relink(state.groups, app, group_of(leaf, groups))
+    by_name = [
+        (limit.max_applications, state.usage_of(limit))
+        for limit in limits_of(leaf, user, app.group)
+    ]
+    assert [(limit.max_applications, usage) for limit, usage in limits_on(app)] == by_name

@@ -14,7 +14,7 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.config import ApplicationSortPolicy
 from yunikorn_actors.domain.gang import awaits_admission, waits_for_gang
 from yunikorn_actors.domain.gates import has_room
-from yunikorn_actors.domain.limits import limits_of
+from yunikorn_actors.domain.limits import limits_on
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Refusal
@@ -46,16 +46,15 @@ def check_use(
     """Check whether a node that is kept is of any use: all but the room there."""
     return (
         check_application(state, app, ask)
-        or check_limits(state, app, ask.spec.resource)
+        or check_limits(app, ask.spec.resource)
         or check_quotas(state, app, ask.spec, kept.earmark)
     )
 
 
-def check_limits(state: PartitionState, app: Application, resource: Resource) -> Refusal | None:
+def check_limits(app: Application, resource: Resource) -> Refusal | None:
     """Check what the user and the group may have in every queue of the path."""
     starts = app.state is ApplicationState.ACCEPTED
-    for limit in limits_of(app.queue, app.spec.user, app.group):
-        usage = state.usage_of(limit)
+    for limit, usage in limits_on(app):
         if starts and not usage.places(limit.max_applications).may_start(app.serial):
             return Refusal.APP_LIMIT
         if not has_room(limit.max_resources, usage.amounts, resource.items()):

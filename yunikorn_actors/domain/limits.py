@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.user import Usage
 
 LimitKey = tuple[str, str, bool]
 
@@ -49,6 +51,24 @@ def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:
         ours = limits.for_group(group) if group else None
         if ours is not None:
             yield _limit(level.path, group, ours, of_group=True)
+
+
+def limits_on(app: Application) -> Iterator[tuple[LimitConfig, Usage]]:
+    """List the same limits, each with what counts against it.
+
+    An application holds on to that: for each allocation nothing is made or looked up by name.
+    """
+    user, group = app.spec.user, app.group
+    for place, level in enumerate(app.queue.lineage):
+        limits = level.limits
+        if not limits:
+            continue
+        mine = limits.for_user(user)
+        if mine is not None:
+            yield mine, app.usages[place]
+        ours = limits.for_group(group) if group else None
+        if ours is not None:
+            yield ours, app.group_usages[place]
 
 
 def group_of(queue: Queue, groups: tuple[str, ...]) -> str:

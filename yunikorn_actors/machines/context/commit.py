@@ -72,7 +72,7 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
         return refusal
     own = own_earmark(state, ask, proposal.node_id)
     refusal = check_quotas(state, app, ask.spec, own)
-    return refusal or check_limits(state, app, ask.spec.resource)
+    return refusal or check_limits(app, ask.spec.resource)
 
 
 def commit(turn: Turn, proposal: Proposal) -> Refusal | None:

@@ -118,7 +118,7 @@ def check_admission(state: PartitionState, proposal: AdmitGang) -> Refusal | Non
         return Refusal.APP_STATE
     if not awaits_admission(app):
         return Refusal.GANG_HELD
-    refusal = check_start(state, app) or check_limits(state, app, {})
+    refusal = check_start(state, app) or check_limits(app, {})
     if refusal is not None:
         return refusal
     committed: Committed = {}

@@ -85,7 +85,7 @@ def _ask_of(state: PartitionState, proposal: Preempt) -> tuple[Application, Ask]
 def _check_eligible(state: PartitionState, app: Application, ask: Ask) -> Refusal | None:
     """No victims for an ask that something else than room would hold back afterwards."""
     refusal = check_application(state, app, ask)
-    return refusal or check_limits(state, app, ask.spec.resource)
+    return refusal or check_limits(app, ask.spec.resource)
 
 
 def _check_guarantee(

@@ -54,7 +54,7 @@ def check_reserve(
     refusal = (
         check_application(state, app, ask)
         or check_quotas(state, app, ask.spec)
-        or check_limits(state, app, ask.spec.resource)
+        or check_limits(app, ask.spec.resource)
     )
     if refusal is not None:
         return refusal

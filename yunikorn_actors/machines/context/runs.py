@@ -19,13 +19,15 @@ from itertools import islice
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import Application, ApplicationState
+from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.eligibility import check_application
 from yunikorn_actors.domain.gates import GateKind, has_room
-from yunikorn_actors.domain.limits import Limit, LimitKey, limits_of
+from yunikorn_actors.domain.limits import limits_on
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add, equals
+from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.machines.context.commit import commit
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.lifecycle import (
@@ -152,23 +154,24 @@ class _Run:
 
     def has_room(self) -> bool:
         """Whether all queues and limits have room for the whole run."""
-        state = self._state
         queues: dict[Queue, int] = {}
-        limits: dict[LimitKey, tuple[Limit, int]] = {}
+        limits: dict[Usage, tuple[LimitConfig, int]] = {}
         for app, count in zip(self._apps, self._counts, strict=True):
             for queue in app.queue.lineage:
                 queues[queue] = queues.get(queue, 0) + count
-            for limit in limits_of(app.queue, app.spec.user, app.group):
-                others = limits.get(limit.key, (limit, 0))[1]
-                limits[limit.key] = (limit, others + count)
+            for limit, usage in limits_on(app):
+                others = limits[usage][1] if usage in limits else 0
+                limits[usage] = (limit, others + count)
+        counts = dict.fromkeys((*queues.values(), *(count for _, count in limits.values())))
+        together = {count: self._together(count) for count in counts}
+        capacity = self._state.capacity
         for queue, count in queues.items():
             is_cluster = queue.parent is None
-            sizes = state.capacity if is_cluster else queue.quota()
-            if not has_room(sizes, queue.allocated, self._together(count), is_cluster):
+            sizes = capacity if is_cluster else queue.quota()
+            if not has_room(sizes, queue.allocated, together[count], is_cluster):
                 return False
-        for limit, count in limits.values():
-            used = state.usage_of(limit).amounts
-            if not has_room(limit.max_resources, used, self._together(count)):
+        for usage, (limit, count) in limits.items():
+            if not has_room(limit.max_resources, usage.amounts, together[count]):
                 return False
         return True
 
