@@ -107,6 +107,22 @@ def test_an_ask_may_wait_until_its_manager_speaks_again() -> None:
     assert play(case, parse_tape(HELD), oracles()).violation is None
 
 
+LOST = """
+name: a placeholder times out while its resource manager is lost
+steps:
+  - create_node: {id: n1, capacity: {vcore: 2}}
+  - add_app: {id: gang, queue: root.default, placeholder_ask: {vcore: 4}, timeout: 30s}
+  - ask: {app: gang, key: ph, resource: {vcore: 2}, task_group: t, placeholder: true}
+  - lose_rm: rm-1
+  - advance: 40s
+"""
+
+
+def test_nobody_confirms_while_their_manager_is_lost() -> None:
+    case = case_of(parse_scenario(LOST, "lost.yaml"), "0" * 12)
+    assert play(case, case.tape(), oracles()).violation is None
+
+
 def _case() -> Case:
     return case_of(parse_scenario(RUNNING, "running.yaml"), "0" * 12)
 

@@ -44,6 +44,9 @@ def _fail(when: str, faults: Iterable[str]) -> None:
 class Rest(Oracle):
     def at_rest(self, world: World) -> None:
         for partition in world.context.partitions.values():
+            if partition.state.suspended:
+                # Its resource manager is lost, and hears and confirms nothing.
+                continue
             _fail("at rest", _unfinished(world, partition.state))
             refuses = refusals_of(world.stage.manager(partition.rm_id))
             _fail("at rest", stuck(partition.state, refuses, APP_TAG_COMPLETING_DISABLE))
