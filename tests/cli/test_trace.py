@@ -348,3 +348,41 @@ def test_at_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:
     rewrite(path, recorded)
     assert main(["trace", "at", str(path), str(len(recorded) - 1)]) == 1
     assert "the replay is not what was recorded from context/" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["stats"], ["refusals"], ["query", "select 1"], ["export", "--to", "jsonl"]],
+    ids=lambda it: it[0],
+)
+def test_what_is_counted_in_a_damaged_recording_is_not_taken_for_the_whole(
+    path: Path, capsys: Screen, command: list[str]
+) -> None:
+    write(path, *(RunCycle(partition="p", epoch=epoch) for epoch in range(20)))
+    arguments = ["trace", command[0], str(path), *command[1:]]
+    assert 0 == main(arguments)
+    assert "" == capsys.readouterr().err
+    data = path.read_bytes()
+    # What stands there now reads as the beginning of one huge record.
+    path.write_bytes(data[: len(data) // 2] + b"\xc6\x03\xff\xff\xff" + data[len(data) // 2 :])
+    assert 0 == main(arguments)
+    said = capsys.readouterr().err
+    assert f"{path}: incomplete: the run is still being recorded, or was cut off; its last " in said
+    assert " bytes are no whole record" in said
+
+
+def test_what_is_written_to_a_pipe_does_not_take_its_place(
+    path: Path, capsys: Screen, tmp_path: Path
+) -> None:
+    write(path, RunCycle(partition="p", epoch=1))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # Held open for both, a pipe keeps nobody waiting for the other end.
+    end = os.open(pipe, os.O_RDWR)
+    try:
+        assert 0 == main(["trace", "export", str(path), "--to", "mermaid", "-o", str(pipe)])
+        assert os.read(end, 1 << 16).startswith(b"sequenceDiagram")
+    finally:
+        os.close(end)
+    assert pipe.is_fifo()
+    assert "" == capsys.readouterr().err

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -325,3 +326,29 @@ def test_a_cluster_that_loses_a_worker_says_the_same(
         report = together(small, wanted(deadly), fan_out)
     assert killed.exists()
     assert told(alone(small, wanted())) == told(report)
+
+
+_STARTER = """
+import os, time
+from yunikorn_actors.lab.fan_out import Processes
+if __name__ == "__main__":
+    executor = Processes(2).gather()
+    for _ in range(4):
+        executor.submit(os.getpid).result()
+    print("they work", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_who_started_it(tmp_path: Path, how: signal.Signals) -> None:
+    program = tmp_path / "starter.py"
+    program.write_text(_STARTER)
+    # Workers have the same standard output, so its end comes when all of them have ended.
+    with subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        assert b"they work\n" == starter.stdout.readline()
+        starter.send_signal(how)
+        rest: SimpleQueue[bytes] = SimpleQueue()
+        threading.Thread(target=lambda: rest.put(starter.communicate()[0]), daemon=True).start()
+        assert b"" == rest.get(timeout=PATIENCE_S)

@@ -282,3 +282,15 @@ def test_an_interruption_while_a_tape_is_made_small_loses_nothing(
     report = json.loads(told)
     assert (130, False) == (status, report["ok"])
     assert 1 == lab(capsys, "replay", "kept")[0]
+
+
+@pytest.mark.usefixtures("nodes_unchecked")
+def test_a_race_that_cannot_be_kept_is_not_lost(
+    small: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "taken").touch()
+    folder = str(tmp_path / "taken" / "below")
+    status, told, complaint = lab(capsys, "run", small, "--save", folder, "--json")
+    assert (2, False) == (status, json.loads(told)["ok"])
+    assert f"--save {folder}: the tape cannot be kept there: Not a directory" in complaint
+    assert 1 == lab(capsys, "replay", json.loads(told)["tape"])[0]

@@ -135,8 +135,10 @@ def test_a_killed_service_goes_on_from_its_journal(
         (("--config", "none.yaml"), "none.yaml"),
         (("--token-file", "none"), "--token-file none: No such file"),
         (("--tls-cert", "one.pem"), "--tls-cert and --tls-key belong together"),
+        (("--grpc", "garbage"), "--grpc garbage: is no address to listen at: give HOST:PORT"),
+        (("--grpc", "127.0.0.1:99999"), "99999: is no address to listen at: give HOST:PORT"),
     ],
-    ids=["open", "no file", "no token", "no key"],
+    ids=["open", "no file", "no token", "no key", "no address", "no port"],
 )
 def test_what_it_cannot_do_it_says(
     options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -14,6 +14,7 @@ from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.export.formats import FORMATS
 from yunikorn_actors.trace.export.sqlite import QueryError, query, save
 from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.show import ending
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 SQLITE: Final = "sqlite"
@@ -39,6 +40,7 @@ def export(options: argparse.Namespace, wanted: Wanted) -> int | None:
         sieve = Sieve(wanted, trace)
         if options.out is None:
             sys.stdout.writelines(_lines(options.format, trace, sieve))
+            warn_of_end(trace)
             return sieve.taken
         with whole_file(options.out) as path:
             if options.format == SQLITE:
@@ -46,6 +48,7 @@ def export(options: argparse.Namespace, wanted: Wanted) -> int | None:
             else:
                 with path.open("w", encoding="utf-8") as file:
                     file.writelines(_lines(options.format, trace, sieve))
+    warn_of_end(trace)
     return sieve.taken
 
 
@@ -55,7 +58,13 @@ def _lines(format_: str, trace: TraceReader, sieve: Sieve) -> Iterator[str]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Give a file to write to that gets this name when it is whole, and is gone if it fails."""
+    """Give a file to write to that gets this name when it is whole, and is gone if it fails.
+
+    A pipe or a device is written to as it is: a file in its place would be read by nobody.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
     with NamedTemporaryFile(prefix=f".{path.name}.", dir=path.parent, delete=False) as file:
         part = Path(file.name)
     try:
@@ -103,7 +112,14 @@ def ask(options: argparse.Namespace, wanted: Wanted) -> bool:
         except QueryError as error:
             print(f"the question has no answer: {printable(str(error))}", file=sys.stderr)
             return False
+    warn_of_end(trace)
     return True
+
+
+def warn_of_end(trace: TraceReader) -> None:
+    """Say that a recording that was read has no end: what was counted may not be all there was."""
+    if trace.footer is None:
+        print(printable(f"{trace.path}: {ending(trace)}"), file=sys.stderr)
 
 
 def _print_json(rows: Iterable[dict[str, Any]]) -> None:

@@ -255,18 +255,34 @@ def _explore_case(search: Search, reports: list[Report], options: argparse.Names
 
 
 def _print_report(report: Report, options: argparse.Namespace) -> None:
-    """Print it, and keep the tape that fails."""
-    finding = report.finding
+    """Keep the tape that fails, and print the report: in any case, for the tape is in it."""
     saved = ""
-    if finding is not None and options.save is not None:
-        saved = str(keep(options.save, finding.tape, finding.violation.text))
+    try:
+        saved = _kept(report, options.save)
+    finally:
+        for line in _report_lines(report, saved, options):
+            print(line, flush=True)
+
+
+def _kept(report: Report, folder: Path | None) -> str:
+    if report.finding is None or folder is None:
+        return ""
+    try:
+        return str(keep(folder, report.finding.tape, report.finding.violation.text))
+    except OSError as error:
+        raise _UsageError(
+            f"--save {folder}: the tape cannot be kept there: {error.strerror}; it is printed above"
+        ) from error
+
+
+def _report_lines(report: Report, saved: str, options: argparse.Namespace) -> Iterator[str]:
     if options.json:
-        print(json.dumps(_report_json(report, saved)), flush=True)
+        yield json.dumps(_report_json(report, saved))
         return
-    print(_report_text(report, saved, explains=options.explain), flush=True)
+    yield _report_text(report, saved, explains=options.explain)
     if options.coverage is not None:
         for line in coverage_lines(report.coverage, options.coverage):
-            print(f"      {line}", flush=True)
+            yield f"      {line}"
 
 
 def _print_total(reports: list[Report], options: argparse.Namespace) -> None:

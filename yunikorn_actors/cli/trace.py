@@ -10,7 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Self, get_args
 
-from yunikorn_actors.cli.exporting import add_export, add_query, ask, export, whole_file
+from yunikorn_actors.cli.exporting import (
+    add_export,
+    add_query,
+    ask,
+    export,
+    warn_of_end,
+    whole_file,
+)
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
@@ -351,6 +358,7 @@ def _refusals(options: argparse.Namespace) -> int:
         groups = grouped(wanted.over(trace))
         lines = refusal_lines(trace, groups)
     tell(groups if options.json else None, lines)
+    warn_of_end(trace)
     return 0 if groups else _look_for(options.file, wanted)
 
 
@@ -360,6 +368,7 @@ def _stats(options: argparse.Namespace) -> int:
         found = stats(trace, wanted)
         lines = stats_lines(trace, found)
     tell((found,) if options.json else None, lines)
+    warn_of_end(trace)
     return 0 if found.messages else _look_for(options.file, wanted)
 
 

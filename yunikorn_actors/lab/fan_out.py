@@ -4,6 +4,7 @@ Work comes in shares, and each result depends on its share alone. So a share who
 is done again, and results are handed over in the order of the shares, whoever was first.
 """
 
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -11,7 +12,9 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExec
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from types import TracebackType
 from typing import Final, Generic, Protocol, Self, TypeVar
 
@@ -67,7 +70,7 @@ class Processes:
         self.size = size
 
     def gather(self) -> Executor:
-        return ProcessPoolExecutor(self.size, get_context("spawn"))
+        return ProcessPoolExecutor(self.size, get_context("spawn"), end_with_parent)
 
     def dismiss(self, executor: Executor) -> None:
         assert isinstance(executor, ProcessPoolExecutor)
@@ -75,6 +78,18 @@ class Processes:
         for process in tuple((executor._processes or {}).values()):
             process.terminate()
         executor.shutdown(wait=True, cancel_futures=True)
+
+
+def end_with_parent() -> None:
+    """End this worker when whoever started it is gone, and so could not end it."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_outlive, args=(parent,), name="yunikorn-actors-parent", daemon=True).start()
+
+
+def _outlive(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 class _Task(Generic[_Share, _Result]):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from yunikorn_actors.service.address import port_of
+
 SHORTEST_TOKEN: Final = 16
 _LOCAL_NAMES: Final = ("localhost", "ip6-localhost")
 
@@ -35,6 +37,11 @@ class Access(NamedTuple):
 
     def check(self, addresses: Mapping[str, str]) -> None:
         """Refuse to listen where others are, unless it is protected; addresses by their option."""
+        for option, address in addresses.items():
+            if port_of(address) is None:
+                raise Unsafe(
+                    f"--{option} {address:.100}: is no address to listen at: give HOST:PORT"
+                )
         if self.insecure or (self.tls is not None and self.token):
             return
         for option, address in addresses.items():

@@ -148,6 +148,8 @@ class TraceReader:
         """How many messages an export has left out, up to here."""
         self.unknown: Counter[str] = Counter()
         """Records of kinds that this version does not know, which were passed over."""
+        self.rest = 0
+        """How many bytes stand behind the last whole record, when all have been read."""
         self.has_unknown_fields = False
         """Whether a payload had fields that this version does not know, up to here."""
         try:
@@ -269,6 +271,7 @@ class TraceReader:
                     raise self._error(f"is larger than {RECORD_MAX >> 20} MiB", _DAMAGED)
                 chunk = next(chunks, b"")
                 if not chunk:
+                    self.rest = len(pending) - at
                     return
                 if begin == 0 == len(pending) and chunk[0] not in _MAP_STARTS:
                     raise self._error("is not the header of a trace", _NO_TRACE)

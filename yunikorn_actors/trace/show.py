@@ -183,6 +183,8 @@ def ending(trace: TraceReader) -> str:
     """Say how a recording ends that has been read, and what is missing in it."""
     if trace.footer is None:
         how = "incomplete: the run is still being recorded, or was cut off"
+        if trace.rest:
+            how += f"; its last {trace.rest} bytes are no whole record"
     elif trace.footer.failure:
         how = f"the run failed: {printable(trace.footer.failure)}"
     else:

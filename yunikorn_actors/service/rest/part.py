@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
+from yunikorn_actors.service.address import port_of
 from yunikorn_actors.service.part import Part, Site
 from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.read.side import ReadSide
@@ -91,9 +92,9 @@ def named(listener: socket.socket) -> str:
 
 def listen_at(address: str) -> socket.socket:
     """Take the address at once, so that who starts the service learns whether it is free."""
-    host, _, port = address.rpartition(":")
-    if not (port.isascii() and port.isdecimal()):
+    port = port_of(address)
+    if port is None:
         raise OSError(f"{address!r:.100} is no address to listen at: give HOST:PORT")
-    host = host.strip("[]") or "127.0.0.1"
+    host = address.rpartition(":")[0].strip("[]") or "127.0.0.1"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family)
+    return socket.create_server((host, port), family=family)
