@@ -137,15 +137,34 @@ def test_a_killed_service_goes_on_from_its_journal(
         (("--tls-cert", "one.pem"), "--tls-cert and --tls-key belong together"),
         (("--grpc", "garbage"), "--grpc garbage: is no address to listen at: give HOST:PORT"),
         (("--grpc", "127.0.0.1:99999"), "99999: is no address to listen at: give HOST:PORT"),
+        (("--grpc", "off"), "nothing is to be served: give --rest or --grpc an address"),
+        (("--config", "/dev/zero"), "text larger than 4194304 bytes"),
+        (("--config", "bytes.yaml"), "line 2: document: no UTF-8 (save the file as UTF-8)"),
     ],
-    ids=["open", "no file", "no token", "no key", "no address", "no port"],
-)
+    ids=[
+        "open", "no file", "no token", "no key", "no address", "no port", "nothing", "no end",
+        "no text",
+    ],
+)  # fmt: skip
 def test_what_it_cannot_do_it_says(
-    options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    options: tuple[str, ...],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("bytes.yaml").write_bytes(b"#\npartitions: \xff")
     assert 2 == main(["serve", "--rest", "off", *options])
     assert says in capsys.readouterr().err
+
+
+def test_a_journal_without_a_name_is_not_kept_in_the_present_folder(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--grpc", "127.0.0.1:0", "--rest", "off", "--journal", ""])
+    assert "--journal: give a folder" in capsys.readouterr().err
 
 
 def test_without_the_extra_it_says_what_to_install(
@@ -165,7 +184,7 @@ def test_without_ray_it_says_what_to_install(
 ) -> None:
     monkeypatch.delitem(sys.modules, "yunikorn_actors.service.cluster.engine", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
-    assert 2 == main(["serve", "--cluster", "127.0.0.1:6379", "--rest", "off", "--grpc", "off"])
+    assert 2 == main(["serve", "--cluster", "127.0.0.1:6379", "--rest", "off"])
     assert "pip install 'yunikorn-actors[ray]'" in capsys.readouterr().err
 
 

@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, help_ in FILES.items():
         parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=help_)
     parser.add_argument(
-        "--journal", type=Path, metavar="DIR",
+        "--journal", type=_folder, metavar="DIR",
         help="where decisions are kept, so that the service goes on after a crash",
     )  # fmt: skip
     parser.add_argument(
@@ -78,9 +78,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("give a folder, it is empty; `.` is the present one")
+    return Path(text)
+
+
 def run(options: argparse.Namespace) -> int:
     news: News = SimpleQueue()
     addresses = {name: getattr(options, name) for name in KINDS if getattr(options, name) != OFF}
+    if not addresses:
+        either = " or ".join(f"--{name}" for name in KINDS)
+        print(f"nothing is to be served: give {either} an address", file=sys.stderr)
+        return 2
     try:
         with ExitStack() as stack:
             serving = _serving(options, addresses, news, stack)

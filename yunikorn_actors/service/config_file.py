@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.errors import ConfigError, CoreError
+from yunikorn_actors.runtime.configuration import read_file
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Standing
 from yunikorn_actors.service.served import ServedCore
@@ -22,7 +23,7 @@ class ConfigFile:
         self._core = core
         self._standing = standing
         standing.follows = str(path)
-        self._loaded = path.read_text("utf-8")
+        self._loaded = read_file(path)
         """What was loaded last, or refused last: it is not tried again until it changes."""
         self._lock = threading.Lock()
         """A signal and a look may come together."""
@@ -43,16 +44,16 @@ class ConfigFile:
         """Load the file, whether it has changed or not."""
         with self._lock:
             try:
-                self._load(self._path.read_text("utf-8"))
-            except (OSError, UnicodeDecodeError) as error:
+                self._load(read_file(self._path))
+            except (OSError, ConfigError) as error:
                 self._refuse(str(error))
 
     def _follow(self) -> None:
         while not self._stopping.wait(LOOK_S):
             with self._lock:
                 try:
-                    text = self._path.read_text("utf-8")
-                except (OSError, UnicodeDecodeError) as error:
+                    text = read_file(self._path)
+                except (OSError, ConfigError) as error:
                     self._refuse(str(error))
                     continue
                 if text != self._loaded:
