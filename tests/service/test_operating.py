@@ -263,7 +263,8 @@ def test_who_drained_a_node_is_known_after_a_crash(
     first = run("--journal", str(tmp_path), rest=True)
     with suppress(CoreError), connect(first.address, queues="") as s:
         s.add_node("node-1", vcore=1)
-        assert 0 == say("drain", "node-1", server=first.rest).status
+        # Those who read hear of the node a moment later.
+        wait_until(lambda: 0 == say("drain", "node-1", server=first.rest).status)
         first.end(signal.SIGKILL)
     again = run("--journal", str(tmp_path), rest=True)
     with RemoteCore(again.address) as core:

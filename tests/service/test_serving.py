@@ -28,7 +28,7 @@ class _Noting(Part):
 
     def start(self) -> None:
         self._note("starts")
-        if self.address == "broken":
+        if self.address == "broken:1":
             raise OSError("the address is taken")
 
     def stop(self, grace: float) -> None:
@@ -53,25 +53,25 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_parts_stand_between_the_start_and_the_stop_of_their_core(notes: list[str]) -> None:
-    with Serving(SchedulerCore(), {"one": "a", "two": "b"}, access=TRUSTED):
+    with Serving(SchedulerCore(), {"one": "a:1", "two": "b:1"}, access=TRUSTED):
         notes.append("ready")
-    made = ["a made without core", "b made without core"]
-    started = ["a starts with core", "b starts with core", "ready"]
-    assert [*made, *started, "b stops with core", "a stops with core"] == notes
+    made = ["a:1 made without core", "b:1 made without core"]
+    started = ["a:1 starts with core", "b:1 starts with core", "ready"]
+    assert [*made, *started, "b:1 stops with core", "a:1 stops with core"] == notes
 
 
 def test_where_a_part_cannot_start_nothing_is_left_running(notes: list[str]) -> None:
     core = SchedulerCore()
     with pytest.raises(OSError, match="the address is taken"):
-        Serving(core, {"one": "a", "two": "broken"}, access=TRUSTED).start()
-    assert "a stops with core" == notes[-1]
+        Serving(core, {"one": "a:1", "two": "broken:1"}, access=TRUSTED).start()
+    assert "a:1 stops with core" == notes[-1]
     assert core._state == "stopped"
 
 
 def test_what_a_part_needs_and_is_not_there_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(serving.KINDS, "air", Kind("Air", "sky", "no_such_module", "air"))
+    monkeypatch.setitem(serving.KINDS, "air", Kind("Air", "sky:1", "no_such_module", "air"))
     expected = r"Air needs the package no_such_module, which is not installed: pip install 'yunikorn-actors\[air\]'"
     with pytest.raises(NotInstalled, match=expected):
-        Serving(SchedulerCore(), {"air": "sky"}, access=TRUSTED)
+        Serving(SchedulerCore(), {"air": "sky:1"}, access=TRUSTED)
