@@ -10,7 +10,7 @@ import pytest
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.cli.amounts import age, moment, quantity
-from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.domain.quantity import parse_quantity
 
 SOUND = """\

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.runtime.printable import printable
 
 STANDARD_INPUT: Final = "-"

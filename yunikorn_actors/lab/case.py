@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX
+from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.lab.tape import Entry, Tape, TapeError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from yunikorn_actors.domain.config import parse_config
-from yunikorn_actors.domain.config.document import DOCUMENT, TEXT_BYTES_MAX
-from yunikorn_actors.domain.config.fault import ConfigError, Fault
+from yunikorn_actors.domain.config.fault import DOCUMENT, TEXT_BYTES_MAX, ConfigError, Fault
 
 
 def read_config(config: str | Path) -> str:

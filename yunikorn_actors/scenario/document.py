@@ -11,7 +11,8 @@ from msgspec import Struct
 from yaml.nodes import Node
 
 from yunikorn_actors.domain.config import ConfigError
-from yunikorn_actors.domain.config.document import TEXT_BYTES_MAX, compose, line_of
+from yunikorn_actors.domain.config.document import compose, line_of
+from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
 from yunikorn_actors.machines.settings import InvalidSetting, Settings
 from yunikorn_actors.scenario.expectations import EXPECTATION
 from yunikorn_actors.scenario.reading import (

@@ -13,11 +13,9 @@ from typing import Final, Protocol, cast
 import yaml
 from yaml.nodes import Node, ScalarNode
 
-from yunikorn_actors.domain.config.fault import ConfigError, Fault
+from yunikorn_actors.domain.config.fault import DOCUMENT, TEXT_BYTES_MAX, ConfigError, Fault
 
 NESTING_MAX: Final = 64
-TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
-DOCUMENT: Final = "document"
 
 _TAG_PREFIX: Final = "tag:yaml.org,2002:"
 _PLAIN_TAGS: Final = frozenset(

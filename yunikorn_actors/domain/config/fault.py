@@ -10,6 +10,10 @@ from typing import Final, Self
 
 from msgspec import Struct
 
+TEXT_BYTES_MAX: Final = 4 * 1024 * 1024
+"""No configuration is larger."""
+DOCUMENT: Final = "document"
+"""The place of a fault that has no better one."""
 FAULTS_MAX: Final = 100
 """More than anyone reads at once; a text of nothing but faults must not become a huge answer."""
 
