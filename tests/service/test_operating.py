@@ -24,6 +24,7 @@ from tls import Certify
 from yunikorn_actors import RemoteCore, Scheduler, connect, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.guard import Guard
 
 QUEUES = """\
@@ -74,7 +75,15 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         running = start("--config", str(config), rest=True)
         with connect(running.address, queues="") as s:
             fill(s)
+            wait_until(lambda: is_shown(running))
             yield running
+
+
+def is_shown(running: Running) -> bool:
+    """Those who read hear of it a moment later."""
+    partitions = Client(running.rest).get("ws", "v1", "partitions")
+    counts = [(it["applications"].get("total"), it.get("totalContainers")) for it in partitions]
+    return [(3, 3)] == counts
 
 
 @pytest.fixture
