@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from crews import KILLED, Frail, Threads, deadly, is_deaf, unchecked
+from crews import KILLED, Frail, Threads, deadly, half_told, is_deaf, never_told, unchecked
 from probes import PATIENCE_S, wait_until
 
 from yunikorn_actors.cli import main
@@ -166,6 +166,19 @@ def test_a_worker_that_is_killed_changes_nothing(small: str, killed: Path) -> No
     assert told(alone(small, wanted())) == told(report)
 
 
+def test_a_worker_that_is_killed_in_the_middle_of_a_result_is_replaced(killed: Path) -> None:
+    with FanOut(Processes(2)) as fan_out:
+        assert [*range(8)] == list(fan_out.each(half_told, range(8)))
+    assert killed.exists()
+
+
+def test_a_worker_in_the_middle_of_a_result_can_be_dismissed(killed: Path) -> None:
+    with FanOut(Processes(2)) as fan_out:
+        results = fan_out.each(never_told, range(8))
+        assert [0, 1, 2] == [next(results) for _ in range(3)]
+        wait_until(killed.exists)
+
+
 # -- the command
 
 
@@ -191,7 +204,7 @@ def test_the_command_fails_the_same(
         "from yunikorn_actors.machines.context import commit; commit.check_node = lambda *_: 0"
     )
     Path("sitecustomize.py").write_text(planted.replace("0", "None"))
-    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()), prepend=os.pathsep)
     status, report = printed(capsys, small, "--faults", "none")
     assert 1 == status
     assert (status, report) == printed(capsys, small, "--faults", "none", "--jobs", "2")

@@ -4,17 +4,11 @@ Work comes in shares, and each result depends on its share alone. So a share who
 is done again, and results are handed over in the order of the shares, whoever was first.
 """
 
-import os
-import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import lru_cache
 from itertools import islice
-from multiprocessing import get_context, parent_process
-from multiprocessing.process import BaseProcess
-from threading import Thread
 from types import TracebackType
 from typing import Final, Generic, Protocol, Self, TypeVar
 
@@ -23,6 +17,7 @@ from msgspec import Struct
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.explore import Options, Run, Runs
+from yunikorn_actors.lab.workers import Workers, interrupts_held
 from yunikorn_actors.machines.topology import TopologyName
 
 AHEAD: Final = 4
@@ -61,7 +56,7 @@ class Crew(Protocol):
 
 
 class Processes:
-    """Processes on this machine, which start as new ones: nothing is forked, nothing inherited."""
+    """Processes on this machine."""
 
     lost: tuple[type[BaseException], ...] = (BrokenExecutor,)
     losses_max = 3
@@ -70,26 +65,11 @@ class Processes:
         self.size = size
 
     def gather(self) -> Executor:
-        return ProcessPoolExecutor(self.size, get_context("spawn"), end_with_parent)
+        return Workers(self.size)
 
     def dismiss(self, executor: Executor) -> None:
-        assert isinstance(executor, ProcessPoolExecutor)
-        # Python 3.14 has terminate_workers() for this; before, a share is waited for to its end.
-        for process in tuple((executor._processes or {}).values()):
-            process.terminate()
-        executor.shutdown(wait=True, cancel_futures=True)
-
-
-def end_with_parent() -> None:
-    """End this worker when whoever started it is gone, and so could not end it."""
-    parent = parent_process()
-    if parent is not None:
-        Thread(target=_outlive, args=(parent,), name="yunikorn-actors-parent", daemon=True).start()
-
-
-def _outlive(parent: BaseProcess) -> None:
-    parent.join()
-    os._exit(1)
+        assert isinstance(executor, Workers)
+        executor.end()
 
 
 class _Task(Generic[_Share, _Result]):
@@ -179,7 +159,7 @@ class FanOut:
     def _give(self, work: Callable[[_Share], _Result], share: _Share) -> Future[_Result]:
         assert self._executor is not None, "give work to a crew inside of `with`"
         try:
-            with _interrupts_held():
+            with interrupts_held():
                 return self._executor.submit(work, share)
         except self._crew.lost as error:
             # Found out when its turn comes, like any other loss.
@@ -191,16 +171,6 @@ class FanOut:
         if self._executor is not None:
             self._crew.dismiss(self._executor)
             self._executor = None
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Keep ctrl-C waiting; processes that start meanwhile inherit that, and never hear of it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # -- runs of a case as shares
