@@ -20,6 +20,7 @@ class Backlog:
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._max = unhandled_max
+        self._marked_each = max(1, unhandled_max // MARKS)
         self._taken = 0
         self._handled = 0
         self._is_closed = False
@@ -37,13 +38,13 @@ class Backlog:
 
     @property
     def is_full(self) -> bool:
-        return self.unhandled > self._max and not self._is_closed
+        return self._taken - self._handled > self._max and not self._is_closed
 
     def take(self) -> int:
         """Count one more; return what a mark has to say now, 0 where none is due."""
         with self._lock:
             self._taken += 1
-            return self._taken if self._taken % max(1, self._max // MARKS) == 0 else 0
+            return 0 if self._taken % self._marked_each else self._taken
 
     def handled(self, count: int) -> None:
         """Take what a mark says; one of a call that a signal interrupted may come late."""
@@ -55,6 +56,7 @@ class Backlog:
         """Set another bound; return what a mark has to say: the last one may be long ago."""
         with self._changed:
             self._max = unhandled_max
+            self._marked_each = max(1, unhandled_max // MARKS)
             self._let_go()
             return self._taken
 

@@ -26,10 +26,11 @@ def plain_request(request: object) -> bool:
     return (
         type(request) is AllocationRequest
         and request.allocations == ()
-        and request.rm_id != ""
-        and _plain_names((request.rm_id,))
+        and type(request.rm_id) is str
+        and 0 < len(request.rm_id) <= LONGEST_NAME
+        and request.rm_id.isascii()
+        and (request.asks == () or _plain_asks(request.asks))
         and (request.releases is None or _plain_releases(request.releases))
-        and _plain_asks(request.asks)
     )
 
 
@@ -55,20 +56,23 @@ def _plain_releases(releases: object) -> bool:
     )
 
 
+# What follows is evaluated for each item that comes in, and a call for each field would cost more
+# than all of them together: so each is one expression. The names of an item are one text here.
+# Where that is short and ASCII, so is each of them.
+
+
 def plain_release(release: object) -> bool:
     return (
         type(release) is AllocationRelease
-        and _plain_names(
-            (
-                release.uuid,
-                release.application_id,
-                release.allocation_key,
-                release.partition_name,
-                release.message,
-            )
-        )
+        and type(release.uuid) is str
+        and type(release.application_id) is str
+        and type(release.allocation_key) is str
+        and (names := release.uuid + release.application_id + release.allocation_key) != ""
+        and type(release.partition_name) is str
+        and type(release.message) is str
+        and (names := names + release.partition_name + release.message).isascii()
+        and len(names) <= LONGEST_NAME
         and type(release.termination_type) is TerminationType
-        and (release.uuid != "" or release.allocation_key != "" or release.application_id != "")
     )
 
 
@@ -76,12 +80,17 @@ def plain_resource(resource: object) -> bool:
     if type(resource) is not Resource:
         return False
     amounts = resource.resources
-    if type(amounts) is not dict or len(amounts) > MOST_ITEMS or not _plain_names(amounts):
+    if type(amounts) is not dict or len(amounts) > MOST_ITEMS:
         return False
-    for quantity in amounts.values():
-        if type(quantity) is not Quantity or type(quantity.value) is not int:
-            return False
-        if not INT64_MIN <= quantity.value <= INT64_MAX:
+    for kind, quantity in amounts.items():
+        if not (
+            type(kind) is str
+            and kind.isascii()
+            and len(kind) <= LONGEST_NAME
+            and type(quantity) is Quantity
+            and type(quantity.value) is int
+            and INT64_MIN <= quantity.value <= INT64_MAX
+        ):
             return False
     return True
 
@@ -90,17 +99,31 @@ def plain_ask(ask: object, plain_size: object = None) -> bool:
     """Check one ask; of a size that is known as plain, or that is none, nothing is asked."""
     return (
         type(ask) is AllocationAsk
-        and _plain_names(
-            (ask.allocation_key, ask.application_id, ask.partition_name, ask.task_group_name)
-        )
+        and type(ask.allocation_key) is str
+        and type(ask.application_id) is str
+        and type(ask.partition_name) is str
+        and type(ask.task_group_name) is str
         and ask.allocation_key != ""
         and ask.application_id != ""
-        and _plain_numbers((ask.max_allocations, ask.priority, ask.execution_timeout_milli_seconds))
+        and (
+            names := ask.allocation_key
+            + ask.application_id
+            + ask.partition_name
+            + ask.task_group_name
+        ).isascii()
+        and len(names) <= LONGEST_NAME
+        and type(ask.max_allocations) is int
+        and INT32_MIN <= ask.max_allocations <= INT32_MAX
+        and type(ask.priority) is int
+        and INT32_MIN <= ask.priority <= INT32_MAX
+        and type(ask.execution_timeout_milli_seconds) is int
+        and INT32_MIN <= ask.execution_timeout_milli_seconds <= INT32_MAX
         and type(ask.placeholder) is bool
         and type(ask.originator) is bool
         and (ask.resource_ask is plain_size or _plain_size(ask.resource_ask))
         and (ask.preemption_policy is None or _plain_policy(ask.preemption_policy))
-        and _plain_tags(ask.tags)
+        and type(ask.tags) is dict
+        and (not ask.tags or _plain_tags(ask.tags))
     )
 
 

@@ -49,8 +49,6 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateNode,
 )
 
-_NO_RELEASES = si.AllocationReleasesRequest()
-
 
 class RmProxy:
     """A handler for each message, in both directions; translating and asking are other modules'."""
@@ -151,14 +149,16 @@ class RmProxy:
 
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> list[Effect]:
         request = message.request
-        rm_id = request.rm_id
-        releases = request.releases or _NO_RELEASES
+        rm_id, asks, releases = request.rm_id, request.asks, request.releases
+        items = ask_items(rm_id, asks) if asks else ()
+        if request.allocations:
+            items = (*items, *reported_items(rm_id, request.allocations))
+        # Most requests bring asks or releases: nothing is made of what they do not bring.
+        if releases is None:
+            return self._forward(rm_id, rm.RMUpdateAllocation(rm_id=rm_id, asks=items))
         event = rm.RMUpdateAllocation(
             rm_id=rm_id,
-            asks=(
-                *ask_items(rm_id, request.asks),
-                *reported_items(rm_id, request.allocations),
-            ),
+            asks=items,
             ask_releases=tuple(
                 [ask_release(rm_id, item) for item in releases.allocation_asks_to_release]
             ),
@@ -275,10 +275,11 @@ class RmProxy:
         return [Send(to=message.reply_to, message=Declined(reason=message.reason))]
 
     def _on_rm_new_allocations(self, message: rm.RMNewAllocations) -> list[Effect]:
-        new = (*allocations(message.allocations), *allocations_in(message.runs))
-        return self._call(
-            message.rm_id, CallUpdateAllocation(response=si.AllocationResponse(new=new))
-        )
+        new = allocations(message.allocations)
+        if message.runs:
+            new.extend(allocations_in(message.runs))
+        response = si.AllocationResponse(new=tuple(new))
+        return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
         released = tuple([release_out(item) for item in message.released])

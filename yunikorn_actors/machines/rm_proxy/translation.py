@@ -54,6 +54,8 @@ def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tup
     """Without a policy an ask may be a victim and may not preempt; the tag can protect it."""
     if policy is not None:
         return policy.allow_preempt_self, policy.allow_preempt_other
+    if not tags:
+        return True, False
     return tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
 
 
@@ -64,13 +66,11 @@ def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_
     return None
 
 
-def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> Sequence[rm.AskItem]:
-    if not asks:
-        return ()
+def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> tuple[rm.AskItem, ...]:
     if len(asks) == 1:
         return (_ask_item(rm_id, asks[0], _amounts(asks[0].resource_ask)),)
     amounts = _Copies(_amounts)
-    return [_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks]
+    return tuple([_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks])
 
 
 def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskItem:
@@ -99,8 +99,6 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
 
 def reported_items(rm_id: str, items: Sequence[si.Allocation]) -> Sequence[rm.AskItem]:
     """Items of the later form: with a node a report, without one an ask."""
-    if not items:
-        return ()
     amounts = _Copies(_amounts)
     return [
         _reported_item(
