@@ -309,12 +309,16 @@ def take_off(state: PartitionState, app: Application, uuid: str, at_ns: int) -> 
     app.history.charge(allocation, at_ns)
     del state.owners[uuid]
     state.unconfirmed.pop(uuid, None)
-    strike(books_of(app, allocation), allocation.resource)
-    strike(leaving_books(app, allocation), allocation.resource)
+    resource = allocation.resource
+    strike(books_of(app, allocation), resource)
+    if leaving := leaving_books(app, allocation):
+        strike(leaving, resource)
     node = state.nodes[allocation.node_id]
     del node.allocations[uuid]
-    discharge(node.allocated, allocation.resource)
-    charge(node.available, allocation.resource)
+    allocated, available = node.allocated, node.available
+    for kind, quantity in resource.items():
+        allocated[kind] = allocated.get(kind, 0) - quantity
+        available[kind] = available.get(kind, 0) + quantity
     ask = app.asks[allocation.spec.key]
     ask.lose(uuid)
     if ask.is_over:

@@ -6,7 +6,7 @@ event publisher, a person) needs no other; sums are the business of `changes.app
 are given, never read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from yunikorn_actors.domain.facts.applications import (
     ApplicationAdded,
@@ -209,6 +209,10 @@ def parts_of(fact: Fact) -> Iterable[Fact]:
     return fact.parts() if isinstance(fact, _RUNS) else (fact,)
 
 
-def revisions_of(facts: Iterable[Fact]) -> int:
+def revisions_of(facts: Collection[Fact]) -> int:
     """Count the revisions that these facts make: one for each part."""
-    return sum([it.count if isinstance(it, _RUNS) else 1 for it in facts])
+    count = len(facts)
+    for fact in facts:
+        if isinstance(fact, _RUNS):
+            count += fact.count - 1
+    return count

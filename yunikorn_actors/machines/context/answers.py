@@ -79,8 +79,12 @@ class Answers:
         """Of the request in hand."""
         self._batches: list[_Batch] = []
         """Of the requests before it."""
+        self._last_rank = 0
+        """Of what the last batch tells last."""
         self._told: dict[str, int] = {}
-        """The rank of what the last batch tells last about each application."""
+        """The same about each application, as far as that has been asked for."""
+        self._uncounted: list[_Batch] = []
+        """Answers in the last batch that are not in there yet."""
 
     def add(self, answer: Answer) -> None:
         kind = type(answer)
@@ -93,19 +97,28 @@ class Answers:
         if not answers:
             return
         self.by_kind = defaultdict(list)
-        if not self._batches or self._turns_round(answers):
+        ranks = [_RANKS[kind] for kind in answers]
+        # What is told behind all before it turns nothing round, whatever it is about: so it is in
+        # a burst of one kind.
+        if not self._batches or (min(ranks) < self._last_rank and self._turns_round(answers)):
             self._batches.append(defaultdict(list))
+            self._last_rank = 0
             self._told.clear()
-        batch, told = self._batches[-1], self._told
+            self._uncounted.clear()
+        batch = self._batches[-1]
         for kind, found in answers.items():
             batch[kind].extend(found)
-            rank = _RANKS[kind]
-            for subject in _subjects(found):
-                told[subject] = max(rank, told.get(subject, 0))
+        self._last_rank = max(self._last_rank, *ranks)
+        self._uncounted.append(answers)
 
     def _turns_round(self, answers: _Batch) -> bool:
         """Whether something of it would be told before what was said earlier of the same."""
         told = self._told
+        for earlier in self._uncounted:
+            for kind, found in earlier.items():
+                for subject in _subjects(found):
+                    told[subject] = max(_RANKS[kind], told.get(subject, 0))
+        self._uncounted.clear()
         return any(
             _RANKS[kind] < told.get(subject, 0)
             for kind, found in answers.items()

@@ -279,8 +279,9 @@ class Context(Joining):
         """Asks first, then releases of asks, then releases of allocations."""
         # So an ask that comes and goes in one request leaves nothing behind, and a release finds
         # the ask that it means.
-        for name, items in _by_partition(message.asks):
-            partition = self.partitions.get(name)
+        partitions = self._partitions.by_name
+        for name, items in _by_partition(message.asks) if message.asks else ():
+            partition = partitions.get(name)
             if partition is not None:
                 take_items(work.turn(partition), items)
                 continue
@@ -292,10 +293,10 @@ class Context(Joining):
                 )
                 work.announce(rejected_ask(spec, reason))
         for ask_release in message.ask_releases:
-            if (partition := self.partitions.get(ask_release.partition)) is not None:
+            if (partition := partitions.get(ask_release.partition)) is not None:
                 release_asks(work.turn(partition), ask_release)
         for release in message.releases:
-            if (partition := self.partitions.get(release.partition)) is not None:
+            if (partition := partitions.get(release.partition)) is not None:
                 release_allocations(work.turn(partition), release)
 
     def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:

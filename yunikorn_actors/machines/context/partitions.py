@@ -112,9 +112,9 @@ class Partitions:
         work.answers.end_request()
 
     def _settle(self, work: Work) -> None:
-        self._count(work)
-        turns = work.turns.values()
-        for turn in turns:
+        if work.answers.by_kind or work.stray:
+            self._count(work)
+        for turn in work.turns.values():
             # What has happened first, then what was found: a finding may be about an ask that is
             # gone by now, and is dropped.
             if turn.state.quotas:

@@ -5,8 +5,6 @@ means all allocations of the application. The type decides what is answered, nev
 a release for nothing, a second one, or one with a strange type does no harm (G14, G15).
 """
 
-from collections.abc import Iterator
-
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
@@ -63,19 +61,19 @@ def release_allocations(turn: Turn, item: ReleaseItem) -> None:
             work_gone(turn, app, work_ended=work_ended)
 
 
-def _applications(state: PartitionState, application_id: str) -> Iterator[Application]:
+def _applications(state: PartitionState, application_id: str) -> tuple[Application, ...]:
     if not application_id:
-        yield from tuple(state.applications.values())
-    elif application_id in state.applications:
-        yield state.applications[application_id]
+        return tuple(state.applications.values())
+    app = state.applications.get(application_id)
+    return () if app is None else (app,)
 
 
-def _holders(state: PartitionState, item: ReleaseItem) -> Iterator[Application]:
-    """Yield the applications that a release may concern; a UUID names one at most."""
+def _holders(state: PartitionState, item: ReleaseItem) -> tuple[Application, ...]:
+    """Return the applications that a release may concern; a UUID names one at most."""
     if item.application_id or not item.uuid:
-        yield from _applications(state, item.application_id)
-    elif (owner := state.owner_of(item.uuid)) is not None:
-        yield owner
+        return _applications(state, item.application_id)
+    owner = state.owner_of(item.uuid)
+    return () if owner is None else (owner,)
 
 
 def _matching(app: Application, item: ReleaseItem) -> tuple[Allocation, ...]:

@@ -30,9 +30,11 @@ def is_application_back(turn: Turn, application_id: str) -> bool:
 def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
     """Return the awaited allocation that is reported, if it is one; it is not awaited any more."""
     awaited, spec = turn.partition.awaited, item.spec
+    if awaited is None:
+        return None
     app = turn.state.applications.get(spec.application_id)
     ask = None if app is None else app.asks.get(spec.key)
-    if awaited is None or app is None or ask is None or not item.node_id:
+    if app is None or ask is None or not item.node_id:
         return None
     if has_negative(spec.resource) or is_zero(spec.resource):
         return None

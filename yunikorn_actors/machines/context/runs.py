@@ -46,19 +46,25 @@ def commit_all(turn: Turn, proposals: Sequence[Proposal]) -> Iterator[tuple[Prop
     """Commit these in their order; yield those that were refused, with the reason."""
     start = 0
     while start < len(proposals):
-        run = _Run(turn.state)
         # The last one alone is no run: so most plans gather nothing.
-        if start < len(proposals) - 1:
-            run.gather(islice(proposals, start, start + LONGEST))
+        if start == len(proposals) - 1:
+            yield from _alone(turn, proposals[start])
+            return
+        run = _Run(turn.state)
+        run.gather(islice(proposals, start, start + LONGEST))
         size = max(1, len(run.asks))
         if size > 1 and run.has_room():
             run.commit(turn)
         else:
             for proposal in proposals[start : start + size]:
-                refusal = commit(turn, proposal)
-                if refusal is not None:
-                    yield proposal, refusal
+                yield from _alone(turn, proposal)
         start += size
+
+
+def _alone(turn: Turn, proposal: Proposal) -> tuple[tuple[Proposal, Refusal], ...]:
+    """Commit it by itself; return it with the reason if it was refused."""
+    refusal = commit(turn, proposal)
+    return () if refusal is None else ((proposal, refusal),)
 
 
 class _Run:

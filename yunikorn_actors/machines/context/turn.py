@@ -82,8 +82,11 @@ class Work:
                 first_revision=turn.first_revision,
                 facts=tuple(facts),
             )
-            subscribers = (*partition.schedulers.values(), *self._hearers)
-            effects.extend(Send(to=subscriber, message=message) for subscriber in subscribers)
+            if partition.schedulers:
+                effects.extend(
+                    [Send(to=it, message=message) for it in partition.schedulers.values()]
+                )
+            effects.extend([Send(to=hearer, message=message) for hearer in self._hearers])
         if self.stray:
             stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
             effects.extend(Send(to=hearer, message=stray) for hearer in self._hearers)

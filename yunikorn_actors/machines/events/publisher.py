@@ -256,6 +256,8 @@ class EventPublisher:
         if not count:
             return []
         unpushed.add(facts, count)
+        if self._push_is_coming and not self._hearers:
+            return []
         return [*self._stream(facts), *self._next_push(now_ns)]
 
     # -- streams
