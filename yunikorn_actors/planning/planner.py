@@ -72,6 +72,8 @@ class Planner:
             self.explainer,
             self.denials,
         )
+        self._timed = (self.denials, self.backoff, self.reserver, self.preemptor)
+        """Those for which a time may come; it never does for the others."""
         self.stages = self._in_order()
         self._steps = tuple(step for steps in self.stages.values() for step in steps)
 
@@ -120,15 +122,19 @@ class Planner:
     @property
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
-        return min(part.due_ns for part in self._parts)
+        return min([part.due_ns for part in self._timed])
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
         # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
         if not self.state.suspended and limit > 0:
+            room = limit
             for step in self._steps:
-                proposals.extend(step(now_ns, limit - len(proposals)))
+                # Most steps have nothing to do in most plans.
+                if made := step(now_ns, room):
+                    proposals.extend(made)
+                    room -= len(made)
         return proposals
 
     # -- what becomes of the decisions

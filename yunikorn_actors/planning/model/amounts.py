@@ -54,9 +54,11 @@ class Amounts:
             self._charge_app(app, amount, charge)
 
     def give_back(self, app: AppView, amount: Resource, *, is_placeholder: bool) -> None:
-        leaf = app.leaf
+        leaf, entries = app.leaf, amount.items()
         for level in leaf.lineage:
-            discharge(level.used, amount)
+            used = level.used
+            for kind, quantity in entries:
+                used[kind] = used.get(kind, 0) - quantity
         if leaf.sorts_by_usage and not is_placeholder:
             self._charge_app(app, amount, discharge)
         self._wakes.headroom_rose(some_wait_for_node=bool(self._shapes.waiting))

@@ -14,13 +14,8 @@ class Asks:
         self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
 
     def watch(self, app: AppView, ask: Ask) -> AskView:
-        shape = self._shapes.of(ask.spec)
-        spec = ask.spec
-        watched = AskView(app, ask, shape, spec.resource, ask.order(), spec.placeholder)
-        app.asks[ask.spec.key] = watched
-        self.resync(watched)
-        self._wakes.amounts_changed(app.leaf)
-        return watched
+        self.watch_run(app, (ask,))
+        return app.asks[ask.spec.key]
 
     def watch_run(self, app: AppView, asks: Iterable[Ask]) -> None:
         """Watch asks of one size, which are new; the amounts that wait are written once."""

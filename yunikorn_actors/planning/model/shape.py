@@ -51,7 +51,7 @@ class Shape:
         self.key = key
         self.denial = denial
         amounts, self.required_node, _, _ = key
-        self.wanted: Wanted = tuple((kind, quantity) for kind, quantity in amounts if quantity > 0)
+        self.wanted: Wanted = tuple([amount for amount in amounts if amount[1] > 0])
         """The positive amounts: asking for nothing of a type always fits."""
         self.total = 0
         for _, quantity in amounts:

@@ -63,7 +63,8 @@ class Tree:
 
     def enter(self, app: AppView) -> None:
         """Let an application take part with everything it waits for."""
-        self.blocked.rekey(app)
+        if app.blocked_by is not None:
+            self.blocked.rekey(app)
         # One place decides who takes part, so every way in asks the same questions.
         if app.entry is not None or not app.piles or not app.is_schedulable or app.blocked_by:
             return

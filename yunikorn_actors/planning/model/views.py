@@ -379,9 +379,10 @@ class QueueView:
         if highest == NO_PRIORITY:
             return NO_PRIORITY
         properties = self.queue.properties
+        offset = properties.priority_offset
         if properties.priority_fence:
-            return properties.priority_offset
-        return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + properties.priority_offset))
+            return offset
+        return max(NO_PRIORITY, min(_PRIORITY_MAX, highest + offset)) if offset else highest
 
     @property
     def is_quota(self) -> bool:
@@ -498,11 +499,10 @@ def priority_of(app: AppView) -> int:
 
 def key_of(app: AppView) -> tuple[object, ...]:
     """Order the applications of a leaf; the serial, which tells arrival, decides in the end."""
-    leaf = app.leaf.queue
-    key: list[object] = []
+    leaf, submitted_ns, serial = app.leaf.queue, app.app.submitted_ns, app.app.serial
+    rank: object = submitted_ns
     if app.leaf.sorts_by_usage:
-        key.append(usage_key(app.used, leaf.spec.guaranteed))
-    else:
-        key.append(app.app.submitted_ns)
-    key.insert(0 if leaf.properties.application_sort_priority else 1, -app.priority)
-    return (*key, app.app.submitted_ns, app.app.serial)
+        rank = usage_key(app.used, leaf.spec.guaranteed)
+    if leaf.properties.application_sort_priority:
+        return (-app.priority, rank, submitted_ns, serial)
+    return (rank, -app.priority, submitted_ns, serial)

@@ -70,6 +70,9 @@ class Admitter:
 
     def _offer_turns(self) -> None:
         model = self._model
+        if not model.gangs.awaiting:
+            self._lapsed = []
+            return
         awaiting = [app for _, app in model.gangs.awaiting]
         self._lapsed = [app for app in awaiting if app.app.lapsed_ns]
         for app in self._lapsed:

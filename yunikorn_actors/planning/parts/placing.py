@@ -75,6 +75,8 @@ class Placer:
     def _take_first(self) -> list[AskView]:
         """Take the asks that go before everybody else, each once."""
         marks = self._model.wakes.gangs
+        if not marks.first:
+            return []
         owed, marks.first = marks.first, []
         asks = [app.asks.get(key) for app, key in owed]
         return [ask for ask in asks if ask is not None and ask.open]
