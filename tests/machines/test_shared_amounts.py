@@ -1,15 +1,17 @@
-"""Items of one request that say their size with one object share one copy of it in the core.
+"""Equal amounts are one object in the core, whoever sent them and when.
 
-It is a copy all the same: nothing that a resource manager does to what it sent, or to what it was
+What came from outside is copied all the same: nothing that a resource manager does to what it sent, or to what it was
 told, changes an amount in the core.
 """
 
+import json
 from collections.abc import Callable
 
 import pytest
 from support import APP, Lab, Recorder
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.domain.resource import Resource
 
 ONE = {"vcore": 1}
@@ -86,11 +88,23 @@ def test_each_has_its_size_and_nobody_reaches_into_the_core(
     amounts = _amounts(lab)
     assert amounts == expected
     assert amounts["a"] is amounts["b"]
+    assert amounts["a"] is amounts["d"]
     told = {key: item.resource_per_alloc or si.Resource() for key, item in rm.announced.items()}
     assert all(size.amounts() == expected[key] for key, size in told.items())
     for size in (*told.values(), *sizes.values()):
         size.resources.clear()
     assert _amounts(lab) == expected
+
+
+def test_equal_limits_of_queues_and_users_are_one_object() -> None:
+    """A thousand of them are asked in turn, and each object of its own would be cold."""
+    leaves = [{"name": name, "resources": {"max": {"vcore": "7"}}} for name in ("a", "b")]
+    limits = [{"users": [name], "maxresources": {"vcore": "7"}} for name in ("u", "v")]
+    root = {"name": "root", "submitacl": "*", "queues": leaves, "limits": limits}
+    text = json.dumps({"partitions": [{"name": "default", "queues": [root]}]})
+    config = parse_config(text).partitions[0].root
+    sizes = [queue.max for queue in config.children] + [it.max_resources for it in config.limits]
+    assert all(size is sizes[0] for size in sizes)
 
 
 def test_a_new_size_of_one_is_not_a_new_size_of_those_it_shared_with() -> None:

@@ -12,6 +12,7 @@ The hot path of the scheduler runs through this module, hence plain loops over p
 Arguments are taken to lie within int64, except ledgers, and no argument is checked.
 """
 
+from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
 Resource: TypeAlias = dict[str, int]
@@ -29,6 +30,24 @@ def _clamped(quantity: int) -> int:
 
 def _copied(resource: Maybe) -> Maybe:
     return None if resource is None else resource.copy()
+
+
+# --- one object for equal amounts -----------------------------------------------------------------
+
+
+def shared(resource: Resource) -> Resource:
+    """Return the object that stands for all amounts equal to these.
+
+    A thousand queues or users have few different limits, and their asks few sizes. Whoever asks
+    about one after the other then finds amounts that are near in memory still, and tells that two
+    are equal without a look at them.
+    """
+    return _shared(tuple(resource.items()))
+
+
+@lru_cache(maxsize=1024)
+def _shared(entries: tuple[tuple[str, int], ...]) -> Resource:
+    return dict(entries)
 
 
 # --- arithmetic -----------------------------------------------------------------------------------

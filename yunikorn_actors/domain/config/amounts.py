@@ -10,7 +10,7 @@ from contextlib import suppress
 from yunikorn_actors.domain.config.fault import Fault
 from yunikorn_actors.domain.config.written import Entry
 from yunikorn_actors.domain.quantity import QuantityError, parse_quantity
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, shared
 
 
 def amount_faults(path: str, amounts: Iterable[Entry[str]] | None) -> list[Fault]:
@@ -34,4 +34,4 @@ def resource_of(amounts: Iterable[Entry[str]] | None) -> Resource | None:
     for item in amounts or ():
         with suppress(QuantityError):
             read[item.key] = parse_quantity(item.key, item.value)
-    return read or None
+    return shared(read) if read else None

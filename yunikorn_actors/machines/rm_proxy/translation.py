@@ -12,7 +12,7 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.ids import partition_name, short_partition_name
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.resource import Resource, shared
 from yunikorn_actors.messages import rm_events as rm
 
 _NS_PER_S = 1_000_000_000
@@ -47,7 +47,7 @@ class _Copies(Generic[_Given, _Copy]):
 def _amounts(resource: si.Resource | None) -> Resource:
     if resource is None:
         return {}
-    return {kind: quantity.value for kind, quantity in resource.resources.items()}
+    return shared({kind: quantity.value for kind, quantity in resource.resources.items()})
 
 
 def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tuple[bool, bool]:

@@ -25,7 +25,7 @@ from yunikorn_actors.domain.gates import GateKind, has_room, room_left
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.placement import tag_of
 from yunikorn_actors.domain.queue import Queue
-from yunikorn_actors.domain.resource import Resource, add
+from yunikorn_actors.domain.resource import Resource, add, shared
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
@@ -362,8 +362,8 @@ class QueueView:
         else:
             self.read_limit()
             inherited = self.parent.fair_max
-            self.fair_max = inherited | (spec.max or {}) if inherited else {}
-        self.denominators = self.fair_max | (spec.guaranteed or {})
+            self.fair_max = shared(inherited | (spec.max or {})) if inherited else {}
+        self.denominators = shared(self.fair_max | (spec.guaranteed or {}))
         quotas = tuple(q for q in self.lineage if q.parent is not None and q.limit is not None)
         self.limits = (*quotas, self.lineage[-1])
         self.is_entitled = self.queue.is_entitled
