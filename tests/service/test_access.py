@@ -1,6 +1,7 @@
 """Who is let in, and where the service listens at all."""
 
 import logging
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,11 @@ pytest.importorskip("grpc")
 import grpc
 from calling import EXTENSION, SCHEDULER, Caller
 from grpc_health.v1 import health_pb2
-from tls import Certify
+from tls import Certify, certificate_in
 
-from yunikorn_actors import ConnectionLost, SchedulerCore, connect, enable_logs, si
+from yunikorn_actors import ConnectionLost, RemoteCore, SchedulerCore, connect, enable_logs, si
+from yunikorn_actors.service import safety
+from yunikorn_actors.service.rpc import link
 from yunikorn_actors.service.rpc.messages import EventsRequest
 from yunikorn_actors.service.safety import Access, Tls, Unsafe, is_local, read_tls, read_token
 from yunikorn_actors.service.serving import Serving
@@ -78,6 +81,8 @@ def test_a_token_is_read_without_what_an_editor_adds(tmp_path: Path) -> None:
     assert TOKEN == read_token(file)
     with pytest.raises(Unsafe, match="No such file"):
         read_token(tmp_path / "none")
+    with pytest.raises(Unsafe, match="at most 1024"):
+        read_token(Path("/dev/zero"))
 
 
 def test_with_a_token_nobody_else_is_let_in(serve: Callable[..., Serving]) -> None:
@@ -153,7 +158,48 @@ def test_what_is_no_certificate_is_refused_with_its_file(
     assert read_tls(None, None) is None
 
 
+def test_a_certificate_that_has_expired_is_refused(tmp_path: Path) -> None:
+    """By whoever would serve with it, for each client would refuse it as well."""
+    with pytest.raises(Unsafe, match=r"--tls-cert .*server\.pem: it has expired"):
+        read_tls(*certificate_in(tmp_path, days=-1))
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "CONNECT_S", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_client_says_why_it_does_not_come_to_talk(
+    serve: Callable[..., Serving],
+    certificate: tuple[Path, Path],
+    certify: Certify,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    def reason(address: str, ca: Path | None = None) -> str:
+        with pytest.raises(ConnectionLost) as raised:
+            RemoteCore(address, ca=ca).start()
+        return str(raised.value)
+
+    with_tls = serve(access=Access(tls=read_tls(*certificate))).parts["grpc"].address
+    assert "its certificate is not trusted: `ca` names" in reason(with_tls, certify()[0])
+    assert "if it has TLS, `ca` names the file" in reason(with_tls)
+    assert "`ca` names a file without a certificate" in reason(with_tls, certificate[1])
+    assert "ca: none.pem cannot be read: No such file" in reason(with_tls, Path("none.pem"))
+    without = serve().parts["grpc"].address
+    assert "it answers without TLS: leave `ca` out" in reason(without, certificate[0])
+    monkeypatch.setattr(safety, "_time_fault", lambda *_: "")
+    old = certificate_in(tmp_path, days=-1)
+    expired = serve(access=Access(tls=read_tls(*old))).parts["grpc"].address
+    assert "its certificate has expired" in reason(expired, old[0])
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        port = mute.getsockname()[1]
+        assert "what listens there says nothing" in reason(f"127.0.0.1:{port}")
+    assert "is `yunikorn-actors serve` running there?" in reason(f"127.0.0.1:{port}")
+
+
 def test_two_services_never_share_a_port(serve: Callable[..., Serving]) -> None:
     address = serve().parts["grpc"].address
-    with pytest.raises(OSError, match="gRPC cannot listen on"):
+    with pytest.raises(OSError, match=r"cannot listen on .*: Address already in use: end what"):
         Serving(SchedulerCore(), {"grpc": address}).start()

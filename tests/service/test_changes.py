@@ -111,6 +111,7 @@ def test_who_loads_a_configuration_is_told_which_file_the_service_follows(tmp_pa
         told = CoreQuestions(core, standing).ask("load", OTHER, "ann")
         assert {"follows": str(path)} == told
         file.reload()
+        file._look()
 
 
 @pytest.mark.parametrize("claimed", ["two words", "a(b", "<b>", "x" * 101, "ann\u00e9"])
@@ -168,10 +169,13 @@ def test_a_file_and_a_caller_by_grpc_are_named_too(
         caller.register("rm-1", config="")
         request = si.UpdateConfigurationRequest(config=OTHER)
         caller.call("/yunikorn_actors.v1.Extension/UpdateConfiguration", request)
+
+    def said() -> list[str]:
+        return [it.message for it in serving_.core.events().records if " by " in it.message]
+
     serving_.config.reload()
-    wait_until(serving_.core.is_settled)
-    said = [it.message for it in serving_.core.events().records if " by " in it.message]
+    wait_until(lambda: len(said()) > 1)
     assert [True, True] == [
-        said[0].startswith("Configuration loaded by gRPC at ipv4:127.0.0.1:"),
-        said[1] == f"Configuration loaded by the file {path}",
+        said()[0].startswith("Configuration loaded by gRPC at ipv4:127.0.0.1:"),
+        said()[1] == f"Configuration loaded by the file {path}",
     ]

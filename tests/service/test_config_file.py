@@ -1,5 +1,6 @@
 """The administrator's file is followed; one that is refused leaves the former one in force."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -33,10 +34,16 @@ def queues(core: SchedulerCore) -> list[str]:
     return [path for path, queue in known.items() if queue["state"] == "Active"]
 
 
+def loaded(file: ConfigFile) -> None:
+    """Do at once what the thread does soon."""
+    file.reload()
+    file._look()
+
+
 def test_a_file_is_loaded_again(core: SchedulerCore, path: Path) -> None:
     file = ConfigFile(path, core, Standing())
     path.write_text(CONFIG.replace("NAME", "second"))
-    file.reload()
+    loaded(file)
     assert "root.second" in queues(core)
 
 
@@ -47,17 +54,17 @@ def test_a_bad_file_changes_nothing_and_that_is_said(
     standing.hear(lambda topic, fault: told.append(fault) if topic == CONFIGURATION else None)
     file = ConfigFile(path, core, standing)
     path.write_text("partitions: 7")
-    file.reload()
-    file.reload()
+    loaded(file)
+    loaded(file)
     assert ["root", "root.first"] == queues(core)
     assert "partitions" in standing.configuration_fault
     warnings = [it for it in log.messages if "refused, the former one stays" in it]
     assert 1 == len(warnings)
     path.unlink()
-    file.reload()
+    loaded(file)
     assert "No such file" in standing.configuration_fault
     path.write_text(CONFIG.replace("NAME", "third"))
-    file.reload()
+    loaded(file)
     assert "root.third" in queues(core)
     assert ["", "partitions", "No such file", ""] == [_kind(it) for it in told]
 
@@ -79,6 +86,38 @@ def test_a_change_is_seen_without_a_signal(
         wait_until(lambda: "root.second" in queues(core))
     finally:
         file.stop(60)
+
+
+def test_a_file_that_is_being_written_is_not_loaded(core: SchedulerCore, path: Path) -> None:
+    file = ConfigFile(path, core, Standing())
+    for text in ("", CONFIG.replace("NAME", "half"), CONFIG.replace("NAME", "whole")):
+        path.write_text(text)
+        file._look()
+        assert ["root", "root.first"] == queues(core)
+    file._look()
+    assert ["root", "root.whole"] == queues(core)
+
+
+def test_a_file_that_has_been_away_is_good_again(core: SchedulerCore, path: Path) -> None:
+    standing = Standing()
+    file = ConfigFile(path, core, standing)
+    path.rename(path.with_suffix(".away"))
+    file._look()
+    assert "No such file" in standing.configuration_fault
+    path.with_suffix(".away").rename(path)
+    file._look()
+    file._look()
+    assert not standing.configuration_fault
+
+
+def test_nobody_waits_for_the_writer_of_a_pipe(core: SchedulerCore, path: Path) -> None:
+    standing = Standing()
+    file = ConfigFile(path, core, standing)
+    path.unlink()
+    os.mkfifo(path)
+    loaded(file)
+    assert "it is a pipe: put a file in its place" == standing.configuration_fault
+    assert ["root", "root.first"] == queues(core)
 
 
 def test_it_stops_in_the_middle_of_its_rest(core: SchedulerCore, path: Path) -> None:

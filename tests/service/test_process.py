@@ -89,6 +89,16 @@ def test_one_that_has_ended_is_replaced_and_knows_it_all(served: Served) -> None
     assert ["n1", "n2"] == [it["nodeID"] for it in served.get(f"{P}/nodes")]
 
 
+def test_a_signal_to_the_whole_group_is_not_for_it(served: Served) -> None:
+    """A supervisor ends all processes at once; this one still answers until the core has ended."""
+    process_ = served.part._process
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process_.send_signal(number)
+    assert 200 == served.ask("/ws/v1/clusters").status
+    assert served.part._process is process_
+    assert process_.poll() is None
+
+
 def test_one_that_ends_as_soon_as_it_listens_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -132,18 +133,21 @@ def test_a_killed_service_goes_on_from_its_journal(
     ("options", "says"),
     [
         (("--grpc", "0.0.0.0:0"), "others can reach this address"),
-        (("--config", "none.yaml"), "none.yaml"),
+        (("--config", "none.yaml"), "--config none.yaml: No such file or directory"),
         (("--token-file", "none"), "--token-file none: No such file"),
         (("--tls-cert", "one.pem"), "--tls-cert and --tls-key belong together"),
         (("--grpc", "garbage"), "--grpc garbage: is no address to listen at: give HOST:PORT"),
         (("--grpc", "127.0.0.1:99999"), "99999: is no address to listen at: give HOST:PORT"),
         (("--grpc", "off"), "nothing is to be served: give --rest or --grpc an address"),
         (("--config", "/dev/zero"), "text larger than 4194304 bytes"),
-        (("--config", "bytes.yaml"), "line 2: document: no UTF-8 (save the file as UTF-8)"),
+        (("--config", "bytes.yaml"), "--config bytes.yaml: line 2: document: no UTF-8 (save the file as UTF-8)"),
+        (("--config", "."), "--config .: Is a directory"),
+        (("--journal", "bytes.yaml"), "bytes.yaml cannot be kept there: File exists: name a folder"),
+        (("--grpc", "::1:0"), "--grpc ::1:0: is no address to listen at: give HOST:PORT, with an IPv6"),
     ],
     ids=[
         "open", "no file", "no token", "no key", "no address", "no port", "nothing", "no end",
-        "no text",
+        "no text", "folder", "no folder", "no brackets",
     ],
 )  # fmt: skip
 def test_what_it_cannot_do_it_says(
@@ -157,6 +161,28 @@ def test_what_it_cannot_do_it_says(
     Path("bytes.yaml").write_bytes(b"#\npartitions: \xff")
     assert 2 == main(["serve", "--rest", "off", *options])
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("option", "other"), [("--grpc", "--rest"), ("--rest", "--grpc")])
+def test_an_address_that_is_taken_is_named(
+    option: str, other: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert 2 == main(["serve", option, address, other, "off"])
+    said = f"cannot listen on {address}: Address already in use: end what listens there"
+    assert said in capsys.readouterr().err
+
+
+def test_neither_a_pipe_as_its_file_nor_many_signals_keep_it_from_its_end(
+    running: Running, path: Path
+) -> None:
+    path.unlink()
+    os.mkfifo(path)
+    for _ in range(100):
+        running.process.send_signal(signal.SIGHUP)
+    status, errors = running.end()
+    assert (0, True) == (status, "core stopped" in errors)
 
 
 def test_a_journal_without_a_name_is_not_kept_in_the_present_folder(

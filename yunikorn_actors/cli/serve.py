@@ -7,10 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from yunikorn_actors.errors import ConfigError, CoreFailed, CoreStopped, JournalError
@@ -30,10 +29,60 @@ if TYPE_CHECKING:
 OFF: Final = "off"
 OURS: Final = "yunikorn-actors-"
 """So the names of our threads begin."""
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+WAKES: Final = 4096
+"""So many are taken together: signals that come faster are one."""
 LAST_S: Final = 0.1
 """For calls that end by themselves, once all has stopped."""
-News = SimpleQueue[int | CoreFailed]
-"""What the main thread waits for: a signal, or the failure of the core."""
+
+
+class Unusable(Exception):  # noqa: N818 - named like InvalidRequest
+    """What an option names cannot be used."""
+
+
+class News:
+    """What the main thread waits for: signals, and the failure of the core.
+
+    A pipe wakes it. Of several signals at once the kernel gives some to other threads, where none
+    interrupts what this one waits for; but on whichever thread it arrives, it is written to the
+    pipe.
+    """
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.failure: CoreFailed | None = None
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._writing, False)
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Hear of signals, on the main thread."""
+        handlers = {it: signal.signal(it, self._signalled) for it in SIGNALS}
+        former = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(former)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _signalled(self, number: int, _: object) -> None:
+        self.is_over |= number != signal.SIGHUP
+
+    def failed(self, failure: CoreFailed) -> None:
+        self.failure = failure
+        # Where the pipe is full it wakes as well.
+        with suppress(BlockingIOError):
+            os.write(self._writing, b".")
+
+    def wait(self) -> bool:
+        """Return whether it is to go on, with the file loaded again."""
+        os.read(self._reading, WAKES)
+        return not self.is_over and self.failure is None
+
+    def close(self) -> None:
+        os.close(self._reading)
+        os.close(self._writing)
 
 
 FILES: Final = {
@@ -85,7 +134,6 @@ def _folder(text: str) -> Path:
 
 
 def run(options: argparse.Namespace) -> int:
-    news: News = SimpleQueue()
     addresses = {name: getattr(options, name) for name in KINDS if getattr(options, name) != OFF}
     if not addresses:
         either = " or ".join(f"--{name}" for name in KINDS)
@@ -93,9 +141,11 @@ def run(options: argparse.Namespace) -> int:
         return 2
     try:
         with ExitStack() as stack:
+            news = News()
+            stack.callback(news.close)
             serving = _serving(options, addresses, news, stack)
             return _serve(serving, addresses, news)
-    except (ConfigError, ConnectionError, CoreStopped, NotInstalled, Unsafe) as error:
+    except (ConnectionError, CoreStopped, NotInstalled, Unsafe, Unusable) as error:
         print(error, file=sys.stderr)
         return 2
 
@@ -103,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
 def _serve(serving: Serving, addresses: dict[str, str], news: News) -> int:
     end_logs = enable_logs(sys.stderr)
     try:
-        with signals(news), serving:
+        with news.heard(), serving:
             _introduce(serving, addresses)
             status = _wait(serving, news)
         _let_go(status)
@@ -122,19 +172,32 @@ def _serving(
     access, config = access_of(options), options.config
     access.check(addresses)
     if options.cluster is None:
-        core = SchedulerCore(
-            config=config,
-            topology=options.topology,
-            journal=options.journal,
-            on_failure=news.put,
-        )
-        return Serving(core, addresses, access=access, config=config)
-    text = "" if config is None else read_config(config)
+        with _naming(config):
+            core = SchedulerCore(
+                config=config,
+                topology=options.topology,
+                journal=options.journal,
+                on_failure=news.failed,
+            )
+            return Serving(core, addresses, access=access, config=config)
+    with _naming(config):
+        text = "" if config is None else read_config(config)
     engine = engine_at(options.cluster, options.journal, options.topology)
     stack.callback(engine.close)
     portal = ClusterCore(text, engine.hosts)
     ask = partial(ClusterQuestions, portal)
     return Serving(portal, addresses, ask=ask, access=access, config=config)
+
+
+@contextmanager
+def _naming(config: Path | None) -> Iterator[None]:
+    """Say of which file it is that something is wrong with it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise Unusable(f"--config {config}: {error}") from None
+    except OSError as error:
+        raise Unusable(f"--config {config}: {error.strerror or error}") from None
 
 
 def engine_at(address: str, journal: Path | None, topology: TopologyName) -> "RayEngine":
@@ -172,11 +235,11 @@ def _introduce(serving: Serving, addresses: dict[str, str]) -> None:
 
 
 def _wait(serving: Serving, news: News) -> int:
-    while (said := news.get()) == signal.SIGHUP:
+    while news.wait():
         if serving.config is not None:
             serving.config.reload()
-    if isinstance(said, CoreFailed):
-        print(f"the core has failed, start it again: {said}", file=sys.stderr)
+    if news.failure is not None:
+        print(f"the core has failed, start it again: {news.failure}", file=sys.stderr)
         return 1
     return 0
 
@@ -195,15 +258,3 @@ def _let_go(status: int) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-
-
-@contextmanager
-def signals(news: News) -> Iterator[None]:
-    """Hear of signals: the queue is one that a handler may use."""
-    heard = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    former = {it: signal.signal(it, lambda number, _: news.put(number)) for it in heard}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)

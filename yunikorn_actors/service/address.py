@@ -1,18 +1,19 @@
-"""How the address of a service is written."""
+"""How the address of a service is written, and how it is taken."""
 
+import errno
+import os
 import re
+import socket
 from typing import Final
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+)):(?P<port>\d{1,5})")
 _PORT_MAX: Final = 65_535
-
-
-def port_of(address: str) -> int | None:
-    """Return the port of an address to listen at, None where there is none."""
-    port = address.rpartition(":")[2] if ":" in address else ""
-    if not (port.isascii() and port.isdecimal()) or len(port) > len(str(_PORT_MAX)):
-        return None
-    return int(port) if int(port) <= _PORT_MAX else None
+HOW: Final = "give HOST:PORT, with an IPv6 address in brackets ([::1]:3333)"
+_REMEDIES: Final = {
+    errno.EADDRINUSE: "end what listens there (`ss -ltnp` names it), or give another port",
+    errno.EACCES: "give a port above 1023",
+}
+_REMEDY: Final = "give an address or a name of this computer"
 
 
 def parted(address: str) -> tuple[str, int] | None:
@@ -21,3 +22,19 @@ def parted(address: str) -> tuple[str, int] | None:
     if found is None or int(found["port"]) > _PORT_MAX:
         return None
     return found["v6"] or found["name"], int(found["port"])
+
+
+def listen_at(address: str) -> socket.socket:
+    """Take the address at once; who starts the service learns why that is impossible."""
+    found = parted(address)
+    if found is None:
+        raise OSError(f"{address!r:.100} is no address to listen at: {HOW}")
+    try:
+        family = socket.AF_INET6 if ":" in found[0] else socket.AF_INET
+        return socket.create_server(found, family=family)
+    except OSError as error:
+        # The text of `create_server` repeats the address in another form.
+        number = error.errno or 0
+        why = os.strerror(number) if number in errno.errorcode else error.strerror
+        remedy = _REMEDIES.get(number, _REMEDY)
+        raise OSError(f"cannot listen on {address}: {why}: {remedy}") from None

@@ -34,8 +34,9 @@ def _end_with_the_other() -> None:
 
 
 def main(path: str, number: str) -> None:
-    # Ctrl-C reaches the whole group; the core's process says when it is over.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A terminal and a supervisor tell the whole group; the core's process says when it is over.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     os.nice(NICE)
     try:

@@ -84,8 +84,14 @@ class Folder:
 
     def take(self) -> int:
         """Make the folder this process's own; a killed one lets go of it."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        except OSError as error:
+            raise JournalError(
+                f"the journal {self.path} cannot be kept there: {error.strerror}: name a folder "
+                "that this process may make and write"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

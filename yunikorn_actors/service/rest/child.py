@@ -112,8 +112,9 @@ async def _next(reader: asyncio.StreamReader) -> Down:
 
 
 def main(line: str, listener: str) -> None:
-    # Ctrl-C reaches the whole group; who has the core says when it is over.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A terminal and a supervisor tell the whole group; who has the core says when it is over.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.SIG_IGN)
     os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from yunikorn_actors.messages.base import Message
-from yunikorn_actors.service.address import port_of
+from yunikorn_actors.service.address import listen_at
 from yunikorn_actors.service.part import Part, Site
 from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.read.side import ReadSide
@@ -88,13 +88,3 @@ class RestPart(Part):
 def named(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def listen_at(address: str) -> socket.socket:
-    """Take the address at once, so that who starts the service learns whether it is free."""
-    port = port_of(address)
-    if port is None:
-        raise OSError(f"{address!r:.100} is no address to listen at: give HOST:PORT")
-    host = address.rpartition(":")[0].strip("[]") or "127.0.0.1"
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family)

@@ -34,6 +34,7 @@ from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.service.address import listen_at
 from yunikorn_actors.service.part import READ_SIDE, Part, Site
 from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.rest.line import (
@@ -47,7 +48,7 @@ from yunikorn_actors.service.rest.line import (
     Up,
     frame,
 )
-from yunikorn_actors.service.rest.part import START_S, listen_at, named
+from yunikorn_actors.service.rest.part import START_S, named
 
 CHILD: Final = "yunikorn_actors.service.rest.child"
 CREW: Final = 4

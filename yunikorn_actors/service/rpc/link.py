@@ -18,6 +18,7 @@ from yunikorn_actors.si.wire import SiMessage
 
 EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
 CONNECT_S: Final = 10.0
+REASON_S: Final = 2.0
 REPLY_S: Final = 60.0
 """Longer than a core takes to say that it does not answer."""
 ALIVE_MS: Final = 20_000
@@ -27,6 +28,19 @@ OPTIONS: Final = (
     ("grpc.keepalive_time_ms", ALIVE_MS),
     ("grpc.keepalive_timeout_ms", ALIVE_MS),
 )
+_UNTRUSTED: Final = "`ca` names the file of the certificate to trust"
+_SIGNS: Final = {
+    "certificate has expired": "its certificate has expired, it needs another",
+    "certificate is not yet valid": "the time of its certificate has not begun; see to the clocks",
+    "ostname Verification": "its certificate is for another name than this address",
+    "CERTIFICATE_VERIFY_FAILED": f"its certificate is not trusted: {_UNTRUSTED}",
+    "WRONG_VERSION_NUMBER": "it answers without TLS: leave `ca` out",
+    "handshaker": "`ca` names a file without a certificate",
+    "Socket closed": f"it hung up; if it has TLS, {_UNTRUSTED}",
+    "Deadline Exceeded": "what listens there says nothing",
+    "Connection refused": "is `yunikorn-actors serve` running there?",
+}
+"""What the library says of an attempt, and what that means to whoever calls."""
 M = TypeVar("M", bound=SiMessage)
 
 
@@ -50,13 +64,22 @@ class Link:
             grpc.channel_ready_future(self._channel).result(CONNECT_S)
         except grpc.FutureTimeoutError:
             raise ConnectionLost(
-                f"no service answers at {self._address} within {CONNECT_S:g} s: "
-                "is `yunikorn-actors serve` running there?"
+                f"no service answers at {self._address} within {CONNECT_S:g} s: {self._why_not()}"
             ) from None
         # A connection is ready without a token, too.
         # Several cores behind one service refuse this one, to who may ask.
         with suppress(Refused):
             self.ask("Events", m.EventsRequest(count=1), m.EventsFound)
+
+    def _why_not(self) -> str:
+        """A call that does not wait for a connection says what the last attempt has come to."""
+        call: Any = self._channel.unary_unary(f"{EXTENSION}Events")
+        try:
+            call(b"", timeout=REASON_S)
+        except grpc.RpcError as raised:
+            said = str(error_of(raised))
+            return next((why for sign, why in _SIGNS.items() if sign in said), said)
+        return "it has come just now, connect again"
 
     def close(self) -> None:
         self._channel.close()
@@ -106,5 +129,8 @@ class Link:
 def _channel(address: str, ca: str | Path | None) -> grpc.Channel:
     if ca is None:
         return grpc.insecure_channel(address, OPTIONS)
-    credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
+    try:
+        credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
+    except OSError as error:
+        raise ConnectionLost(f"ca: {ca} cannot be read: {error.strerror}") from None
     return grpc.secure_channel(address, credentials, OPTIONS)

@@ -4,13 +4,13 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Final
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2
 
+from yunikorn_actors.service.address import listen_at
 from yunikorn_actors.service.part import Part, Site
 from yunikorn_actors.service.rpc import extension, scheduler
 from yunikorn_actors.service.rpc.access import TokenWanted
@@ -131,11 +131,16 @@ class RpcPart(Part):
         status = health_pb2.HealthCheckResponse
         told = status.NOT_SERVING if fault else status.SERVING
         telling = self._health.set(topic, told)
-        with suppress(RuntimeError):  # the loop is closed: nobody asks any more
+        try:
             asyncio.run_coroutine_threadsafe(telling, self._loop)
+        except RuntimeError:
+            # The loop is closed: nobody asks any more.
+            telling.close()
 
     def _listen(self) -> int:
         address = self._site.address
+        # It says why, which the server for gRPC only writes to standard error.
+        listen_at(address).close()
         try:
             if self._site.tls is None:
                 return self._server.add_insecure_port(address)

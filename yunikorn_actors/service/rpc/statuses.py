@@ -62,6 +62,9 @@ Raised: TypeAlias = Any
 def error_of(raised: Raised) -> Exception:
     """Return what the call would have raised within one process."""
     code, text = raised.code(), raised.details() or "no reason was given"
+    if code is StatusCode.CANCELLED:
+        # What one has cancelled oneself is not asked for its error.
+        text = "the service has ended the call: connect again"
     names = [value for key, value in raised.trailing_metadata() or () if key == NAME]
     kind = _NAMED.get(str(names[0])) if names else None
     if kind is not None:

@@ -127,6 +127,8 @@ class App {
     this._heardMs = performance.now();
     if (parts.partition !== undefined) this._changePartition(parts.partition);
     Object.assign(this._state, parts);
+    // Said first, so that it does not follow upon what somebody does here.
+    if (!this._isLive) this._showStanding();
     this._write(parts, elapsed);
     for (const poll of Object.values(this._polls)) poll.tick();
     document.documentElement.dataset.ready = "yes";
