@@ -54,9 +54,11 @@ def held(pid: int) -> Held:
 
 
 def reader_of(pid: int) -> int:
-    """Find the process that answers by REST: it is the first that the service has started."""
-    tasks = Path("/proc", str(pid), "task").iterdir()
-    return min(int(it) for task in tasks for it in (task / "children").read_text().split())
+    """Find the process that answers by REST: the main thread has started it, and no other."""
+    children = Path("/proc", str(pid), "task", str(pid), "children").read_text().split()
+    if not children:
+        raise RuntimeError("the process that answers by REST has ended and was replaced")
+    return int(children[0])
 
 
 def live(address: str) -> None:

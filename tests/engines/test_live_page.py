@@ -232,6 +232,36 @@ def test_asks_and_applications_are_searched(opens: Opening, town: Served) -> Non
     kept_quiet(opened)
 
 
+def test_that_it_is_live_is_said_before_anything_else(opens: Opening, town: Served) -> None:
+    """Nothing that is said of what somebody does is then said over."""
+    opened = opens(town).ready()
+    assert "The page is live." == opened.page.text_content("#announced")
+    assert "live, up for" in opened.text("#standing")
+
+
+def test_only_what_can_be_full_is_marked_as_full(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    widths = opened.page.evaluate(
+        """() => ['#reasons', '#queue-table'].map((at) => Math.max(
+          ...[...document.querySelectorAll(`${at} .bar`)].map((it) => {
+            it.classList.add('is-full');
+            return parseFloat(getComputedStyle(it).borderRightWidth);
+          })))"""
+    )
+    assert [1, 4] == widths
+
+
+def test_the_details_of_something_cut_no_table_off(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    opened.page.click("#ask-rows button:has-text('etl-6')")
+    says(opened, "#right", "Why it waits")
+    cut = opened.page.evaluate(
+        """() => [...document.querySelectorAll('main .scroll')]
+          .filter((it) => it.scrollWidth > it.clientWidth + 1).map((it) => it.parentNode.id)"""
+    )
+    assert [] == cut
+
+
 def test_a_queue_leads_to_what_is_in_it(opens: Opening, town: Served) -> None:
     opened = opens(town).ready()
     says(opened, "#application-count", "6 applications")
@@ -370,6 +400,9 @@ def test_ten_thousand_nodes(opens: Opening, served: Served) -> None:
     opened = opens(served).ready()
     says(opened, "#node-total", "10,000")
     opened.page.wait_for_function("() => app._grid.hasNames")
+    # What stands below is seen without a search for it.
+    assert opened.page.locator("#grid").bounding_box()["height"] <= 420
+    assert opened.page.locator("#troubles-title").bounding_box()["y"] < 900
     opened.press("g", "End")
     assert opened.text("#node-under").startswith("node-09999: ")
     opened.press("Enter")

@@ -7,7 +7,9 @@ const FIRST_SIGN = "0".charCodeAt(0);
 const [OPEN, KEPT, CLOSED] = [0, 1, 2];
 const STANDINGS = ["takes work", "kept for an ask", "drained or not ready"];
 const FOUND_MAX = 50;
-const CELLS = [[300, 22], [1500, 14], [6000, 9], [Infinity, 6]];
+// The largest that keep the picture this low; below it stands what is read as often.
+const CELLS = [22, 14, 9, 6, 5, 4];
+const HEIGHT_MAX = 420;
 
 class Grid {
   constructor(open) {
@@ -64,10 +66,11 @@ class Grid {
 
   draw() {
     const width = this._canvas.clientWidth || 300;
-    this._cell = CELLS.find(([most]) => this._signs.length <= most)[1];
-    this._columns = Math.max(1, Math.floor(width / this._cell));
-    const rows = Math.max(1, Math.ceil(this._signs.length / this._columns));
-    const pen = canvasOf(this._canvas, width, rows * this._cell);
+    const columns = (size) => Math.max(1, Math.floor(width / size));
+    const height = (size) => Math.max(1, Math.ceil(this._signs.length / columns(size))) * size;
+    this._cell = CELLS.find((size) => height(size) <= HEIGHT_MAX) ?? CELLS.at(-1);
+    this._columns = columns(this._cell);
+    const pen = canvasOf(this._canvas, width, height(this._cell));
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
     this._colours = {
