@@ -408,13 +408,17 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
 def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:
     """The real one is charged before the placeholder is given back: no room opens between."""
     amounts, app = model.amounts, model.app_of(fact.application_id)
-    # The queue is never below what runs, so no gang and no ask is let in for a moment (R-004).
-    amounts.use(app, fact.resource, is_placeholder=False)
-    amounts.give_back(app, fact.placeholder_resource, is_placeholder=True)
     node = model.nodes.views[fact.placeholder_node]
-    if fact.node_id == fact.placeholder_node:
-        model.nodes.take(node, fact.resource)
-    amounts.free_node(node, fact.placeholder_resource)
+    if fact.is_even:
+        # Nobody has more room than before, so nobody is woken for that.
+        amounts.use_placeholder(app, fact.resource)
+    else:
+        # The queue is never below what runs, so no gang and no ask is let in for a moment (R-004).
+        amounts.use(app, fact.resource, is_placeholder=False)
+        amounts.give_back(app, fact.placeholder_resource, is_placeholder=True)
+        if fact.node_id == fact.placeholder_node:
+            model.nodes.take(node, fact.resource)
+        amounts.free_node(node, fact.placeholder_resource)
     model.wakes.work_changed(node)
     model.gangs.follow(app)
     model.applications.rekey(app)

@@ -190,23 +190,30 @@ def _made(
 
 
 def put_on(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
-    uuid, spec, resource = allocation.uuid, allocation.spec, allocation.resource
-    node = state.nodes[allocation.node_id]
+    _enter(state, app, ask, allocation)
+    _charge(state, app, allocation)
+    _count_as_holding(app)
+
+
+def _enter(state: PartitionState, app: Application, ask: Ask, allocation: Allocation) -> None:
+    uuid = allocation.uuid
     ask.gain(uuid)
-    app.allocations[uuid] = allocation
+    app.allocations[uuid] = state.nodes[allocation.node_id].allocations[uuid] = allocation
     state.owners[uuid] = app.spec.application_id
-    if spec.placeholder:
+
+
+def _charge(state: PartitionState, app: Application, allocation: Allocation) -> None:
+    node, resource = state.nodes[allocation.node_id], allocation.resource
+    if allocation.spec.placeholder:
         write(app.placeholder_books, resource)
         charge(app.placed, resource)
         forget_complete_gang(state, app)
     else:
         write(app.allocated_books, resource)
-    node.allocations[uuid] = allocation
     allocated, available = node.allocated, node.available
     for kind, quantity in resource.items():
         allocated[kind] = allocated.get(kind, 0) + quantity
         available[kind] = available.get(kind, 0) - quantity
-    _count_as_holding(app)
 
 
 def _count_as_holding(app: Application) -> None:
@@ -305,20 +312,28 @@ def allocation_released(state: PartitionState, fact: f.AllocationReleased) -> No
 
 def take_off(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:
     """Take an allocation out of all books; the ask goes with the last of it."""
-    allocation = app.allocations.pop(uuid)
-    app.history.charge(allocation, at_ns)
-    del state.owners[uuid]
-    state.unconfirmed.pop(uuid, None)
-    resource = allocation.resource
+    allocation = _leave(state, app, uuid, at_ns)
+    _discharge(state, app, allocation)
+    return allocation
+
+
+def _discharge(state: PartitionState, app: Application, allocation: Allocation) -> None:
+    node, resource = state.nodes[allocation.node_id], allocation.resource
     strike(books_of(app, allocation), resource)
-    if leaving := leaving_books(app, allocation):
-        strike(leaving, resource)
-    node = state.nodes[allocation.node_id]
-    del node.allocations[uuid]
     allocated, available = node.allocated, node.available
     for kind, quantity in resource.items():
         allocated[kind] = allocated.get(kind, 0) - quantity
         available[kind] = available.get(kind, 0) + quantity
+
+
+def _leave(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:
+    """Forget an allocation, and the ask with the last of it; only the books still count it."""
+    allocation = app.allocations.pop(uuid)
+    app.history.charge(allocation, at_ns)
+    del state.owners[uuid], state.nodes[allocation.node_id].allocations[uuid]
+    state.unconfirmed.pop(uuid, None)
+    if leaving := leaving_books(app, allocation):
+        strike(leaving, allocation.resource)
     ask = app.asks[allocation.spec.key]
     ask.lose(uuid)
     if ask.is_over:
@@ -335,6 +350,15 @@ def swap_completed(state: PartitionState, fact: f.SwapCompleted) -> None:
         let_out(state.nodes[swap.node_id], fact.placeholder)
     ask.parked -= 1
     ask.taken += 1
-    put_on(state, app, ask, _made(state, ask.spec, swap.node_id, fact))
-    placeholder = take_off(state, app, fact.placeholder, fact.at_ns)
+    allocation = _made(state, ask.spec, swap.node_id, fact)
+    _enter(state, app, ask, allocation)
+    placeholder = _leave(state, app, fact.placeholder, fact.at_ns)
+    if fact.is_even:
+        # Only the application counts its placeholders apart.
+        charge(app.allocated, fact.resource)
+        discharge(app.placeholders, fact.resource)
+    else:
+        _charge(state, app, allocation)
+        _discharge(state, app, placeholder)
+    _count_as_holding(app)
     app.task_groups[placeholder.spec.task_group].replaced += 1

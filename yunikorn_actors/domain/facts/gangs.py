@@ -95,3 +95,8 @@ class SwapCompleted(Base, frozen=True, kw_only=True):
     """How the placeholder ended: the state of the core, not this type, made it a swap."""
     at_ns: int
     group: str = ""
+
+    @property
+    def is_even(self) -> bool:
+        """Whether queues, users and nodes use the same before and after."""
+        return self.node_id == self.placeholder_node and self.resource == self.placeholder_resource

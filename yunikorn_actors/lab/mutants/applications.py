@@ -36,12 +36,12 @@ APPLICATIONS = (
         id="M16",
         source="YUNIKORN-3380",
         wrong="Work that ends while asks of its application wait stays charged to its user.",
-        where=work_changes.take_off,
-        old="    strike(books_of(app, allocation), allocation.resource)\n",
+        where=work_changes._discharge,
+        old="    strike(books_of(app, allocation), resource)\n",
         new=(
             "    books = books_of(app, allocation)\n"
             "    paid = 1 + len(app.queue.lineage) if any(app.pending.values()) else len(books)\n"
-            "    strike(books[:paid], allocation.resource)\n"
+            "    strike(books[:paid], resource)\n"
         ),
     ),
     Mutant(

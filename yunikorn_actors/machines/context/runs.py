@@ -136,8 +136,13 @@ class _Run:
         app = self._apps[member]
         if app.state is not ApplicationState.ACCEPTED:
             return False
-        placed = add(app.placeholders, dict(self._together(self._counts[member])))
-        return equals(placed, app.spec.placeholder_ask)
+        placed, wanted = app.placeholders, app.spec.placeholder_ask
+        together = self._together(self._counts[member])
+        # Nearly every one is not the last, and the first amount shows that.
+        for kind, quantity in together:
+            if placed.get(kind, 0) + quantity != wanted.get(kind, 0):
+                return False
+        return equals(add(placed, dict(together)), wanted)
 
     def _suits(self, ask: Ask, node_id: str, count: int) -> bool:
         """Whether it is one of the run, and the node has room for so many of these."""

@@ -67,6 +67,11 @@ class Amounts:
         for gate in gates:
             self._participants.wake(gate)
 
+    def use_placeholder(self, app: AppView, amount: Resource) -> None:
+        """Work of its size took its place: only the fair order counts that otherwise."""
+        if app.leaf.sorts_by_usage:
+            self._charge_app(app, amount, charge)
+
     def _charge_app(
         self, app: AppView, amount: Resource, write: Callable[[Resource, Resource], None]
     ) -> None:

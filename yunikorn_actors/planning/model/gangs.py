@@ -45,6 +45,12 @@ class Gangs:
             if app.awaiting_gang is not None:
                 self.give_turn(app)
 
+    def follow_placing(self, app: AppView) -> None:
+        """One placeholder more is on its way, or less: that matters where it is the last."""
+        are_left = app.app.waiting_placeholders > app.placing
+        if app.turn is not None or app.bars[1] is not are_left:
+            self.follow(app)
+
     def _read_bars(self, app: AppView) -> bool:
         """Take note of what the gang of an application holds back now; whether that changed."""
         record = app.app

@@ -168,6 +168,8 @@ class Swapper:
                 continue
             found = self._swap_members(app, room - len(proposals))
             proposals.extend(found)
+            # Less waits in its queue now. No member looks at the order, so once is enough.
+            rekey(app.leaf)
             if len(proposals) < room:
                 del looking[serial]
         return proposals
@@ -262,7 +264,6 @@ class Swapper:
         if is_swap:
             ask.inflight += 1
             self._model.asks.wait(ask, -1)
-            rekey(ask.app.leaf)
         if node is not None:
             self._model.nodes.take(node, ask.resource)
         return proposal_id
@@ -304,6 +305,8 @@ class Commitments:
         self._rest: dict[int, Resource] = {}
         """Of each gang what no placeholder is on its way for, by serial."""
         self._admitted: list[AppView] = []
+        self._placing: dict[AppView, Resource] = {}
+        """Placeholders on their way that are not taken off yet: a gang has many at a time."""
         for id_ in model.state.admitted.values():
             self.commit(model.app_of(id_), commitment_of(model.state.applications[id_]))
         for app in model.flights.admissions.values():
@@ -313,19 +316,26 @@ class Commitments:
                 self.place(flight.ask.app, flight.resource)
 
     def commit(self, app: AppView, amount: Resource) -> None:
+        self._catch_up()
         self._admitted.append(app)
         self._rest[app.app.serial] = dict(amount)
         commit_room(self._committed, app.app, amount)
 
     def place(self, app: AppView, amount: Resource) -> None:
-        rest = self._rest.get(app.app.serial)
-        if rest is not None:
+        if app.app.serial in self._rest:
+            charge(self._placing.setdefault(app, {}), amount)
+
+    def _catch_up(self) -> None:
+        for app, amount in self._placing.items():
+            rest = self._rest[app.app.serial]
             less = {kind: -min(rest.get(kind, 0), quantity) for kind, quantity in amount.items()}
             charge(rest, less)
             commit_room(self._committed, app.app, less)
+        self._placing.clear()
 
     def refusing(self, app: AppView) -> Queue | Limit | None:
         """Return what has no room for the whole gang, if anything."""
+        self._catch_up()
         need, queues = unplaced(app.app), self._model.tree.queues
         return refusing_queue(
             app.app, need, lambda it: queues[it.path].used, self._committed
@@ -333,6 +343,7 @@ class Commitments:
 
     def in_place(self, place: Queue | Limit) -> Resource:
         """Return what is to come of the admitted gangs there."""
+        self._catch_up()
         return self._committed.get(place.path if isinstance(place, Queue) else place.key, {})
 
     def may_start(self, app: AppView) -> bool:

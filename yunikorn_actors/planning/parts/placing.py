@@ -223,7 +223,7 @@ class Placer:
         model.asks.shut(ask, 1)
         if is_placeholder:
             app.placing += 1
-            model.gangs.follow(app)
+            model.gangs.follow_placing(app)
             # From here on it is no longer to come: else the gang would be counted twice in this
             # plan.
             self._admitter.note_placing(app, resource)
@@ -288,7 +288,7 @@ class Placer:
         model.amounts.give_back(app, flight.resource, is_placeholder=flight.is_placeholder)
         model.amounts.free_node(flight.node, flight.resource)
         if flight.is_placeholder:
-            model.gangs.follow(app)
+            model.gangs.follow_placing(app)
 
 
 def gate_of(state: PartitionState, ask: AskView) -> Gate | None:
