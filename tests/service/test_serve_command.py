@@ -17,7 +17,7 @@ from commands import Running, starting
 from probes import wait_until
 from support import Recorder
 
-from yunikorn_actors import RemoteCore, connect, si
+from yunikorn_actors import CoreFailed, RemoteCore, connect, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.service import serving
 
@@ -127,6 +127,42 @@ def test_a_killed_service_goes_on_from_its_journal(
     assert ({"one", "two", "three"} - set(told.values())) == {key for key, _ in rm.told("new")}
     assert told.keys().isdisjoint(rm.running)
     assert 0 == next_.end()[0]
+
+
+SMALL = """
+import resource, sys
+# What is compiled would be cut off as well, and found by others.
+sys.dont_write_bytecode = True
+from yunikorn_actors.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_full_journal_ends_it_with_one_line_and_nothing_is_forgotten(
+    run: Callable[..., Running], tmp_path: Path
+) -> None:
+    running, told = run("--journal", str(tmp_path), program=("-c", SMALL)), set[str]()
+
+    def fill() -> None:
+        with connect(running.address) as s:
+            s.add_node("node-1", vcore=10_000)
+            app = s.application("app", user="ann")
+            for number in range(10_000):
+                told.add(app.ask(f"ask-{number}", vcore=1).result(PATIENCE_S).key)
+
+    with pytest.raises(CoreFailed):
+        fill()
+    _, errors = running.process.communicate(timeout=PATIENCE_S)
+    (line,) = (it for it in errors.splitlines() if it.startswith("the core has failed, start it"))
+    assert "cannot be written: File too large; nothing more is taken" in line
+    assert "raise the limit on the size of files (`ulimit -f`), and start again" in line
+    assert "last messages" not in line
+    assert 1 == running.process.returncode
+    with RemoteCore(run("--journal", str(tmp_path)).address) as core:
+        known = core.state_dump()["partitions"]["[rm-1]default"]["applications"]["app"]
+    assert told
+    assert told <= {it["key"] for it in known["allocations"]}
 
 
 @pytest.mark.parametrize(

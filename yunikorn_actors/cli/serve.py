@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from yunikorn_actors.errors import ConfigError, CoreFailed, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.runtime.configuration import read_config
+from yunikorn_actors.runtime.hooks import gist_of
 from yunikorn_actors.runtime.logs import enable_logs
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.cluster.core import ClusterCore
@@ -239,7 +240,7 @@ def _wait(serving: Serving, news: News) -> int:
         if serving.config is not None:
             serving.config.reload()
     if news.failure is not None:
-        print(f"the core has failed, start it again: {news.failure}", file=sys.stderr)
+        print(f"the core has failed, start it again: {gist_of(news.failure)}", file=sys.stderr)
         return 1
     return 0
 

@@ -39,6 +39,12 @@ class _Printed(NamedTuple):
     """How often it has raised since."""
 
 
+def gist_of(failure: CoreFailed) -> str:
+    """Say on one line what has failed; the log has the messages that led to it."""
+    what, _, _ = str(failure).partition("; its last messages:")
+    return " ".join(what.split())
+
+
 class Hooks:
     """Called on a thread of the core, that of the callback or that of the machine that failed."""
 
@@ -55,8 +61,7 @@ class Hooks:
         if self._on_failure is not None:
             _call("on_failure", self._on_failure, anew(failure))
         elif not is_logged:
-            what, _, _ = str(failure).partition("; its last messages:")
-            alarm(f"{' '.join(what.split())}; the core takes nothing more: start another one")
+            alarm(f"{gist_of(failure)}; the core takes nothing more: start another one")
 
     def callback_raised(self, address: str, call: str, raised: CallbackRaised) -> None:
         text = f"callback {address} raised on {call}"

@@ -31,6 +31,7 @@ ROTATE_SNAPSHOTS: Final = 2
 """And so many times as long as the last snapshot, so that making these costs in proportion."""
 _REMEDIES: Final = {
     errno.ENOSPC: "make room on that disk",
+    errno.EFBIG: "raise the limit on the size of files (`ulimit -f`)",
     errno.ESHUTDOWN: "give the core more time to stop",
 }
 
