@@ -15,6 +15,7 @@ from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY
+from yunikorn_actors.runtime import shell
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
@@ -232,8 +233,12 @@ def test_a_broken_invariant_of_a_replica_is_made_good(cluster: Cluster) -> None:
     assert "was sent facts from revision" in survived.what
 
 
-def test_a_partition_that_goes_meanwhile_stays_gone(cluster: Cluster) -> None:
+def test_a_partition_that_goes_meanwhile_stays_gone(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its scheduler is stopped before Context hears that it has failed."""
+    # No thread is lent: Context has to go on while the scheduler is held.
+    monkeypatch.setattr(shell, "LENT_MAX_NS", 0)
     gate = threading.Event()
     entered = cluster.plant(cluster.address(), Fault(), gate)
     cluster.ask("a")

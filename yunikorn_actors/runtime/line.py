@@ -20,7 +20,7 @@ from typing import Final
 
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import Envelope
-from yunikorn_actors.runtime.shell import Station, System
+from yunikorn_actors.runtime.shell import Promises, Station, System
 
 RUN_MAX: Final = 1000
 """Messages that one thread handles before it hands over."""
@@ -139,7 +139,7 @@ class StationInLine(Station):
     def received(self) -> int:
         return self.count
 
-    def put(self, envelope: Envelope) -> bool:
+    def put(self, envelope: Envelope, promises: Promises | None = None) -> bool:  # noqa: ARG002
         return self._line.put(self, envelope)
 
     def launch(self) -> None:

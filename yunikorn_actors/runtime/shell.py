@@ -6,7 +6,6 @@ exception, and for anything worse every actor of the process, those of the embed
 shell is the station that is an actor; those without a thread are in `line`.
 """
 
-import queue
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -26,18 +25,22 @@ from yunikorn_actors.machines.machine import (
     Send,
     report_of,
 )
-from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message
+from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message, is_outside
 from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.following import ManagerDescribed
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
+from yunikorn_actors.runtime.mailbox import Mailbox
 from yunikorn_actors.runtime.meter import Gauge, Meter
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
 JOINT_MAX_NS: Final = 5_000_000
 """So long messages are taken together: looked at after each, so that the rest waits no longer."""
+
+LENT_MAX_NS: Final = 2_000_000
+"""So long a thread works for other actors before it wakes theirs."""
 
 
 class Here(threading.local):
@@ -145,57 +148,6 @@ class CallbackHolder(Outsider):
         return [] if answer is None else [Send(to=RM_PROXY, message=answer)]
 
 
-class Letter:
-    """What pykka's loop finds in an inbox, if nobody waits for the outcome."""
-
-    __slots__ = ("message",)
-    reply_to = None
-
-    def __init__(self, message: Envelope) -> None:
-        self.message = message
-
-
-class Mailbox:
-    """An inbox that counts what it takes, and takes nothing once its actor has ended."""
-
-    def __init__(self) -> None:
-        self.received = 0
-        self._closed = False
-        self._lock = threading.RLock()
-        """Held from the look whether it is closed to the putting: an item that came in between
-        would be counted and never handled."""
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._next: Any = None
-        """What has been looked at and is not taken out yet; only its actor's thread does either."""
-
-    def put(self, item: object) -> None:
-        with self._lock:
-            if self._closed:
-                raise pykka.ActorDeadError("the actor has ended")
-            # Counted before it can be taken out: the count of handled messages is never ahead.
-            self.received += 1
-            self._queue.put(item)
-
-    def look(self) -> Any:  # noqa: ANN401 - envelopes, and what pykka puts
-        """Return what would be taken out next, None if nothing waits."""
-        if self._next is None and not self._queue.empty():
-            self._next = self._queue.get()
-        return self._next
-
-    def get(self) -> Any:  # noqa: ANN401 - envelopes, and what pykka puts
-        if self._next is None:
-            return self._queue.get()
-        item, self._next = self._next, None
-        return item
-
-    def empty(self) -> bool:
-        return self._next is None and self._queue.empty()
-
-    def close(self) -> None:
-        with self._lock:
-            self._closed = True
-
-
 class Station(ABC):
     def __init__(
         self,
@@ -225,6 +177,8 @@ class Station(ABC):
         """How many messages are being handled as one."""
         self.step = step
         """Of the message that was handled last at this address."""
+        self.promises: Promises | None = None
+        """Those of the thread that handles the message, if it makes any."""
 
     @property
     @abstractmethod
@@ -232,8 +186,11 @@ class Station(ABC):
         """How many messages have been put here; never behind those that were handled."""
 
     @abstractmethod
-    def put(self, envelope: Envelope) -> bool:
-        """Leave an envelope; False when nothing more is taken."""
+    def put(self, envelope: Envelope, promises: "Promises | None" = None) -> bool:
+        """Leave an envelope; False when nothing more is taken.
+
+        A thread that sees to its `promises` wakes nobody yet.
+        """
 
     @abstractmethod
     def launch(self) -> None:
@@ -283,6 +240,9 @@ class Station(ABC):
                 else:
                     system.carry_out(self, effect)
         except BaseException as error:  # noqa: BLE001 - the edge: the first failure is kept
+            # Now: what is called when a core fails may take its time.
+            if self.promises is not None:
+                self.promises.wake()
             system.fail(self, self._in_hand, error)
             self._hand_on(error)
         finally:
@@ -348,6 +308,20 @@ class Station(ABC):
         """Raise what has failed the core if it was meant for the thread that runs it."""
 
 
+class Promises:
+    """What a thread has left with idle actors: it sees to that itself, or wakes their threads."""
+
+    def __init__(self) -> None:
+        self.machines: deque[Shell] = deque()
+        self.outsiders: list[Shell] = []
+        """Woken last: the thread is about to wait then, and the interpreter is free for theirs."""
+
+    def wake(self) -> None:
+        for shells in (self.machines, self.outsiders):
+            while shells:
+                shells.pop().mailbox.ring()
+
+
 class Shell(Station, pykka.ThreadingActor):
     """The one actor class: a station with a thread of its own."""
 
@@ -361,6 +335,10 @@ class Shell(Station, pykka.ThreadingActor):
         pykka.ThreadingActor.__init__(self)
         Station.__init__(self, system, address, holder, step)
         self.mailbox = cast("Mailbox", self.actor_inbox)
+        self._own = None if isinstance(holder, Outsider) else Promises()
+        """The promises of its own thread. That of an outsider makes none, and no other runs an
+        outsider: its code may wait for whatever it likes."""
+        self.promises = self._own
         self._thread = threading.Thread(
             target=self._actor_loop, name=f"yunikorn-actors-{address}", daemon=True
         )
@@ -373,12 +351,20 @@ class Shell(Station, pykka.ThreadingActor):
     def received(self) -> int:
         return self.mailbox.received
 
-    def put(self, envelope: Envelope) -> bool:
+    def put(self, envelope: Envelope, promises: Promises | None = None) -> bool:
         try:
             # Pykka's `tell` asks first whether the actor has stopped; its mailbox is closed then.
-            self.mailbox.put(Letter(envelope))
+            has_hold = self.mailbox.leave(envelope)
         except pykka.ActorDeadError:
             return False
+        if not has_hold:
+            return True
+        if promises is None:
+            self.mailbox.ring()
+        elif self._own is None:
+            promises.outsiders.append(self)
+        else:
+            promises.machines.append(self)
         return True
 
     def launch(self) -> None:
@@ -417,11 +403,10 @@ class Shell(Station, pykka.ThreadingActor):
     # -- on its own thread
 
     def _look(self) -> Envelope | None:
-        letter = self.mailbox.look()
-        return letter.message if type(letter) is Letter else None
+        return self.mailbox.look()
 
     def _take_out(self) -> None:
-        self.mailbox.get()
+        self.mailbox.take_out()
 
     def on_start(self) -> None:
         self._system.here.shell = self
@@ -430,9 +415,59 @@ class Shell(Station, pykka.ThreadingActor):
         """Take an envelope without asking whether it is one of pykka's own messages."""
         if type(message) is not Envelope:
             return super()._handle_receive(message)
-        self._receive(message)
-        self._count(self._taken)
+        try:
+            self._receive(message)
+            self._count(self._taken)
+        finally:
+            self._see_to(message)
         return None
+
+    def _see_to(self, message: Envelope) -> None:
+        """Keep what was promised while this message was handled."""
+        promises = self._own
+        if promises is None:
+            return
+        try:
+            if promises.machines and not self._is_wanted(message):
+                self._lend(promises)
+        finally:
+            promises.wake()
+
+    def _lend(self, promises: Promises) -> None:
+        here, until_ns = self._system.here, monotonic_ns() + LENT_MAX_NS
+        try:
+            # More may be promised meanwhile: what these send is left for others in its turn.
+            while promises.machines:
+                here.shell = shell = promises.machines.popleft()
+                shell._work_for(promises, until_ns)
+        finally:
+            here.shell = self
+
+    def _is_wanted(self, message: Envelope) -> bool:
+        """Whether this thread is to go on here: more calls may come, or others have sent before."""
+        following = self.mailbox.look()
+        return is_outside(message.sender) or (
+            following is not None and following.sender != self.address
+        )
+
+    def _work_for(self, promises: Promises, until_ns: int) -> None:
+        """Handle what waits here on the thread of another, while there is time."""
+        mailbox = self.mailbox
+        while mailbox.keep():
+            envelope = mailbox.look()
+            if envelope is None or monotonic_ns() >= until_ns:
+                mailbox.ring()
+                return
+            mailbox.take_out()
+            self.promises = promises
+            try:
+                self._receive(envelope)
+                self._count(self._taken)
+            except BaseException:
+                self.promises = self._own
+                mailbox.ring()
+                raise
+            self.promises = self._own
 
     def on_receive(self, message: object) -> None:  # noqa: ARG002
         """A broadcast of the embedder, to actors of its own."""

@@ -14,7 +14,7 @@ import time
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import Envelope, is_callback_of
 from yunikorn_actors.runtime.line import Line, StationInLine
-from yunikorn_actors.runtime.shell import Outsider, Shell, Station, System
+from yunikorn_actors.runtime.shell import Outsider, Promises, Shell, Station, System
 
 
 class Shells:
@@ -50,11 +50,11 @@ class Shells:
             former.end()
         return True
 
-    def tell(self, address: str, envelope: Envelope) -> bool:
+    def tell(self, address: str, envelope: Envelope, promises: Promises | None = None) -> bool:
         """Leave an envelope at an address; False when nobody takes it there."""
         # No lock: a look into a dictionary is atomic, and every message of the core comes by here.
         station = self._by_address.get(address)
-        return station is not None and station.put(envelope)
+        return station is not None and station.put(envelope, promises)
 
     def retire(self, address: str) -> None:
         """Nothing at this address is handled any more; a call that is under way ends by itself."""

@@ -609,7 +609,7 @@ class Inside:
         """Messages to an address without a machine are dropped."""
         assert station.at is not None
         envelope = Envelope(station.address, message, *station.at, self.stamp())
-        if self._core._shells.tell(to, envelope):
+        if self._core._shells.tell(to, envelope, station.promises):
             return
         if to == GATEWAY:
             self._record(station, to, next(self._marks), message)
