@@ -290,9 +290,27 @@ def test_why_asks_whose_key_it_is(path: Path, capsys: Screen) -> None:
     assert main(["trace", "why", str(path), "a"]) == 2
     problem = "say which, as several have it: app-1/a, app-2/a"
     assert capsys.readouterr() == ("", f"{path}: {problem}\n")
-    for words in (["a", "app-2"], ["app-2/a"]):
-        assert main(["trace", "why", str(path), *words]) == 0
-        assert capsys.readouterr().out.startswith("a of app-2 ")
+    assert main(["trace", "why", str(path), "app-2/a"]) == 0
+    assert capsys.readouterr().out.startswith("a of app-2 ")
+
+
+def test_why_answers_for_several_asks_at_once(path: Path, capsys: Screen) -> None:
+    with SchedulerCore(driver="direct", trace=path) as core:
+        register(core)
+        for app in ("app-1", "app-2"):
+            submit(core, app)
+            ask(core, app, "a")
+            ask(core, app, f"b-of-{app}")
+    alone = []
+    for key in ("app-1/a", "b-of-app-2"):
+        assert main(["trace", "why", str(path), key]) == 0
+        alone.append(capsys.readouterr().out)
+    assert main(["trace", "why", str(path), "b-of-app-2", "app-1/a"]) == 0
+    assert capsys.readouterr().out == "\n".join(alone), "in the order in which they came"
+    assert main(["trace", "why", str(path), "b-of-app-1", "b-of-app-3"]) == 1
+    said, problem = capsys.readouterr()
+    assert said.startswith("b-of-app-1 of app-1 ")
+    assert problem.startswith(f"{path}: no ask 'b-of-app-3' came; did you mean b-of-app-")
 
 
 def test_why_stops_where_the_replay_differs(path: Path, capsys: Screen) -> None:

@@ -96,7 +96,8 @@ def why_it_waited(records: list[Record]) -> list[str]:
 
 def what_became_of_it(records: list[Record]) -> list[str]:
     return [
-        f"{it['stimulus']} {step(it)} {fact['fact']}" for it, fact in facts(records, key="loaf")
+        f"{it['stimulus']} {'{}/{}'.format(*it['cause'])} {fact['fact']}"
+        for it, fact in facts(records, key="loaf")
     ]
 
 
@@ -146,7 +147,7 @@ def what_changed(records: list[Record]) -> list[str]:
     first, (node,) = told["first_revision"], at["payload"]["nodes"]
     return [
         f"revision: {first - 1} -> {first - 1 + len(told['facts'])}",
-        f"nodes.{node['node_id']}.drained: False -> True",
+        f"nodes.{node['node_id']}.drained: false -> true",
     ]
 
 

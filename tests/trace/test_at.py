@@ -130,14 +130,15 @@ CHANGED: dict[str, tuple[Any, Any, list[str]]] = {
     "an item that has a name": (
         [{"key": "a", "n": 1}, {"key": "b", "n": 1}],
         [{"key": "b", "n": 2}],
-        ["- a: {'key': 'a', 'n': 1}", "  b.n: 1 -> 2"],
+        ['- a: {"key": "a", "n": 1}', "  b.n: 1 -> 2"],
     ),
     "an order": (
         [{"key": "a"}, {"key": "b"}],
         [{"key": "b"}, {"key": "a"}],
-        ["  order: ['a', 'b'] -> ['b', 'a']"],
+        ['  order: ["a", "b"] -> ["b", "a"]'],
     ),
-    "another type": ({"a": [1]}, {"a": None}, ["  a: [1] -> None"]),
+    "another type": ({"a": [1]}, {"a": None}, ["  a: [1] -> null"]),
+    "a truth": ({"a": True}, {"a": False}, ["  a: true -> false"]),
     "nothing": ({"a": [1]}, {"a": [1]}, []),
 }
 

@@ -58,7 +58,7 @@ def agrees_everywhere(path: Path) -> int:
     for it in answer.waits[:: 1 + len(answer.waits) // 8]:
         (found,) = [
             waits
-            for waits in why_of(path, it.key, it.application_id, checkpoints).waits
+            for waits in why_of(path, {f"{it.application_id}/{it.key}"}, checkpoints).waits
             if waits.partition == it.partition
         ]
         assert found == it
@@ -207,4 +207,4 @@ def test_there_is_an_end_to_what_is_kept(path: Path, monkeypatch: pytest.MonkeyP
             pass
         assert len(checkpoints.of(trace.files)) == 1
     for it in whole(path).waits[::20]:
-        assert it in why_of(path, it.key, it.application_id, checkpoints).waits
+        assert it in why_of(path, {f"{it.application_id}/{it.key}"}, checkpoints).waits

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recordings import in_service, records, rewrite, simulate
+from recordings import in_service, node, records, register, rewrite, simulate, submit
 
+from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.trace.path import path_of
@@ -15,6 +17,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.story import stories, story, subjects_in
 
 Screen = pytest.CaptureFixture[str]
+ONE = si.Resource.of({"vcore": 1})
 SWAP = """
 name: a member takes over its placeholder
 rm: {confirm: manual}
@@ -169,6 +172,39 @@ def test_a_life_is_told_in_the_order_of_time(path: Path, capsys: Screen) -> None
     assert len(times) > 2
 
 
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_each_line_names_the_step_that_did_it_and_its_time(
+    path: Path, capsys: Screen, topology: TopologyName
+) -> None:
+    """Facts reach those who are told of them later; some of them, as timers, have no time."""
+    with SchedulerCore(topology=topology, driver="direct", trace=path) as core:
+        register(core)
+        node(core, "n1", si.ActionFromRM.CREATE, 9)
+        submit(core, "app")
+        seat = si.AllocationAsk(
+            application_id="app", allocation_key="seat", resource_ask=ONE, placeholder=True,
+            task_group_name="choir",
+        )  # fmt: skip
+        core.update_allocation(si.AllocationRequest(rm_id="rm-1", asks=(seat,)))
+    handled = {f"{it['mailbox']}/{it['step']}": it["at_ns"] for it in records(path) if "step" in it}
+    lines = told(capsys, "story", str(path), "app")
+    assert {"AllocationCommitted", "TimerArmed"} <= {it["what"] for it in lines}
+    for line in lines:
+        mailbox, step = line["step"]
+        assert mailbox == "context"
+        assert line["at_ns"] == handled[f"{mailbox}/{step}"]
+
+
+def test_an_ask_is_named_in_each_line_of_its_life(path: Path, capsys: Screen) -> None:
+    scenario = path.with_suffix(".yaml")
+    scenario.write_text(ALIKE)
+    assert main(["scenario", "run", str(scenario), "--trace", str(path)]) == 0
+    capsys.readouterr()
+    lines = told(capsys, "story", str(path), "k-11")
+    assert {"AllocationsRequested", "CallUpdateAllocation"} <= {it["what"] for it in lines}
+    assert all("k-11" in it["text"].split() for it in lines)
+
+
 # -- ways
 
 
@@ -210,6 +246,8 @@ def test_a_way_is_drawn(path: Path, capsys: Screen) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("app-2/app-2-9: ")
     assert any("<- most of it" in line for line in lines)
+    shown = [Decimal(line.split(" ms")[0].split()[-1]) for line in lines]
+    assert shown[0] == sum(shown[1:]), "what is rounded adds up as well"
 
 
 @pytest.mark.parametrize("run", [in_service, swapped])

@@ -61,7 +61,7 @@ def everybody(application_id: str, key: str) -> bool:  # noqa: ARG001
 
 def answered(path: Path, key: str, application_id: str = "") -> Answer:
     with TraceReader(path) as trace:
-        return why(trace, named(key, application_id))
+        return why(trace, named({f"{application_id}/{key}" if application_id else key}))
 
 
 def waited(path: Path, key: str) -> Waits:
@@ -243,6 +243,6 @@ def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName
         whole = why(trace, everybody)
     some = whole.waits[::15]
     for waits in some:
-        (found,) = why_of(path, waits.key, waits.application_id).waits
+        (found,) = why_of(path, {f"{waits.application_id}/{waits.key}"}).waits
         assert found == waits
     assert any(not it.periods[-1].waits for it in some), "vacuous: all wait to the end"

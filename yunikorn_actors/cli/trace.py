@@ -408,8 +408,10 @@ def _path(options: argparse.Namespace) -> int:
 
 
 def _add_why(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("key", help="key of an ask, or APPLICATION/KEY")
-    parser.add_argument("application", nargs="?", default="", help="id of its application")
+    parser.add_argument(
+        "keys", nargs="+", metavar="KEY",
+        help="key of an ask, or APPLICATION/KEY; several are answered by one replay",
+    )  # fmt: skip
     parser.add_argument(
         "--each", action="store_true", help="tell each answer, also those that are much the same"
     )
@@ -417,18 +419,17 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> int:
-    answer = why_of(options.file, options.key, options.application).told(each=options.each)
-    names = answer.names()
-    if len(names) > 1:
-        print(
-            printable(f"{options.file}: say which, as several have it: {', '.join(names)}"),
-            file=sys.stderr,
-        )
-        return MISUNDERSTOOD
+    answer = why_of(options.file, options.keys).told(each=options.each)
+    for names in map(answer.names, options.keys):
+        if len(names) > 1:
+            text = f"{options.file}: say which, as several have it: {', '.join(names)}"
+            print(printable(text), file=sys.stderr)
+            return MISUNDERSTOOD
     tell(wait_rows(answer) if options.json else None, wait_lines(answer))
-    for problem in wait_problems(answer, options.key):
+    problems = [*wait_problems(answer, options.keys)]
+    for problem in problems:
         print(printable(f"{options.file}: {problem}"), file=sys.stderr)
-    return 0 if names and answer.difference is None else NO
+    return NO if problems else 0
 
 
 def _add_at(parser: argparse.ArgumentParser) -> None:

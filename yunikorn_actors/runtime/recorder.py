@@ -81,8 +81,7 @@ class Recorder(ABC):
 
     def add(self, delivery: Delivery) -> None:
         took_ns = self._took_ns.pop(delivery.mailbox, None)
-        payload = self._payload_of(delivery.message)
-        data = encode(timed_record_of(delivery, took_ns, payload))
+        data = encode(timed_record_of(delivery, took_ns, self._payload_of(delivery.message)))
         # What machines say comes of what they were told: until then nothing has to be looked for.
         if not self._is_wary and _is_said_outside(delivery):
             self._is_wary = may_hold_secrets(data)
@@ -90,10 +89,10 @@ class Recorder(ABC):
             data = masked_record(data, self._cover)
         self._gather(delivery.mailbox, data)
 
-    def _payload_of(self, message: Message) -> msgspec.Raw:
-        """Encode a message; facts are handled twice at least, by different threads."""
+    def _payload_of(self, message: Message) -> Message | msgspec.Raw:
+        """Encode facts, once: they are handled twice at least, by different threads."""
         if type(message) is not FactsAppended:
-            return msgspec.Raw(encode(message))
+            return message
         # Whoever comes second takes it away; two that come at once do the same work.
         _, payload = self._facts.pop(id(message), (message, None))
         if payload is None:

@@ -1,5 +1,6 @@
 """Two plain values, field by field: what is in one and not in the other."""
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -32,10 +33,14 @@ class Change(NamedTuple):
 def change_line(change: Change) -> str:
     """Say it in a line: `-` and `+` for what only the one or the other has."""
     if change.other is MISSING:
-        return printable(f"- {change.field}: {change.one}")
+        return printable(f"- {change.field}: {_said(change.one)}")
     if change.one is MISSING:
-        return printable(f"+ {change.field}: {change.other}")
-    return printable(f"  {change.field}: {change.one} -> {change.other}")
+        return printable(f"+ {change.field}: {_said(change.other)}")
+    return printable(f"  {change.field}: {_said(change.one)} -> {_said(change.other)}")
+
+
+def _said(value: Plain) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def change_row(change: Change) -> dict[str, Plain]:

@@ -55,9 +55,9 @@ class Places:
                 if delivery is not None:
                     yield delivery
 
-    def span_of(self, name: str) -> range:
-        """Return the numbers from the first record in which the name stands to the last."""
-        numbers = [number for number, _ in self._holding([name.encode()])]
+    def span_of(self, names: Iterable[str]) -> range:
+        """Return the numbers from the first record in which one of the names stands to the last."""
+        numbers = [number for number, _ in self._holding([name.encode() for name in names])]
         return range(numbers[0], numbers[-1] + 1) if numbers else range(0)
 
     def _holding(self, names: list[bytes]) -> Iterator[tuple[int, bytes]]:

@@ -65,7 +65,8 @@ class Recording:
 
     def why(self, key: str, application_id: str = "") -> tuple[Waits, ...]:
         """Return why an ask waited, from when to when; one answer for each ask with this key."""
-        answer = why_of(self.file, key, application_id, self._checkpoints).told()
+        name = f"{application_id}/{key}" if application_id else key
+        answer = why_of(self.file, (name,), self._checkpoints).told()
         if answer.difference is not None:
             raise answer.difference
         return answer.waits

@@ -18,12 +18,13 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
+from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.news import keys_in, news_of
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import did_you_mean, texts_in
+from yunikorn_actors.trace.wanted import Wanted, did_you_mean, texts_in
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -31,7 +32,7 @@ class Told(Struct, frozen=True, kw_only=True):
 
     at_ns: int
     step: Cause
-    """The message by which the thing was told."""
+    """The message in whose handling it happened."""
     stimulus: str
     what: str
     """The type of the fact or of the message."""
@@ -219,8 +220,7 @@ class _Life:
     def live(self, delivery: Delivery, fact: f.Fact) -> None:
         for part in _told_as(self.subject, fact):
             if self._concerns(self.subject, part):
-                at_ns = getattr(part, "at_ns", delivery.at_ns)
-                self.told.append(_told(delivery, type(part).__name__, fact_summary(part), at_ns))
+                self.told.append(_written(delivery, part))
 
 
 class _Index:
@@ -252,12 +252,31 @@ def _told_as(subject: Subject, fact: f.Fact) -> Iterable[f.Fact]:
     return [fact] if len({_About(part).application_id for part in parts}) == 1 else parts
 
 
-def _told(delivery: Delivery, what: str, text: str, at_ns: int | None = None) -> Told:
+def _written(delivery: Delivery, fact: f.Fact) -> Told:
+    """Tell a fact where and when it was written down, and not where the message came to."""
     return Told(
-        at_ns=delivery.at_ns if at_ns is None else at_ns,
+        at_ns=_written_ns(delivery, fact),
+        step=delivery.cause,
+        stimulus=delivery.stimulus,
+        what=type(fact).__name__,
+        text=fact_summary(fact),
+    )
+
+
+def _written_ns(delivery: Delivery, fact: f.Fact) -> int:
+    """Return its time; some facts have none, but were written together with others that have."""
+    beside = delivery.message.facts if isinstance(delivery.message, FactsAppended) else ()
+    times = (it.at_ns for it in chain((fact,), beside) if hasattr(it, "at_ns"))
+    sent_ns = delivery.at_ns if delivery.sent_ns is None else delivery.sent_ns
+    return next(times, sent_ns)
+
+
+def _told(delivery: Delivery, text: str) -> Told:
+    return Told(
+        at_ns=delivery.at_ns,
         step=Cause(delivery.mailbox, delivery.step),
         stimulus=delivery.stimulus,
-        what=what,
+        what=type_name(delivery.message),
         text=text,
     )
 
@@ -267,10 +286,11 @@ def _messages(delivery: Delivery, subject: Subject) -> Iterator[Told]:
     message = delivery.message
     is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
     if is_talk and subject.keys and _speaks_of(message, subject):
-        yield _told(delivery, type_name(message), message_summary(message))
+        named = Wanted(about=tuple(sorted(subject.keys))).named
+        yield _told(delivery, named(message_summary(message), message))
     for refusal in refusals_in(delivery):
         if refusal.id == subject.name:
-            yield _told(delivery, type_name(message), f"refused: {refusal.reason}")
+            yield _told(delivery, f"refused: {refusal.reason}")
 
 
 def _speaks_of(message: Message, subject: Subject) -> bool:

@@ -101,7 +101,7 @@ def story_lines(path: Path, subject: Subject, lines: Iterable[Told]) -> Iterator
         (milliseconds(it.at_ns - start_ns), it.stimulus, place(it.step), f"{it.what} {it.text}")
         for it in lines
     ]
-    yield from table(("ms", "stimulus", "told to", ""), rows, left=4)
+    yield from table(("ms", "stimulus", "by", ""), rows, left=4)
 
 
 def path_lines(way: Way) -> Iterator[str]:
@@ -109,15 +109,17 @@ def path_lines(way: Way) -> Iterator[str]:
         yield printable(f"{way.ask}: nobody asked for it in this recording")
         return
     end = "to the callback" if way.is_whole else "so far: it has not come to the callback"
-    yield printable(f"{way.ask}: {milliseconds(way.took_ns)} ms {end}")
+    yield printable(f"{way.ask}: {milliseconds(way.took_ns // 1000 * 1000)} ms {end}")
     longest = max(part.took_ns for part in way.parts)
     passed_ns = 0
     for part in way.parts:
-        begin = _cells(passed_ns, way.took_ns)
+        begin, began_us = _cells(passed_ns, way.took_ns), passed_ns // 1000
         passed_ns += part.took_ns
+        # Moments are rounded, not spans: so what is shown adds up to the whole.
+        shown_ns = (passed_ns // 1000 - began_us) * 1000
         bar = "#" * max(1, _cells(passed_ns, way.took_ns) - begin)
         mark = "  <- most of it" if part.took_ns == longest > 0 else ""
-        when = f"{milliseconds(part.took_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
+        when = f"{milliseconds(shown_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
         yield printable(f"{when}{part.what} ({place(part.step)}){mark}")
 
 

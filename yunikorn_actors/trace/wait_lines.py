@@ -1,7 +1,7 @@
 """Why an ask waited, as lines of text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -42,10 +42,11 @@ def wait_rows(answer: Answer) -> Iterator[dict[str, Any]]:
             yield names | times | {"from_record": begin[1], "to_record": end[1]} | row
 
 
-def wait_problems(answer: Answer, key: str) -> Iterator[str]:
+def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
     """Yield why nothing, or not all, could be told."""
-    if not answer.waits:
-        yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"
+    for key in keys:
+        if not answer.names(key):
+            yield f"no ask {key!r:.80} came{did_you_mean(key, answer.known)}"
     if answer.difference is not None:
         yield answer.difference.told()
 

@@ -6,7 +6,7 @@ way; before that cycle it would say of much that it is tried next. Equal answers
 other are one period.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -110,28 +110,33 @@ class Answer(Struct, frozen=True, kw_only=True):
         lasting = (it.lasting() if self.has_times else it for it in self.waits)
         return replace(self, waits=tuple(it.gathered(alike) for it in lasting))
 
-    def names(self) -> list[str]:
-        """Return whose asks they are, each as one may ask for it."""
-        return list(dict.fromkeys(f"{it.application_id}/{it.key}" for it in self.waits))
+    def names(self, key: str) -> list[str]:
+        """Return whose asks a key means, each as one may ask for it."""
+        is_named = named((key,))
+        return list(
+            dict.fromkeys(
+                f"{it.application_id}/{it.key}"
+                for it in self.waits
+                if is_named(it.application_id, it.key)
+            )
+        )
 
 
-def named(key: str, application_id: str = "") -> IsNamed:
-    """Mean all asks with this key, which may be written as `APPLICATION/KEY`."""
-    return lambda id_, of_ask: key in {of_ask, f"{id_}/{of_ask}"} and application_id in {"", id_}
+def named(keys: Collection[str]) -> IsNamed:
+    """Mean all asks with one of these keys, which may be written as `APPLICATION/KEY`."""
+    return lambda application_id, key: key in keys or f"{application_id}/{key}" in keys
 
 
-def why_of(
-    path: Path, key: str, application_id: str = "", checkpoints: Checkpoints | None = None
-) -> Answer:
-    """Say it of an ask in a recording, run again from before it to where no more can come."""
+def why_of(path: Path, keys: Collection[str], checkpoints: Checkpoints | None = None) -> Answer:
+    """Say it of asks in a recording, run again from before them to where no more can come."""
     with TraceReader(path) as trace:
         if path == STANDARD_INPUT:
-            return why(trace, named(key, application_id))
-        span = Places(path).span_of(key.rpartition("/")[2] or key)
+            return why(trace, named(keys))
+        span = Places(path).span_of({key.rpartition("/")[2] or key for key in keys})
         again = Again(
             trace, checkpoints, lambda checkpoint: not span or checkpoint.record < span.start
         )
-        return _why(again, named(key, application_id), trace.header.start_ns, span.stop)
+        return _why(again, named(keys), trace.header.start_ns, span.stop)
 
 
 def why(trace: TraceReader, is_named: IsNamed) -> Answer:
