@@ -1,7 +1,7 @@
 """The text of a configuration: strict YAML, faults with their line."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from yunikorn_actors.domain.config import ConfigError, SchedulerConfig, parse_config
@@ -175,7 +175,6 @@ def parses_or_refuses(text: str) -> bool:
         return all(fault.line >= 1 and fault.what for fault in error.faults)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(alphabet=st.characters(exclude_categories=()))
     | st.text(alphabet="ab:-?[]{},&*!|>%@'\"#\\ \n\t0~<.")
@@ -187,7 +186,6 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
 FRAGMENTS = ["", " ", "\n", "-", ":", "[", "]", "{", "}", "'", '"', "*", "&a ", "!x ", "|", "0", "-1", "1.5", "root", "a.b", "~", "{}", "[]", "\\U", "\t", "  - name: default\n", "true"]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(
         st.tuples(

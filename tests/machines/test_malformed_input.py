@@ -8,7 +8,7 @@ other exception, no contradiction in the core, no change by what was refused.
 from collections import Counter
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import APP, RM, Outcome, with_everything
 
@@ -18,8 +18,6 @@ from yunikorn_actors.errors import ConfigError, Refused
 
 TOO_LONG, HUGE = "x" * 1025, "x" * 1_000_000
 INT32_MAX = 2**31 - 1
-
-_deterministic = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 
 # -- values, sound most of the time
@@ -204,7 +202,6 @@ def _is_refused_report(item: si.Allocation) -> bool:
 
 
 @given(request=_ALLOCATION_REQUESTS, rm_id=_MANAGERS)
-@_deterministic
 def test_allocation_requests(request: Any, rm_id: Any) -> None:
     lab = with_everything()
     request = _with(request, rm_id)
@@ -220,7 +217,6 @@ def test_allocation_requests(request: Any, rm_id: Any) -> None:
 
 
 @given(request=_APPLICATION_REQUESTS, rm_id=_MANAGERS)
-@_deterministic
 def test_application_requests(request: Any, rm_id: Any) -> None:
     lab = with_everything()
     request = _with(request, rm_id)
@@ -230,7 +226,6 @@ def test_application_requests(request: Any, rm_id: Any) -> None:
 
 
 @given(request=_NODE_REQUESTS, rm_id=_MANAGERS)
-@_deterministic
 def test_node_requests(request: Any, rm_id: Any) -> None:
     creates = (si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN)
     lab = with_everything()
@@ -256,7 +251,6 @@ _EXTRA = st.dictionaries(st.sampled_from(["rm.pausedTimeout", "k"]), _names("1s"
 
 
 @given(text=_TEXTS, group=_names("", "default"), extra=_EXTRA, rm_id=_MANAGERS)
-@_deterministic
 def test_configurations(text: Any, group: Any, extra: Any, rm_id: Any) -> None:
     lab = with_everything()
     request = si.UpdateConfigurationRequest(
@@ -266,7 +260,6 @@ def test_configurations(text: Any, group: Any, extra: Any, rm_id: Any) -> None:
 
 
 @given(text=_TEXTS, group=_names("", "default"), extra=_EXTRA, rm_id=_MANAGERS)
-@_deterministic
 def test_registrations(text: Any, group: Any, extra: Any, rm_id: Any) -> None:
     lab = with_everything()
     request = si.RegisterResourceManagerRequest(

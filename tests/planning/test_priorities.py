@@ -1,6 +1,6 @@
 """What a queue shows upwards is the highest priority below it, after any change."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from written import Written
 
@@ -33,7 +33,6 @@ def _shown(view: QueueView) -> int:
     return highest + properties.priority_offset
 
 
-@settings(max_examples=40)
 @given(MOVES)
 def test_a_queue_shows_the_highest_priority_below_it(moves: list[tuple[str, int]]) -> None:
     written = Written("root.default")

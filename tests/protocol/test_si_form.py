@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import ranges
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -289,12 +290,13 @@ PLAIN = [
 ]
 
 
+@ranges.examples(100, 2_000)
 @pytest.mark.parametrize(("kind", "is_plain", "values"), PLAIN)
-def test_what_is_plain_is_sound(kind: type, is_plain: Any, values: Any) -> None:
+def test_what_is_plain_is_sound(kind: type, is_plain: Any, values: Any, examples: int) -> None:
     full = compiled(kind, FULL)
 
     @given(values)
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=examples)
     def agrees(value: object) -> None:
         assert not is_plain(value) or full(value) is None
 

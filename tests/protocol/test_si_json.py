@@ -4,7 +4,7 @@ import gc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
@@ -112,7 +112,6 @@ def test_unset_message_is_an_empty_object(kind: type[si.SiMessage]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_round_trip(kind: type[si.SiMessage]) -> None:
     @given(some(inspect.type_info(kind)))
-    @settings(max_examples=60, deadline=None, derandomize=True, database=None)
     def round_trip(message: si.SiMessage) -> None:
         assert message == si.from_json(kind, si.to_json(message))
 

@@ -10,7 +10,7 @@ pytest.importorskip("grpc")
 from drawn import values_of
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
@@ -52,7 +52,6 @@ def any_codec(kind: type[SiMessage]) -> Codec[Any]:
 
 
 @given(st.data())
-@settings(max_examples=100)
 def test_what_is_written_is_read_again(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(DRAWN))
     message = data.draw(values_of(kind))

@@ -252,7 +252,7 @@ def new_names(alphabet: Alphabet, names: list[str]) -> list[str]:
     return [alphabet.new(name) for name in names]
 
 
-@settings(max_examples=30, database=None)
+@settings(max_examples=30)
 @given(st.lists(st.text(min_size=1), unique=True))
 def test_new_names_sort_as_the_old_ones(names: list[str]) -> None:
     new = new_names(Alphabet("node"), sorted(names))

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, simulate, write
 
@@ -215,7 +215,6 @@ def test_names_from_outside_cannot_steer_the_terminal(path: Path) -> None:
 
 
 @given(text=st.text())
-@settings(max_examples=200, derandomize=True, database=None)
 def test_what_is_printed_is_printable(text: str) -> None:
     assert printable(text).isprintable()
     assert (printable(text) == text) is text.isprintable()

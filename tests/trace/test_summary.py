@@ -23,7 +23,7 @@ EXAMPLES = 10
 
 @pytest.mark.parametrize("kind", MESSAGE_TYPES.values(), ids=lambda kind: kind.__name__)
 def test_each_message_has_a_summary(kind: type) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=EXAMPLES)
     @given(message=values_of(kind))
     def told(message: Any) -> None:
         assert isinstance(message_summary(message), str)
@@ -33,7 +33,7 @@ def test_each_message_has_a_summary(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", get_args(f.Fact), ids=lambda kind: kind.__name__)
 def test_each_fact_has_a_summary(kind: type) -> None:
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=EXAMPLES)
     @given(fact=values_of(kind))
     def told(fact: Any) -> None:
         assert isinstance(fact_summary(fact), str)

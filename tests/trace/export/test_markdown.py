@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, simulate, write
 
@@ -60,7 +60,6 @@ def test_every_message_has_a_row_of_all_columns(path: Path) -> None:
 
 
 @given(text=st.text())
-@settings(max_examples=200, derandomize=True, database=None)
 def test_text_comes_back_when_the_escapes_are_taken_out(text: str) -> None:
     escaped = plain(text)
     assert re.sub(r"\\(\W|_)", r"\1", escaped) == printable(text)

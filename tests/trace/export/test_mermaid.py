@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recordings import records, rewrite, write
 
@@ -66,7 +66,6 @@ def test_more_than_it_takes_is_refused(path: Path) -> None:
     text=st.text()
     | st.sampled_from(["end", "the END.", "a-->b", "a;b#c", "<img onerror=x>", "%%", "->>"])
 )
-@settings(max_examples=200, derandomize=True, database=None)
 def test_text_is_only_text(text: str) -> None:
     escaped = plain(text)
     rest = re.sub(r"#\d+;", "\0", escaped)
