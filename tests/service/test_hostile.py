@@ -275,6 +275,14 @@ def test_who_holds_parts_of_many_large_messages_is_cut_off_alone(
 def test_who_is_cut_off_is_told_why(
     serve: Callable[..., Serving], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    condemn = intake.Intake._condemn
+
+    async def condemn_and_wait(it: intake.Intake, peer: str) -> None:
+        """The next look ends the connection, even if the client has not read why."""
+        monkeypatch.setattr(intake, "PERIOD_S", PATIENCE_S)
+        await condemn(it, peer)
+
+    monkeypatch.setattr(intake.Intake, "_condemn", condemn_and_wait)
     monkeypatch.setattr(intake, "HELD_MAX", MB // 8)
     serving = serve()
     with Caller(serving.parts["grpc"].address) as caller:

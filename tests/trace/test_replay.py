@@ -84,11 +84,17 @@ def test_a_run_in_service_is_repeated(
 
 @pytest.mark.parametrize("driver", get_args(CoreDriver))
 def test_a_run_with_several_schedulers_is_repeated(path: Path, driver: CoreDriver) -> None:
-    in_service(path, driver=driver, schedulers=2)
-    outcome = replayed(path)
-    assert (None, True, ()) == (outcome.difference, outcome.complete, outcome.failures)
-    assert 5 == outcome.states, "one more than with one scheduler"
-    refused = {it["mailbox"] for it in records(path) if it.get("type") == "ProposalRejected"}
+    """On a busy computer one scheduler may have done it all before the other began: once more then."""
+    refused: set[str] = set()
+    for attempt in range(20):
+        run = path.with_stem(f"run-{attempt}")
+        in_service(run, driver=driver, schedulers=2)
+        outcome = replayed(run)
+        assert (None, True, ()) == (outcome.difference, outcome.complete, outcome.failures)
+        assert 5 == outcome.states, "one more than with one scheduler"
+        refused = {it["mailbox"] for it in records(run) if it.get("type") == "ProposalRejected"}
+        if refused:
+            break
     assert refused, "vacuous: they never decided the same"
     assert {"scheduler:[rm-1]default#1", "scheduler:[rm-1]default#1.1"} >= refused
 
