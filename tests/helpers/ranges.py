@@ -2,7 +2,7 @@
 
 import pytest
 
-USUAL = 50
+USUAL = 20
 
 
 def seeds(last: int, *, first: int = 1, usual: int = USUAL) -> pytest.MarkDecorator:

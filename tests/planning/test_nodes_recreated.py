@@ -1,6 +1,7 @@
 """A node leaves and comes back under its name: entries of its two lives never meet."""
 
 import pytest
+import ranges
 from support import APP, CONFIG, Lab, labs
 
 from yunikorn_actors import si
@@ -18,7 +19,6 @@ CLUSTERS = pytest.mark.parametrize(
     ("config", "number"), [(ALL_MAY_BE_KEPT, 6), (CONFIG, 80)], ids=["6", "80"]
 )
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
-SEEDS = 40
 
 
 def test_a_node_comes_back_under_its_name() -> None:
@@ -79,10 +79,11 @@ def test_a_node_that_has_gone_is_not_kept(config: str, number: int, topology: To
     assert {} == lab.races.refusals
 
 
-def test_it_comes_back_while_its_reservation_is_on_its_way() -> None:
+@ranges.seeds(40)
+def test_it_comes_back_while_its_reservation_is_on_its_way(seeds: range) -> None:
     """The reservation holds for the second life, which is as free as any when it ends."""
     met = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _busy(lab, "n1")
         lab.submit(APP)
         lab.ask("large", vcore=4)

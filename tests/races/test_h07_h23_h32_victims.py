@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import ranges
 from confirming import PREEMPTED, Confirming, Victims, confirming_lab, policy
 from support import Lab, report
 
@@ -138,10 +139,11 @@ def test_h32_a_victim_is_resized(size: int, topology: TopologyName) -> None:
     assert lab.leftovers() == {}
 
 
-def test_h23_a_victim_that_is_asked_back_meanwhile() -> None:
+@ranges.seeds(299)
+def test_h23_a_victim_that_is_asked_back_meanwhile(seeds: range) -> None:
     """Its time is up while the decision is on its way: all of that is refused, nothing is told."""
     lost = 0
-    for seed in range(1, 300):
+    for seed in seeds:
         rm = Confirming(at_once=False)
         lab = confirming_lab(CONFIG, seed=seed, rm=rm)
         lab.nodes(n1=4)

@@ -7,6 +7,7 @@ is told once, and only if the allocation was announced.
 from itertools import permutations
 
 import pytest
+import ranges
 from support import APP, QUEUE, Lab, labs
 
 ENDS = {
@@ -15,7 +16,6 @@ ENDS = {
     "application": lambda lab: lab.remove(APP),
 }
 ORDERS = list(permutations(ENDS))
-SEEDS = 40
 
 
 def _lab(lab: Lab) -> Lab:
@@ -26,8 +26,9 @@ def _lab(lab: Lab) -> Lab:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
-def test_h12_three_ends_of_one_allocation(order: tuple[str, ...]) -> None:
-    for lab in labs(SEEDS):
+@ranges.seeds(40)
+def test_h12_three_ends_of_one_allocation(order: tuple[str, ...], seeds: range) -> None:
+    for lab in labs(seeds):
         _lab(lab).ask("a", vcore=4)
         lab.settle()
         assert {"vcore": 4} == lab.state.queues[QUEUE].allocated
@@ -41,10 +42,11 @@ def test_h12_three_ends_of_one_allocation(order: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
-def test_h12_while_it_is_decided(order: tuple[str, ...]) -> None:
+@ranges.seeds(40)
+def test_h12_while_it_is_decided(order: tuple[str, ...], seeds: range) -> None:
     """Between the request and the commit, or after it."""
     lost = told = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _lab(lab).ask("a", vcore=4)
         for _ in range(lab.seed % 7):
             lab.simulator.step()
@@ -61,9 +63,10 @@ def test_h12_while_it_is_decided(order: tuple[str, ...]) -> None:
     assert told > 0, "vacuous: nothing was ever committed"
 
 
-def test_h28_the_application_goes_in_between() -> None:
+@ranges.seeds(40)
+def test_h28_the_application_goes_in_between(seeds: range) -> None:
     lost = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         _lab(lab).ask("a", "b", "c")
         while not lab.keys_in_flight():
             assert lab.simulator.step()

@@ -7,7 +7,7 @@ to that one in every view, and what the former one held is nowhere.
 import ranges
 from support import APP, Lab, labs
 
-seeded = ranges.seeds(150)
+seeded = ranges.seeds(150, usual=50)
 
 
 def _again(lab: Lab, vcore: int) -> None:

@@ -23,8 +23,9 @@ class Resubmitting(Recorder):
             self.lab.submit(APP)
 
 
-def test_again_from_inside_the_callback() -> None:
-    for seed in range(1, 51):
+@ranges.seeds(50)
+def test_again_from_inside_the_callback(seeds: range) -> None:
+    for seed in seeds:
         rm = Resubmitting()
         lab = rm.lab = Lab(seed=seed, rm=rm)
         lab.submit(APP)

@@ -3,17 +3,17 @@
 Each is remembered by itself until its time is up, and none disturbs the living one.
 """
 
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.settings import Settings
 
-SEEDS = 30
 
-
-def test_each_rejection_is_remembered_and_forgotten() -> None:
+@ranges.seeds(30)
+def test_each_rejection_is_remembered_and_forgotten(seeds: range) -> None:
     met = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP, APP, APP)
         lab.nodes(n1=10)
         lab.ask("a")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import ranges
 from support import APP, labs
 
 from yunikorn_actors import si
@@ -20,11 +21,12 @@ READY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("shut", "open_again"), [(DRAIN, OPEN), (NOT_READY, READY)])
+@ranges.seeds(200)
 def test_a_drained_node_takes_nothing_more(
-    shut: dict[str, Any], open_again: dict[str, Any]
+    shut: dict[str, Any], open_again: dict[str, Any], seeds: range
 ) -> None:
     lost = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

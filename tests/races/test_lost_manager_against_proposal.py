@@ -3,6 +3,7 @@
 What was committed before stays; nothing more is until it registers again, with a clean slate.
 """
 
+import ranges
 from support import APP, RM, Lab, Recorder, labs
 
 
@@ -11,9 +12,10 @@ def _keys(lab: Lab) -> list[str]:
     return sorted(item.spec.key for item in app.allocations.values())
 
 
-def test_nothing_is_committed_for_a_lost_manager() -> None:
+@ranges.seeds(200)
+def test_nothing_is_committed_for_a_lost_manager(seeds: range) -> None:
     lost = kept = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

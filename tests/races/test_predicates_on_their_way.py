@@ -150,12 +150,13 @@ MEANWHILE: dict[str, tuple[str, Callable[[Lab], None]]] = {
 
 
 @pytest.mark.parametrize(("refusal", "meanwhile"), MEANWHILE.values(), ids=MEANWHILE)
+@ranges.seeds(39)
 def test_something_goes_while_it_is_asked_who_may(
-    refusal: str, meanwhile: Callable[[Lab], None]
+    refusal: str, meanwhile: Callable[[Lab], None], seeds: range
 ) -> None:
     """Nobody is told to go for a decision that does not hold any more, and nothing is kept."""
     met = 0
-    for seed in range(1, 40):
+    for seed in seeds:
         rm = Agreeing(meanwhile)
         lab = confirming_lab(CONFIG, seed=seed, rm=rm)
         lab.nodes(n1=4)

@@ -119,7 +119,7 @@ def test_r010_r014_a_victim_is_not_swapped(topology: TopologyName, preempt: Pree
     assert lab.leftovers() == {}
 
 
-@seeded
+@ranges.seeds(150, usual=50)
 def test_r014_r015_a_swap_and_a_preemption_at_once(seeds: range) -> None:
     """Both asks come together; the placeholder serves one of them, the other decision is refused."""
     ends: Counter[str] = Counter()
@@ -158,7 +158,7 @@ def _end_amid_timeout(lab: Lab, firings: Firings, seed: int) -> str:
     return why
 
 
-@seeded
+@ranges.seeds(150, usual=50)
 def test_r016_a_timeout_and_a_preemption_at_once(seeds: range) -> None:
     ends: Counter[str] = Counter()
     for seed in seeds:

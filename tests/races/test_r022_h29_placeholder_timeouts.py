@@ -7,6 +7,7 @@ and stay charged until that is confirmed. A swap that is under way goes on.
 from typing import Any
 
 import pytest
+import ranges
 from ganging import (
     GROUP,
     TIMED_OUT,
@@ -85,10 +86,11 @@ def test_r023_room_that_comes_too_late(topology: TopologyName, style: str) -> No
     assert lab.leftovers() == {}
 
 
-def test_r023_room_comes_with_the_timeout() -> None:
+@ranges.seeds(150)
+def test_r023_room_comes_with_the_timeout(seeds: range) -> None:
     """The node and the firing meet: what is placed just before is asked back as well."""
     placed = withdrawn = 0
-    for seed in range(1, 151):
+    for seed in seeds:
         lab = _half_placed(style="Hard", topology="proposing", seed=seed)
         lab.nodes(n3=LARGE)
         fire_amid(lab, seed % 12)

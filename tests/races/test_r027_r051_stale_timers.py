@@ -4,6 +4,7 @@ A firing names the life of its application and its own generation, so it may com
 next application of the same id, without any effect.
 """
 
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors.domain.application import ApplicationState
@@ -21,10 +22,11 @@ def _completing(lab: Lab) -> None:
     assert lab.state.applications[APP].state is ApplicationState.COMPLETING
 
 
-def test_a_new_ask_against_the_completing_timer() -> None:
+@ranges.seeds(200)
+def test_a_new_ask_against_the_completing_timer(seeds: range) -> None:
     """Whoever is handled first decides: the ask keeps the application, or comes too late."""
     stale = rejected = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         _completing(lab)
         lab.let_timers_fire(COMPLETING_S)
         lab.ask("b")
@@ -44,10 +46,11 @@ def test_a_new_ask_against_the_completing_timer() -> None:
     assert rejected > 0, "vacuous: no firing came first"
 
 
-def test_the_timer_of_a_former_life() -> None:
+@ranges.seeds(200)
+def test_the_timer_of_a_former_life(seeds: range) -> None:
     """Removed and submitted again: the firing belongs to an application that is no more."""
     stale = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         _completing(lab)
         lab.let_timers_fire(COMPLETING_S)
         lab.remove(APP)
@@ -62,10 +65,11 @@ def test_the_timer_of_a_former_life() -> None:
     assert stale > 0, "vacuous: no firing met the second life"
 
 
-def test_the_timer_of_a_former_stay_in_the_state() -> None:
+@ranges.seeds(200)
+def test_the_timer_of_a_former_stay_in_the_state(seeds: range) -> None:
     """Completing, running again, completing again: the first firing must not end the second stay."""
     stale = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         _completing(lab)
         lab.let_timers_fire(COMPLETING_S)
         lab.ask("b")

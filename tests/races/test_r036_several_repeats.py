@@ -1,5 +1,6 @@
 """R-036 for an ask of several allocations: those that are committed stay, the rest is gone."""
 
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors.machines.settings import Settings
@@ -16,11 +17,12 @@ def _play(lab: Lab) -> None:
     lab.settle()
 
 
-def test_a_withdrawal_takes_what_is_not_committed() -> None:
+@ranges.seeds(400, usual=200)
+def test_a_withdrawal_takes_what_is_not_committed(seeds: range) -> None:
     """One proposal at a time, so that the withdrawal falls between two repeats of one ask."""
     settled: set[int] = set()
     lost = 0
-    for lab in labs(400, settings=Settings(inflight_max=1)):
+    for lab in labs(seeds, settings=Settings(inflight_max=1)):
         _play(lab)
         running = lab.running()
         assert lab.waiting() == []
@@ -32,10 +34,11 @@ def test_a_withdrawal_takes_what_is_not_committed() -> None:
     assert lost > 0, "vacuous: no proposal lost against the withdrawal"
 
 
-def test_a_release_takes_the_ask_and_all_its_allocations() -> None:
+@ranges.seeds(400, usual=200)
+def test_a_release_takes_the_ask_and_all_its_allocations(seeds: range) -> None:
     announced: set[int] = set()
     lost = 0
-    for lab in labs(400, settings=Settings(inflight_max=1)):
+    for lab in labs(seeds, settings=Settings(inflight_max=1)):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

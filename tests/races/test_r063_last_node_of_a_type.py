@@ -4,6 +4,7 @@ Then the type is unknown again, which is not a limit of zero: nothing that asks 
 held back, and what asks for some waits for a node that has it.
 """
 
+import ranges
 from support import APP, RM, Lab, ask, labs
 
 from yunikorn_actors import si
@@ -22,9 +23,10 @@ def _ask(lab: Lab, key: str, **amounts: int) -> None:
     lab.request(asks=(ask(key, resource_ask=si.Resource.of(amounts)),))
 
 
-def test_the_type_is_unknown_again() -> None:
+@ranges.seeds(60)
+def test_the_type_is_unknown_again(seeds: range) -> None:
     lost = 0
-    for lab in labs(60):
+    for lab in labs(seeds):
         lab.submit(APP)
         _create(lab, "n1", vcore=10)
         _create(lab, "n2", vcore=10, gpu=2)

@@ -1,6 +1,7 @@
 """R-065: an action on a node that is not known, any more or yet, does nothing but leave a trace."""
 
 import pytest
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors import si
@@ -34,9 +35,10 @@ def test_on_a_node_that_never_was(action: ActionFromRM) -> None:
 
 
 @pytest.mark.parametrize("action", ON_EXISTING)
-def test_on_a_node_that_has_just_left(action: ActionFromRM) -> None:
+@ranges.seeds(150)
+def test_on_a_node_that_has_just_left(action: ActionFromRM, seeds: range) -> None:
     lost = 0
-    for lab in labs(150):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.settle()

@@ -7,6 +7,7 @@ life of the node in which it arrives.
 from itertools import permutations
 
 import pytest
+import ranges
 from support import APP, Lab, Recorder, labs, report
 
 from yunikorn_actors import si
@@ -19,10 +20,11 @@ def _ready(lab: Lab) -> Lab:
     return lab
 
 
-def test_r066_a_report_for_a_node_that_has_work() -> None:
+@ranges.seeds(60)
+def test_r066_a_report_for_a_node_that_has_work(seeds: range) -> None:
     """It is taken whatever the scheduler is about to do with the room."""
     lost = 0
-    for lab in labs(60):
+    for lab in labs(seeds):
         _ready(lab).ask("a", "b", vcore=6)
         lab.report(report("late", "n1", 6))
         lab.settle()
@@ -48,10 +50,11 @@ def test_r066_a_report_for_nothing_is_rejected(item: si.Allocation, reason: str)
     assert [] == lab.running()
 
 
-def test_r067_the_node_flaps_under_an_announced_allocation() -> None:
+@ranges.seeds(100)
+def test_r067_the_node_flaps_under_an_announced_allocation(seeds: range) -> None:
     """Reported for the new node it is a new life, although it has the UUID of the old one."""
     crossed = 0
-    for lab in labs(100):
+    for lab in labs(seeds):
         _ready(lab).ask("k", vcore=4)
         while not lab.rm.running and lab.simulator.step():
             pass
@@ -71,10 +74,11 @@ def test_r067_the_node_flaps_under_an_announced_allocation() -> None:
     assert crossed > 0, "vacuous: the end of the first life was always told before"
 
 
-def test_r086_a_report_is_acknowledged_once() -> None:
+@ranges.seeds(60)
+def test_r086_a_report_is_acknowledged_once(seeds: range) -> None:
     """Repeated, and crossing an ask of the same key."""
     lost = 0
-    for lab in labs(60):
+    for lab in labs(seeds):
         _ready(lab).ask("k")
         for _ in range(3):
             lab.report(report("k", "n2"))

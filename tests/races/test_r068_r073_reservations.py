@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import ranges
 from support import APP, CONFIG, Lab, report
 from watching import Kept
 
@@ -9,7 +10,6 @@ from yunikorn_actors import si
 from yunikorn_actors.domain.reserving import WAIT_NS
 from yunikorn_actors.machines.settings import SECOND
 
-SEEDS = 60
 OLD = {si.constants.TAG_CREATION_TIME: "1"}
 
 
@@ -32,9 +32,10 @@ def full(seed: int, config: str = CONFIG, **nodes: int) -> tuple[Lab, Kept]:
     return lab, kept
 
 
-def test_r068_nodes_whose_names_begin_alike() -> None:
+@ranges.seeds(60)
+def test_r068_nodes_whose_names_begin_alike(seeds: range) -> None:
     """What is kept is node-1; node-10 is as open as before, and the reverse."""
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         for large, other in (("node-1", "node-10"), ("node-10", "node-1")):
             kept = Kept()
             lab = Lab(seed=seed, checkers=(kept,))
@@ -54,10 +55,11 @@ def test_r068_nodes_whose_names_begin_alike() -> None:
             assert not lab.state.nodes[other].reservations
 
 
-def test_r069_room_appears_while_the_reservation_is_on_its_way() -> None:
+@ranges.seeds(60)
+def test_r069_room_appears_while_the_reservation_is_on_its_way(seeds: range) -> None:
     """Placed in the usual pass or in the reserved one: the reservation goes with it."""
     reserved = never = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = full(seed, n1=4)
         lab.ask("daemon", vcore=4, tags=on("n1"))
         lab.release("fills-n1", app="other")
@@ -68,9 +70,10 @@ def test_r069_room_appears_while_the_reservation_is_on_its_way() -> None:
     assert reserved > 0 < never, "vacuous: the room always came before, or always after"
 
 
-def test_r070_reserved_here_and_placed_there() -> None:
+@ranges.seeds(60)
+def test_r070_reserved_here_and_placed_there(seeds: range) -> None:
     elsewhere = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = full(seed, n1=4)
         lab.ask("large", vcore=4, tags=OLD)
         lab.settle()
@@ -89,9 +92,10 @@ def test_r070_reserved_here_and_placed_there() -> None:
     assert elsewhere > 0, "vacuous: it was never placed on another node than the one kept"
 
 
-def test_r070_each_repeat_that_is_placed_elsewhere_ends_a_reservation() -> None:
+@ranges.seeds(60)
+def test_r070_each_repeat_that_is_placed_elsewhere_ends_a_reservation(seeds: range) -> None:
     """An ask goes first everywhere as often as it has reservations, not as often as it waits."""
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = full(seed, n1=4, n2=4)
         lab.ask("large", vcore=4, max_allocations=4, tags=OLD)
         lab.settle()
@@ -103,9 +107,10 @@ def test_r070_each_repeat_that_is_placed_elsewhere_ends_a_reservation() -> None:
         assert lab.state.reservation_count == 2, "another repeat has had the node kept since"
 
 
-def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
+@ranges.seeds(60)
+def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side(seeds: range) -> None:
     displaced = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = full(seed, n1=4)
         lab.ask("large", vcore=4, tags=OLD)
         lab.settle()
@@ -118,12 +123,13 @@ def test_r071_r072_those_that_can_run_here_alone_stand_side_by_side() -> None:
         lab.release("fills-n1", app="other")
         lab.settle()
         assert lab.running() == ["daemon-1", "daemon-2"]
-    assert displaced == SEEDS
+    assert displaced == len(seeds)
 
 
-def test_r073_asks_that_cannot_run_never_keep_every_node() -> None:
+@ranges.seeds(60)
+def test_r073_asks_that_cannot_run_never_keep_every_node(seeds: range) -> None:
     """However many wait: two nodes are kept, and what is small goes on."""
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = full(seed, **{f"n{number}": 4 for number in range(1, 7)})
         lab.ask(*[f"large-{number}" for number in range(9)], vcore=4, tags=OLD)
         lab.settle()
@@ -165,10 +171,11 @@ def kept_and_then_refused(seed: int, limits: str = "") -> tuple[Lab, Kept]:
     return lab, kept
 
 
-def test_r074_no_headroom_for_too_long() -> None:
+@ranges.seeds(60)
+def test_r074_no_headroom_for_too_long(seeds: range) -> None:
     """The node is given up after a while; the headroom may come back just then."""
     given_up = Counter[bool]()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = kept_and_then_refused(seed)
         lab.let_timers_fire(WAIT_NS / SECOND - 10)
         lab.settle()
@@ -188,9 +195,10 @@ def test_r074_no_headroom_for_too_long() -> None:
     assert given_up[True], "vacuous: no node was ever given up"
 
 
-def test_r075_no_node_is_touched_without_headroom() -> None:
+@ranges.seeds(60)
+def test_r075_no_node_is_touched_without_headroom(seeds: range) -> None:
     """A reserved ask whose queue is full waits, although its node has room."""
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = kept_and_then_refused(seed)
         lab.release("fills-n1", app="filler")
         lab.settle()
@@ -205,9 +213,10 @@ def test_r075_no_node_is_touched_without_headroom() -> None:
         assert lab.leftovers() == {}
 
 
-def test_r076_a_reservation_starts_no_application_too_many() -> None:
+@ranges.seeds(60)
+def test_r076_a_reservation_starts_no_application_too_many(seeds: range) -> None:
     """The user may run one application; his first has a node kept as work of his second comes."""
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab, kept = kept_and_then_refused(
             seed, "limits: [{limit: one, users: [bob], maxapplications: 1}]"
         )

@@ -1,6 +1,7 @@
 """R-077 to R-085: who has to go, for whom, and how often it is said."""
 
 import pytest
+import ranges
 from confirming import Confirming, Victims, confirming_lab, policy
 from support import Lab, facts_of
 
@@ -17,7 +18,6 @@ from yunikorn_actors.sim.simulator import Simulator
 
 REQUIRED = {"yunikorn.apache.org/requiredNode": "n1"}
 PUSHY = {"preemption_policy": policy()}
-SEEDS = range(40)
 
 
 def config(*leaves: str, switches: str = "") -> str:
@@ -58,9 +58,10 @@ class Cycles:
         self.count += isinstance(delivery.message, RunCycle)
 
 
-def test_r077_the_victims_are_asked_back_once() -> None:
+@ranges.seeds(39, first=0)
+def test_r077_the_victims_are_asked_back_once(seeds: range) -> None:
     """Cycles go by while the resource manager takes its time; nobody else has to go."""
-    for seed in SEEDS:
+    for seed in seeds:
         cycles = Cycles()
         lab = confirming_lab(TWO, seed=seed, at_once=False, checkers=(cycles,))
         lab.nodes(n1=4)
@@ -85,10 +86,11 @@ def test_r077_the_victims_are_asked_back_once() -> None:
         assert lab.leftovers() == {}
 
 
-def test_r078_a_victim_counts_for_one_ask() -> None:
+@ranges.seeds(39, first=0)
+def test_r078_a_victim_counts_for_one_ask(seeds: range) -> None:
     """Two asks of two queues come of age together, and there are two to go."""
     text = config(leaf("rich"), leaf("poor", 1), leaf("needy", 1))
-    for seed in SEEDS:
+    for seed in seeds:
         victims = Victims()
         lab = confirming_lab(text, seed=seed, at_once=False, checkers=(victims,))
         lab.nodes(n1=1, n2=1)
@@ -105,9 +107,10 @@ def test_r078_a_victim_counts_for_one_ask() -> None:
         assert 1 == len({fact.at_ns for fact in victims.marked}), "vacuous: not at one time"
 
 
-def test_r080_two_queues_do_not_take_from_each_other_in_turn() -> None:
+@ranges.seeds(39, first=0)
+def test_r080_two_queues_do_not_take_from_each_other_in_turn(seeds: range) -> None:
     text = config(leaf("rich", 2), leaf("poor", 2))
-    for seed in SEEDS:
+    for seed in seeds:
         lab = rich_and_poor(seed, at_once=True, text=text)
         lab.ask("p0", "p1", "p2", "p3", app="poor", **PUSHY)
         lab.advance(40)
@@ -165,9 +168,10 @@ class Enforced:
                 self.seen.append((fact.beneficiary.queue, len(fact.victims)))
 
 
-def test_r082_r083_a_parent_and_its_child_share_no_victim() -> None:
+@ranges.seeds(39, first=0)
+def test_r082_r083_a_parent_and_its_child_share_no_victim(seeds: range) -> None:
     """Both are due at the same moment; together they take no more than the larger excess."""
-    for seed in SEEDS:
+    for seed in seeds:
         enforced = Enforced()
         lab = confirming_lab(quota(9, 9), seed=seed, at_once=False, checkers=(enforced,))
         lab.nodes(n1=20)
@@ -187,8 +191,9 @@ def test_r082_r083_a_parent_and_its_child_share_no_victim() -> None:
         assert 4 == len(told(lab))
 
 
-def test_r084_work_reported_above_a_maximum_starts_the_delay() -> None:
-    for seed in SEEDS:
+@ranges.seeds(39, first=0)
+def test_r084_work_reported_above_a_maximum_starts_the_delay(seeds: range) -> None:
+    for seed in seeds:
         lab = confirming_lab(quota(3, 3), seed=seed)
         lab.nodes(n1=20)
         lab.submit("app", queue="root.p.a")
@@ -241,11 +246,12 @@ def test_r085_the_core_goes_on_while_a_victim_is_not_confirmed() -> None:
     assert 1 == len(told(lab))
 
 
-def test_room_that_is_about_to_be_used_is_not_promised_as_well() -> None:
+@ranges.seeds(39, first=0)
+def test_room_that_is_about_to_be_used_is_not_promised_as_well(seeds: range) -> None:
     """An ask is on its way to the room that was made for it: it uses one, not two."""
     text = config(leaf("rich"), leaf("poor", 6))
     crossed = 0
-    for seed in SEEDS:
+    for seed in seeds:
         lab = rich_and_poor(seed, at_once=False, text=text)
         lab.ask("p0", app="poor", **PUSHY)
         lab.advance(2)
@@ -258,4 +264,4 @@ def test_room_that_is_about_to_be_used_is_not_promised_as_well() -> None:
         assert 1 == Scene(planner.model, ()).usage.of(poor)["vcore"]
         lab.settle()
         assert "p0" in lab.running()
-    assert len(SEEDS) == crossed, "vacuous: it was never on its way"
+    assert len(seeds) == crossed, "vacuous: it was never on its way"

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import ranges
 from confirming import PREEMPTED, Confirming, Victims, confirming_lab, policy
 from support import Lab
 
@@ -198,10 +199,11 @@ def test_foreign_work_takes_room_that_was_promised(topology: TopologyName) -> No
     assert lab.leftovers() == {}
 
 
-def test_a_decision_that_counts_on_another_which_is_refused() -> None:
+@ranges.seeds(199)
+def test_a_decision_that_counts_on_another_which_is_refused(seeds: range) -> None:
     """The first victim's time is up meanwhile: nobody keeps a promise of what it would leave."""
     lost = 0
-    for seed in range(1, 200):
+    for seed in seeds:
         rm = Confirming(at_once=False)
         lab = confirming_lab(CONFIG, seed=seed, rm=rm)
         lab.nodes(n1=4)
@@ -223,10 +225,11 @@ def test_a_decision_that_counts_on_another_which_is_refused() -> None:
     assert lost > 0, "vacuous: no victim was lost to its timeout"
 
 
-def test_an_ask_is_cancelled_while_the_decision_for_it_is_on_its_way() -> None:
+@ranges.seeds(199)
+def test_an_ask_is_cancelled_while_the_decision_for_it_is_on_its_way(seeds: range) -> None:
     """The other one's decision stands by itself, or is made anew; nothing is promised to nobody."""
     crossed = 0
-    for seed in range(1, 200):
+    for seed in seeds:
         rm = Confirming(at_once=False)
         lab = confirming_lab(CONFIG, seed=seed, rm=rm)
         lab.nodes(n1=4)

@@ -4,12 +4,12 @@ Every application and node is answered by itself, so one refusal holds up nothin
 be acted on from inside the callback that brings it.
 """
 
+import ranges
 from support import APP, QUEUE, RM, Lab, Recorder
 
 from yunikorn_actors import si
 
 BOB = si.UserGroupInformation(user="bob")
-SEEDS = 40
 
 
 class Starting(Recorder):
@@ -25,8 +25,9 @@ class Starting(Recorder):
             self.lab.nodes(**{f"n{min(answered, 3)}": 10})
 
 
-def test_r132_one_node_after_the_other() -> None:
-    for seed in range(1, SEEDS + 1):
+@ranges.seeds(40)
+def test_r132_one_node_after_the_other(seeds: range) -> None:
+    for seed in seeds:
         rm = Starting()
         lab = rm.lab = Lab(seed=seed, rm=rm)
         lab.nodes(n0=10)
@@ -40,9 +41,10 @@ def test_r132_one_node_after_the_other() -> None:
         assert lab.leftovers() == {}
 
 
-def test_r094_one_refusal_among_many() -> None:
+@ranges.seeds(40)
+def test_r094_one_refusal_among_many(seeds: range) -> None:
     refused = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = Lab(seed=seed)
         queues = {"app-1": QUEUE, "app-2": "root.nowhere.else", "app-3": QUEUE}
         apps = tuple(
@@ -66,4 +68,4 @@ def test_r094_one_refusal_among_many() -> None:
         answers = dict(lab.rm.told("application") + lab.rm.told("node"))
         assert sorted([*queues, "n1", "bad", "n2"]) == sorted(answers)
         refused += sum(1 for words in answers.values() if words != "accepted")
-    assert 2 * SEEDS == refused
+    assert 2 * len(seeds) == refused

@@ -7,6 +7,7 @@ and it ends with its node.
 from typing import Any
 
 import pytest
+import ranges
 from support import APP, RM, Lab, labs, report
 
 from yunikorn_actors import si
@@ -22,10 +23,11 @@ def _occupied(lab: Lab, node: str = "n1") -> dict[str, int]:
     return {kind: amount for kind, amount in lab.state.nodes[node].occupied.items() if amount}
 
 
-def test_r096_told_twice_and_told_anew() -> None:
+@ranges.seeds(60)
+def test_r096_told_twice_and_told_anew(seeds: range) -> None:
     """A create that looks like an update, and the reverse, are the same thing."""
     lost = 0
-    for lab in labs(60):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10, n2=10)
         lab.settle()
@@ -70,10 +72,11 @@ def test_r097_listed_and_told_is_counted_once(first: str, uuid: str) -> None:
     assert lab.leftovers() == {}
 
 
-def test_h20_foreign_work_ends_with_its_node() -> None:
+@ranges.seeds(60)
+def test_h20_foreign_work_ends_with_its_node(seeds: range) -> None:
     """Told again for the next node of that name it counts in full, and nothing is over-committed."""
     lost = 0
-    for lab in labs(60):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.report(_foreign("f", "n1", 5))

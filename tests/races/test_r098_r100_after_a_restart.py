@@ -4,6 +4,7 @@ It keeps the name that its resource manager knows it by; and if its queue is gon
 taken all the same, into the recovery queue, which nobody can ask for.
 """
 
+import ranges
 from support import APP, PARTITION, Lab, Recorder, report
 
 from yunikorn_actors import si
@@ -14,7 +15,6 @@ OTHER = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', "
     "queues: [{name: other, resources: {max: {vcore: 1m}}}]}]}]"
 )
-SEEDS = 60
 
 
 def test_r098_the_name_of_the_former_life() -> None:
@@ -79,9 +79,10 @@ def _second_life(lab: Lab) -> Lab:
     return lab
 
 
-def test_r100_forced_work_goes_to_the_recovery_queue() -> None:
+@ranges.seeds(60)
+def test_r100_forced_work_goes_to_the_recovery_queue(seeds: range) -> None:
     stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = _second_life(Lab(seed=seed))
         lab.submit(APP, tags=FORCED)
         lab.report(report("a", "n1", 4), report("b", "n1", 4))

@@ -68,7 +68,7 @@ def test_r103_nothing_new_gets_into_a_draining_queue(seeds: range) -> None:
     assert len(seeds) == drained
 
 
-@seeded
+@ranges.seeds(100, usual=50)
 def test_r103_an_application_races_with_the_end_of_its_queue(seeds: range) -> None:
     """The last one leaves, its cleaner comes, and another asks for the queue by name."""
     removed = stale = 0

@@ -5,12 +5,12 @@ scheduler, and nothing of the former one reaches it.
 """
 
 import pytest
+import ranges
 from support import APP, CONFIG, PARTITION, Lab
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 OTHER = CONFIG.replace("name: default, queues: [{name: root", "name: other, queues: [{name: root")
-SEEDS = 60
 
 
 def _schedulers(lab: Lab) -> list[str]:
@@ -18,9 +18,10 @@ def _schedulers(lab: Lab) -> list[str]:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_removed_and_described_again(topology: TopologyName) -> None:
+@ranges.seeds(60)
+def test_removed_and_described_again(topology: TopologyName, seeds: range) -> None:
     stale = 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         lab = Lab(seed=seed, topology=topology)
         lab.submit(APP)
         lab.nodes(n1=10)

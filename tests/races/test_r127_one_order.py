@@ -66,9 +66,10 @@ def test_a_queue_and_the_first_application_in_it() -> None:
         assert {"early": "root.default", APP: "root.q"} == queues
 
 
-def test_everything_in_one_go() -> None:
+@ranges.seeds(40)
+def test_everything_in_one_go(seeds: range) -> None:
     """The whole start of a resource manager is sent before anything is answered."""
-    for lab in labs(40):
+    for lab in labs(seeds):
         lab.nodes(n1=3)
         lab.node("n1", si.ActionFromRM.DRAIN_NODE)
         lab.submit(APP, "gone")

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+import ranges
 from support import APP, Lab, facts_of
 
 from yunikorn_actors.domain import facts as f
@@ -11,8 +12,6 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 from yunikorn_actors.sim.simulator import Simulator
-
-SEEDS = 60
 
 
 class Rows:
@@ -39,11 +38,12 @@ class Rows:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_the_time_of_an_application_that_ends_is_up(topology: TopologyName) -> None:
+@ranges.seeds(60)
+def test_the_time_of_an_application_that_ends_is_up(topology: TopologyName, seeds: range) -> None:
     """It has nothing left and is completing, or fails first: one end, whichever came first."""
     without_a_row = 0
     ends: Counter[str] = Counter()
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         rows = Rows()
         lab = Lab(seed=seed, topology=topology, checkers=(rows,))
         lab.nodes(n1=9)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+import ranges
 from support import APP, Lab, settled
 
 from yunikorn_actors import si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
-SEEDS = 40
 Request = Callable[[Lab], None]
 
 REQUESTS: dict[str, Request] = {
@@ -52,9 +52,10 @@ def _truth(lab: Lab) -> object:
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 @pytest.mark.parametrize("name", REQUESTS)
-def test_twice_is_as_once(name: str, topology: TopologyName) -> None:
+@ranges.seeds(40)
+def test_twice_is_as_once(name: str, topology: TopologyName, seeds: range) -> None:
     request, met = REQUESTS[name], 0
-    for seed in range(1, SEEDS + 1):
+    for seed in seeds:
         once, _ = _after(request, 1, 0, seed=seed, topology=topology)
         twice, under_way = _after(request, 2, seed % 7, seed=seed, topology=topology)
         assert _truth(once) == _truth(twice)

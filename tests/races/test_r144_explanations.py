@@ -1,11 +1,11 @@
 """R-144: a caller that asks why an ask waits gets an answer, even if the partition is removed."""
 
+import ranges
 from support import APP, RM, Lab, labs
 
 from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import Declined, ExplainRequested, Explanation
 
-SEEDS = 60
 ASKER = "reply:test"
 
 
@@ -14,10 +14,11 @@ def _ask(lab: Lab) -> None:
     lab.simulator._post(CONTEXT, question, "test")
 
 
-def test_the_partition_goes_while_the_question_is_under_way() -> None:
+@ranges.seeds(60)
+def test_the_partition_goes_while_the_question_is_under_way(seeds: range) -> None:
     answers: dict[type, int] = {Declined: 0, Explanation: 0}
     gone = 0
-    for lab in labs(SEEDS):
+    for lab in labs(seeds):
         lab.submit(APP)
         lab.nodes(n1=10)
         lab.ask("a", vcore=11)

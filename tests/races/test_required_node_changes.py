@@ -4,6 +4,7 @@ The reservation of the former node must not be made: the ask could not use it, a
 the one that it wants, ever again.
 """
 
+import ranges
 from support import APP, Lab, labs
 
 from yunikorn_actors import si
@@ -18,9 +19,10 @@ def _settle(lab: Lab) -> None:
     raise AssertionError("it never comes to rest")
 
 
-def test_the_former_node_is_not_kept() -> None:
+@ranges.seeds(200)
+def test_the_former_node_is_not_kept(seeds: range) -> None:
     raced = 0
-    for lab in labs(200):
+    for lab in labs(seeds):
         lab.nodes(n1=10, n2=10)
         lab.submit(APP)
         lab.ask("a", "b", vcore=10)

@@ -19,7 +19,7 @@ from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.document import parse_scenario
 
 SCRIPTS = 300
-PARTS = 6
+PARTS = 12
 
 
 @ranges.each("part", PARTS, usual=1)
@@ -32,7 +32,7 @@ def test_drawn_scripts_in_both_topologies(part: int) -> None:
         assert not verdict.difference, (number, topology)
         checks += verdict.checks
         undecided += verdict.undecided
-    assert checks["order"] > SCRIPTS, "vacuous: hardly anybody could have been first"
+    assert checks["order"] > SCRIPTS // 2, "vacuous: hardly anybody could have been first"
     assert min(checks[kind] for kind in ("gang", "swap", "preempt", "victim", "reservation")) > 5
     assert undecided.total() < checks.total() / 100, "hardly anything may be left open"
 
@@ -40,14 +40,14 @@ def test_drawn_scripts_in_both_topologies(part: int) -> None:
 @pytest.mark.parametrize("order", NODE_ORDERS)
 def test_drawn_scripts_by_every_node_order(order: str) -> None:
     checks: Counter[str] = Counter()
-    for number in range(1, 17):
+    for number in range(1, 9):
         script = drawn_script(number)
         for partition in script["queues"]["partitions"]:
             partition["nodesortpolicy"] = {**partition.get("nodesortpolicy", {}), "type": order}
         verdict = judged(script, TOPOLOGIES[number % 2], number)
         assert not verdict.difference, number
         checks += verdict.checks
-    assert checks["node"] > 50, "vacuous: hardly any node was chosen among several"
+    assert checks["node"] > 25, "vacuous: hardly any node was chosen among several"
 
 
 URGENT = """
