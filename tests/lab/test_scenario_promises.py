@@ -41,8 +41,8 @@ NO_ASKS = Mutant(
     source="",
     wrong="No ask is understood.",
     where=Context._take_allocations,
-    old="in _by_partition(message.asks):",
-    new="in {}[message.rm_id]:",
+    old="_by_partition(message.asks)",
+    new="{}[message.rm_id]",
 )
 
 
