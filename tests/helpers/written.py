@@ -104,16 +104,19 @@ class Written:
     # -- nodes
 
     def node(self, name: str, occupied: Resource | None = None, **capacity: int) -> None:
-        self.record(
-            f.NodeAdded(
-                node_id=name,
-                capacity=capacity,
-                occupied=occupied or {},
-                attributes={},
-                drained=False,
-                ready=True,
-                at_ns=self.now_ns,
-            )
+        self.record(self.node_added(name, occupied, **capacity))
+
+    def node_added(
+        self, name: str, occupied: Resource | None = None, **capacity: int
+    ) -> f.NodeAdded:
+        return f.NodeAdded(
+            node_id=name,
+            capacity=capacity,
+            occupied=occupied or {},
+            attributes={},
+            drained=False,
+            ready=True,
+            at_ns=self.now_ns,
         )
 
     def resize_node(self, name: str, occupied: Resource | None = None, **capacity: int) -> None:
