@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE), str(HERE / "helpers")]
 # The same examples each time, however long they take: no test depends on the computer.
 settings.register_profile(
     "tests",
-    max_examples=30,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     database=None,

@@ -22,7 +22,7 @@ from yunikorn_actors.scenario.stage import Stage
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.yaml"))
-SEEDS = range(3)
+SEEDS = range(6)
 
 files = pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HERE)))
 topologies = pytest.mark.parametrize("topology", TOPOLOGIES)
