@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.touched import touched_by
+from yunikorn_actors.domain.touched import Touched, touched_by
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.planning.audit import Audit
+from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.planner import Planner
 
@@ -36,12 +37,12 @@ class Both(Audit):
     parts = 0
     """How often not everything was looked at."""
 
-    def look(self, ids: Iterable[str] | None = None) -> list[str]:
-        fast, full = super().look(ids), Audit(self.planner).look()
+    def look(self, touched: Touched | None = None) -> list[str]:
+        fast, full = super().look(touched), Audit(self.planner).look()
         Both.parts += not self.is_whole
         # No assertion: where something is planted, one of the core may fail, and is passed over.
         if bool(fast) is not bool(full) or self.mistaken:
-            pytest.fail(f"after {ids} one says {full}, the other {fast}")
+            pytest.fail(f"after {touched} one says {full}, the other {fast}")
         if full:
             raise Found(full)
         return []
@@ -58,6 +59,18 @@ def _both(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_are_content_with_sound_runs(seed: int, preempts: bool) -> None:
     Run(seed, preempts=preempts).play()
     assert Both.parts
+
+
+Views = Callable[[Planner, Touched], Iterable[Any]]
+
+
+def _apps(planner: Planner, touched: Touched) -> Iterable[AppView]:
+    apps = filter(None, map(planner.state.applications.get, touched[0]))
+    return [planner.model.apps[app.serial] for app in apps]
+
+
+def _nodes(planner: Planner, touched: Touched) -> Iterable[NodeView]:
+    return [*filter(None, map(planner.model.nodes.views.get, touched[1]))]
 
 
 def _any(items: Iterable[Any]) -> Any:
@@ -93,14 +106,20 @@ CORRUPTIONS: dict[str, tuple[str, Callable[[AppView], object]]] = {
     ),
 }
 
+OF_NODES: dict[str, tuple[str, Callable[[NodeView], object]]] = {
+    "free": ("free of node", lambda node: setattr(node, "free", {"vcore": 99})),
+    "keeping": ("is to be kept", lambda node: _more(node, "keeping")),
+    "out of the order": ("in the order although", lambda node: setattr(node, "entry", None)),
+}
 
-@pytest.mark.parametrize("kind", CORRUPTIONS)
+
+@pytest.mark.parametrize("kind", [*CORRUPTIONS, *OF_NODES])
 def test_both_find_a_corruption_at_the_same_message(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words, corrupt = CORRUPTIONS[kind]
+    words, corrupt = (CORRUPTIONS | OF_NODES)[kind]
     for seed in range(1, SEEDS_MAX):
-        _plant(corrupt, seed % 3, monkeypatch)
+        _plant(corrupt, seed % 3, monkeypatch, _nodes if kind in OF_NODES else _apps)
         with suppress(LookupError, ValueError, AssertionError, InvariantViolation):
             # The core itself may fall over what was planted, before anybody can look.
             try:
@@ -112,22 +131,19 @@ def test_both_find_a_corruption_at_the_same_message(
 
 
 def _plant(
-    corrupt: Callable[[AppView], object], chances: int, monkeypatch: pytest.MonkeyPatch
+    corrupt: Callable[[Any], object], chances: int, monkeypatch: pytest.MonkeyPatch, views: Views
 ) -> None:
     """Corrupt once, after so many chances."""
     left = [None] * (chances + 1)
 
     def corrupting(planner: Planner, fact: f.Fact) -> None:
         OBSERVE(planner, fact)
-        touched = touched_by((fact,))
-        apps = [planner.state.applications.get(id_) for id_ in touched[0]] if touched else []
-        for app in apps:
-            if app is not None and left:
-                if len(left) == 1:
-                    with suppress(LookupError):
-                        corrupt(planner.model.apps[app.serial])
-                        left.clear()
-                else:
-                    left.pop()
+        for view in views(planner, touched_by((fact,)) or ({}, {})):
+            if len(left) == 1:
+                with suppress(LookupError):
+                    corrupt(view)
+                    left.clear()
+            elif left:
+                left.pop()
 
     monkeypatch.setattr(Planner, "observe", corrupting)

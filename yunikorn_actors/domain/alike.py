@@ -6,6 +6,7 @@ snapshots, which leave out zeros and much that follows from the rest: if two sta
 here, their snapshots decide. A replica that was made from an image has no zeros, for example.
 """
 
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import astuple
@@ -19,10 +20,11 @@ _PARTS: Final = {"queues", "nodes", "applications", "users", "groups"}
 """Compared one by one: they lead to each other, or do not compare by value."""
 _NEIGHBOURS: Final = {"parent", "lineage", "children", "limits"}
 """Other queues, and limits that follow from the `spec`."""
-_QUEUE: Final = tuple(name for name in Queue.__slots__ if name not in _NEIGHBOURS)
+_QUEUE: Final = attrgetter(*(name for name in Queue.__slots__ if name not in _NEIGHBOURS))
 _BOOKS: Final = {"queue", "usages", "group_usages", "allocated_books", "pending_books"}
 """Books of others, which are compared where they stand."""
-_APPLICATION: Final = tuple(name for name in Application.__slots__ if name not in _BOOKS)
+_APPLICATION: Final = attrgetter(*(name for name in Application.__slots__ if name not in _BOOKS))
+_USAGE: Final = attrgetter(*Usage.__slots__)
 
 
 def are_alike(one: PartitionState, other: PartitionState) -> bool:
@@ -30,7 +32,7 @@ def are_alike(one: PartitionState, other: PartitionState) -> bool:
     return (
         all(value == theirs[name] for name, value in vars(one).items() if name not in _PARTS)
         and _have_same_keys(one, other)
-        and all(_are_queues_alike(it, other.queues[path]) for path, it in one.queues.items())
+        and all(_QUEUE(it) == _QUEUE(other.queues[path]) for path, it in one.queues.items())
         and all(astuple(it) == astuple(other.nodes[id_]) for id_, it in one.nodes.items())
         and all(
             _are_apps_alike(it, other.applications[id_]) for id_, it in one.applications.items()
@@ -48,14 +50,9 @@ def _have_same_keys(one: PartitionState, other: PartitionState) -> bool:
     )
 
 
-def _are_queues_alike(one: Queue, other: Queue) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _QUEUE)
-
-
 def _are_apps_alike(one: Application, other: Application) -> bool:
-    if one.queue.path != other.queue.path:
-        return False
-    return all(getattr(one, name) == getattr(other, name) for name in _APPLICATION)
+    same: bool = _APPLICATION(one) == _APPLICATION(other)
+    return same and one.queue.path == other.queue.path
 
 
 Users = dict[str, dict[str, Usage]]
@@ -69,8 +66,6 @@ def _are_users_alike(one: Users, other: Users) -> bool:
         if by_path.keys() != others.keys():
             return False
         for path, usage in by_path.items():
-            theirs = others[path]
-            for field in Usage.__slots__:
-                if getattr(usage, field) != getattr(theirs, field):
-                    return False
+            if _USAGE(usage) != _USAGE(others[path]):
+                return False
     return True

@@ -38,16 +38,16 @@ class Tried(Struct, frozen=True):
 def tried_in(deliveries: Iterable[Delivery]) -> Tried:
     last: dict[str, str] = {}
     types: dict[tuple[str, str], None] = {}
-    pairs: dict[Pair, None] = {}
+    pairs: dict[tuple[str, str, str], None] = {}
     for delivery in deliveries:
         if is_reply(delivery.mailbox):
             continue
         mailbox, kind = _mailbox(delivery), type(delivery.message).__name__
         types[mailbox, kind] = None
         if mailbox in last:
-            pairs[Pair(mailbox, last[mailbox], kind)] = None
+            pairs[mailbox, last[mailbox], kind] = None
         last[mailbox] = kind
-    return Tried(tuple(types), tuple(pairs))
+    return Tried(tuple(types), tuple(Pair(*pair) for pair in pairs))
 
 
 class Growth(Struct, frozen=True):

@@ -7,6 +7,7 @@ message, or another timer, moves none.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -22,6 +23,8 @@ from yunikorn_actors.scenario.resource_manager import CONFIRMED
 
 START: Final = "the start"
 """What has happened before everything else."""
+NAMES_MAX: Final = 4096
+"""So many names are kept written: a run has few, and each comes with most messages."""
 FIRST_SCHEDULER: Final = "scheduler:[rm-1]default#1"
 
 
@@ -36,6 +39,7 @@ def numbered(name: str, number: int) -> str:
     return name if number == 1 else f"{name} #{number}"
 
 
+@lru_cache(NAMES_MAX)
 def mailbox_name(address: str) -> str:
     """Leave out what is the same in nearly every run."""
     if is_reply(address):
@@ -47,6 +51,7 @@ def mailbox_name(address: str) -> str:
     return word(address)
 
 
+@lru_cache(NAMES_MAX)
 def word(text: str) -> str:
     """Write a name from outside so that it cannot be taken for a word of the tape."""
     return quote(text, safe="-_.:/@#[]+=,*$!~ ").replace("  ", "%20%20").strip() or "nothing"
@@ -67,6 +72,7 @@ def _about(message: Message) -> Iterable[str]:
     return () if about is None else about(message)
 
 
+@lru_cache(NAMES_MAX)
 def _id(text: str) -> str:
     """Write an id as one word."""
     return quote(text, safe="-_.:/@#[]+=,*$!~")

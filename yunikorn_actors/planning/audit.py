@@ -8,6 +8,7 @@ before it is added up, and no text is made of what is right.
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator
+from typing import Final
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.gang import waits_for_gang
@@ -20,11 +21,15 @@ from yunikorn_actors.domain.resource import (
     equals,
     pruned,
 )
+from yunikorn_actors.domain.touched import Touched
 from yunikorn_actors.planning.model.model import Model
-from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY
 from yunikorn_actors.planning.model.views import AppView, Lane, QueueView, Rank, order_of
 from yunikorn_actors.planning.planner import Planner
+
+WHOLE_SHARE: Final = 2
+"""Looks at everything may take so much more than those at what changed."""
 
 
 def contradictions(planner: Planner) -> list[str]:
@@ -36,33 +41,42 @@ class Audit:
     """Looks at one planner again and again, and of its applications at those that changed.
 
     What is said of the asks of an application depends on nothing but facts about it and decisions
-    for it. Lanes and queues depend on each other, and on the nodes: they are looked at each time.
+    for it, and the same holds for a node. Lanes and queues depend on each other: they, and the
+    order of the nodes, are looked at each time.
     """
 
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
         self.is_whole = False
-        """Whether the last look missed no application."""
+        """Whether the last look missed no application and no node."""
+        self._parts = 0
+        """How many applications and nodes were looked at since then."""
         self.mistaken = 0
         """How often something seemed wrong and was not: that costs time, and is never to happen."""
         self._waiting: dict[AppView, int] = {}
         self._flying: dict[AppView, None] = {}
+        self._meant: tuple[NodeView, ...] = ()
 
-    def look(self, ids: Iterable[str] | None = None) -> list[str]:
-        """Return what is wrong; these applications have changed, or any."""
-        model = self.planner.model
+    def look(self, touched: Touched | None = None) -> list[str]:
+        """Return what is wrong; these applications and nodes have changed, or any."""
+        model, views = self.planner.model, self.planner.model.nodes.views
         # What was in flight and is not any more has been resolved, or was refused without a fact.
         flew, self._flying = self._flying, dict.fromkeys(_flying(model))
-        apps = dict.fromkeys(self._changed(ids))
+        flown_to, kept = dict.fromkeys(_flown_to(model)), _kept_on_their_way(self.planner)
+        meant, self._meant = self._meant, (*flown_to, *filter(None, kept))
+        apps = dict.fromkeys(self._changed(touched))
         apps.update((app, None) for app in (*flew, *self._flying) if app.app.serial in model.apps)
-        self.is_whole = len(apps) == len(model.apps)
+        nodes = dict.fromkeys(views if touched is None else touched[1])
+        nodes.update((view.id, None) for view in (*meant, *self._meant))
+        self.is_whole = len(apps) == len(model.apps) and views.keys() <= nodes.keys()
+        self._parts = 0 if self.is_whole else self._parts + len(apps) + len(nodes)
         known = self._waiting
         self._waiting = {
             app: _waiting(app) if app in apps or app not in known else known[app]
             for app in model.apps.values()
         }
         found = [
-            *_nodes(model, _kept_on_their_way(self.planner)),
+            *_nodes(model, nodes, flown_to, kept),
             *_queues(model, self._waiting),
             *_gates(model),
             *_asks(model, apps),
@@ -75,12 +89,19 @@ class Audit:
         self.mistaken += not found
         return found
 
-    def _changed(self, ids: Iterable[str] | None) -> Iterator[AppView]:
+    @property
+    def is_due(self) -> bool:
+        """Whether so much was looked at that a look at everything costs little on the average."""
         model = self.planner.model
-        if ids is None:
+        parts = len(model.apps) + len(model.nodes.views)
+        return not self.is_whole and self._parts * WHOLE_SHARE >= parts
+
+    def _changed(self, touched: Touched | None) -> Iterator[AppView]:
+        model = self.planner.model
+        if touched is None:
             yield from model.apps.values()
             return
-        for id_ in ids:
+        for id_ in touched[0]:
             app = model.state.applications.get(id_)
             if app is not None:
                 yield model.apps[app.serial]
@@ -93,6 +114,12 @@ def _flying(model: Model) -> Iterator[AppView]:
     yield from model.flights.admissions.values()
 
 
+def _flown_to(model: Model) -> Iterator[NodeView]:
+    """Yield the nodes on which something is decided to be placed."""
+    yield from (flight.node for flight in model.flights.placements.values())
+    yield from (swap.node for swap in model.flights.swaps.values() if swap.node is not None)
+
+
 Apps = Iterable[AppView]
 
 
@@ -101,36 +128,39 @@ def _differ(name: str, kept: Resource, truth: Resource) -> Iterator[str]:
         yield f"{name} is {describe(pruned(kept))}, should be {describe(pruned(truth))}"
 
 
-def _nodes(model: Model, kept: list[NodeView | None]) -> Iterator[str]:
-    if model.nodes.views.keys() != model.state.nodes.keys():
-        yield f"the planner knows nodes {sorted(model.nodes.views)}"
+def _nodes(
+    model: Model,
+    ids: Iterable[str],
+    flown_to: Container[NodeView],
+    kept: list[NodeView | None],
+) -> Iterator[str]:
+    index = model.nodes
+    if index.views.keys() != model.state.nodes.keys():
+        yield f"the planner knows nodes {sorted(index.views)}"
         return
-    flown_to = {flight.node for flight in model.flights.placements.values()}
-    flown_to.update(swap.node for swap in model.flights.swaps.values() if swap.node is not None)
-    for id_, view in model.nodes.views.items():
-        free = model.state.nodes[id_].available
-        if view in flown_to:
-            free = dict(free)
-            for amount in model.flights.coming_to(view):
-                discharge(free, amount)
-        if view.free != free:
-            yield from _differ(f"free of node {id_}", view.free, free)
-        keeping = kept.count(view) if kept else 0
-        if view.keeping != keeping:
-            yield f"node {id_} is to be kept {view.keeping} times, {keeping} are on their way"
-        if (view.entry is not None) is not view.is_open:
-            yield f"node {id_} is in the order although it takes no work, or the reverse"
-    yield from _order_of_nodes(model)
-
-
-def _order_of_nodes(model: Model) -> Iterator[str]:
-    in_order, entry_of = model.nodes.in_order(), model.nodes.runs.entry_of
-    entries = [view.entry for view in in_order]
+    entries = [view.entry for view in index.in_order()]
     if entries != sorted(entry for entry in entries if entry is not None):
         yield "nodes are out of order"
-    for view in in_order:
-        if view.entry != entry_of(view):
-            yield f"node {view.id} stands by another score than it has"
+    for id_ in ids:
+        view = index.views.get(id_)
+        if view is not None:
+            free = model.state.nodes[id_].available
+            if view in flown_to:
+                free = dict(free)
+                for amount in model.flights.coming_to(view):
+                    discharge(free, amount)
+            if view.free != free:
+                yield from _differ(f"free of node {id_}", view.free, free)
+            yield from _place(index, view, kept.count(view) if kept else 0)
+
+
+def _place(index: NodeIndex, view: NodeView, keeping: int) -> Iterator[str]:
+    if view.keeping != keeping:
+        yield f"node {view.id} is to be kept {view.keeping} times, {keeping} are on their way"
+    if (view.entry is not None) is not view.is_open:
+        yield f"node {view.id} is in the order although it takes no work, or the reverse"
+    if view.entry is not None and view.entry != index.runs.entry_of(view):
+        yield f"node {view.id} stands by another score than it has"
 
 
 def _kept_on_their_way(planner: Planner) -> list[NodeView | None]:

@@ -28,7 +28,7 @@ from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import Allocate
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.domain.touched import Names, touched_by
+from yunikorn_actors.domain.touched import Touched, touched_by
 from yunikorn_actors.domain.watch import Watch
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.context.commit import check
@@ -152,14 +152,13 @@ class ViewChecker:
         machine = simulator.machines.get(delivery.mailbox)
         if isinstance(machine, Scheduler):
             audit = self._audit(delivery.mailbox, machine.planner)
-            _fail(audit.look(_changed_by(delivery.message)), delivery)
+            _fail(audit.look(_touched_by(delivery.message)), delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
             told, is_dump = told_by(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():
                 if partition.planner is not None:
                     touched = None if is_dump else touched_by(told.get(name, ()))
-                    audit = self._audit(name, partition.planner)
-                    _fail(audit.look(None if touched is None else touched[0]), delivery)
+                    _fail(self._audit(name, partition.planner).look(touched), delivery)
         if simulator.is_at_rest:
             if _is_dump(delivery):
                 self._alike.clear()
@@ -188,7 +187,7 @@ class ViewChecker:
 
     def _unresolved(self, name: str, planner: Planner) -> list[str]:
         audit = self._audit(name, planner)
-        return [*([] if audit.is_whole else audit.look()), *_unresolved(name, planner)]
+        return [*(audit.look() if audit.is_due else ()), *_unresolved(name, planner)]
 
     def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
@@ -199,12 +198,11 @@ class ViewChecker:
         return True
 
 
-def _changed_by(message: Message) -> Names | None:
-    """Return the applications that a message to a scheduler is about; None for any."""
+def _touched_by(message: Message) -> Touched | None:
+    """Return what a message to a scheduler is about; None for anything."""
     if isinstance(message, RunCycle):
-        return {}
-    touched = touched_by(message.facts) if isinstance(message, FactsAppended) else None
-    return None if touched is None else touched[0]
+        return {}, {}
+    return touched_by(message.facts) if isinstance(message, FactsAppended) else None
 
 
 def _unresolved(name: str, planner: Planner) -> list[str]:

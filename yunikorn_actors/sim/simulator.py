@@ -196,8 +196,8 @@ class Simulator(Gateway):
         sender, message, cause, stimulus, _ = envelope
         step = self._steps[address] = self._steps.get(address, 0) + 1
         self.delivered += 1
-        at = (address, step, sender, cause, stimulus, self.now_ns)
-        delivery = Delivery(*at, message, joined=bool(self._in_hand))
+        joined = bool(self._in_hand)
+        delivery = Delivery(address, step, sender, cause, stimulus, self.now_ns, message, joined)
         self._in_hand.append(delivery)
         for record in self._recorders:
             record(delivery)
@@ -205,16 +205,16 @@ class Simulator(Gateway):
 
     def _check(self) -> None:
         """Show what was handled to every checker, each message, and with the last the effects."""
-        if not self._checkers:
-            return
-        effects, self.effects = self.effects, []
-        *others, last = self._in_hand
-        for delivery in others:
-            for checker in self._checkers:
-                checker.delivered(self, delivery)
-        self.effects = effects
+        if len(self._in_hand) > 1:
+            effects, self.effects = self.effects, []
+            for delivery in self._in_hand[:-1]:
+                self._show(delivery)
+            self.effects = effects
+        self._show(self.last)
+
+    def _show(self, delivery: Delivery) -> None:
         for checker in self._checkers:
-            checker.delivered(self, last)
+            checker.delivered(self, delivery)
 
     def _dispatch(self, address: str, envelope: Envelope) -> None:
         machine = self.machines.get(address)
@@ -320,16 +320,21 @@ class Simulator(Gateway):
             self._put((GATEWAY, answer.to), declined)
 
     def _send(self, sender: str, to: str, message: Message) -> None:
-        outside = to == GATEWAY or is_reply(to) or to in self._followers
-        if outside or to in self.machines or to in self._callbacks:
+        if to in self.machines or to in self._callbacks or self._is_outside(to):
             self._put((sender, to), self._envelope(sender, message))
+
+    def _is_outside(self, address: str) -> bool:
+        return address == GATEWAY or is_reply(address) or address in self._followers
 
     def _envelope(self, sender: str, message: Message) -> Envelope:
         assert self._at is not None
         return Envelope(sender, message, *self._at)
 
     def _put(self, channel: Channel, envelope: Envelope) -> None:
-        self._channels.setdefault(channel, deque()).append((next(self._sent), envelope))
+        queue = self._channels.get(channel)
+        if queue is None:
+            queue = self._channels[channel] = deque()
+        queue.append((next(self._sent), envelope))
 
     # -- the door
 
