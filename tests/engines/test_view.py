@@ -140,6 +140,33 @@ def test_idle_times_are_squeezed_and_labelled(opens: Opening, path: Path) -> Non
     kept_quiet(opened)
 
 
+def test_idle_time_is_hatched_as_far_as_it_is_seen(opens: Opening, path: Path) -> None:
+    """Zoomed in, all of it would be millions of lines for each picture."""
+    write(path, *[CYCLE] * 40, driver="threads")
+    changed = records(path)
+    for record in changed[21:-1]:
+        record["at_ns"] += 20_000_000
+    rewrite(path, changed)
+    opened = opens(viewed(path))
+    lines = opened.page.evaluate(
+        """() => new Promise((done) => {
+          let lines = 0;
+          const draw = CanvasRenderingContext2D.prototype.lineTo;
+          CanvasRenderingContext2D.prototype.lineTo = function (x, y) {
+            lines++;
+            draw.call(this, x, y);
+          };
+          const [gap] = app.axis.gaps;
+          const [middle, span] = [(gap.from + gap.to) / 2, app.axis.total / 1e6];
+          app.look(middle - span, middle + span);
+          requestAnimationFrame(() => requestAnimationFrame(() => done(lines)));
+        })"""
+    )
+    assert 0 < lines < 2_000
+    assert opened.page.evaluate("() => app.axis.gaps[0].label").endswith(" ms //")
+    kept_quiet(opened)
+
+
 # -- looking
 
 

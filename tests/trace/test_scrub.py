@@ -224,6 +224,19 @@ def test_what_does_not_replay_is_not_scrubbed(path: Path, capsys: Screen) -> Non
     assert not out.exists()
 
 
+def test_messages_of_a_later_version_are_refused(path: Path, capsys: Screen) -> None:
+    recorded = records(simulate(path))
+    later = next(it for it in recorded if it.get("type") == "NodesRequested")
+    later.update(
+        type="PlanetsRequested", payload={"a": "x", "b": [{"c": 1}], "d": {"e": "y", "f": 1}}
+    )
+    rewrite(path, recorded)
+    out = path.with_name("out.trace")
+    assert main(["trace", "scrub", str(path), "-o", str(out)]) == 2
+    assert "PlanetsRequested" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_a_recording_without_its_beginning_is_refused(path: Path, capsys: Screen) -> None:
     recorded = records(simulate(path))
     recorded[0]["segment"] = 2

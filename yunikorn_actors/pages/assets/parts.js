@@ -85,7 +85,8 @@ function canvasOf(canvas, width, height) {
   return pen;
 }
 
-// Slanted lines over a part of a picture.
+// Slanted lines over a part of a picture, so far apart.
+const HATCH = 5;
 function hatch(pen, colour, x, y, width, height) {
   pen.save();
   pen.beginPath();
@@ -94,7 +95,7 @@ function hatch(pen, colour, x, y, width, height) {
   pen.strokeStyle = colour;
   pen.lineWidth = 1;
   pen.beginPath();
-  for (let at = x - height; at < x + width; at += 5) {
+  for (let at = x - height; at < x + width; at += HATCH) {
     pen.moveTo(at, y + height);
     pen.lineTo(at + height, y);
   }

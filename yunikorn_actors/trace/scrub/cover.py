@@ -134,11 +134,10 @@ class Cover:
             return self.struct(value)
         if isinstance(value, tuple):
             return tuple(self._field(kind, it) for it in value)
-        return (
-            {key: self._field(kind, it) for key, it in value.items()}
-            if _has_texts(value)
-            else value
-        )
+        # What a message of a later version holds may be of any kind: it is not replayed after that.
+        if isinstance(value, dict) and _has_texts(value):
+            return {key: self._field(kind, it) for key, it in value.items()}
+        return value
 
     def tags(self, tags: Mapping[str, str]) -> dict[str, str]:
         return self._mapped(tags, _TAGS, Cover.word)

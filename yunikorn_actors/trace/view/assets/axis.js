@@ -76,7 +76,10 @@ class TimeAxis {
   }
 }
 
-function idleLabel(part) { return `// ${((part.to - part.from) / 1e9).toFixed(1)} s //`; }
+function idleLabel(part) {
+  const ns = part.to - part.from;
+  return ns < 1e8 ? `// ${(ns / 1e6).toFixed(1)} ms //` : `// ${(ns / 1e9).toFixed(1)} s //`;
+}
 
 // From when to when anything waited or was handled in any run, in order and without overlaps.
 function busyTimes(runs) {

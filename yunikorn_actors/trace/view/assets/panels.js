@@ -184,11 +184,18 @@ function summaryPanel(app) {
     );
   }
   if (app.comparison)
-    nodes.push(el("h2", {}, "What is different"), el("pre", {}, shownLines(app.comparison.lines)));
+    nodes.push(el("h2", {}, "What is different"), el("pre", {}, ...app.comparison.lines.map(hanging)));
   return nodes;
 }
 
-function shownLines(lines) { return lines.map(shown).join("\n"); }
+// A line of a table; what has no room in it goes on below, further to the right.
+function hanging(text) {
+  const indent = text.search(/\S|$/) + 2;
+  const line = el("div", {}, shown(text.trim().replace(/ {3,}/g, "  ")) || "\u00a0");
+  line.style.paddingLeft = `${indent}ch`;
+  line.style.textIndent = "-2ch";
+  return line;
+}
 
 function marksList(app, run) {
   if (!run.marks.length) return [];

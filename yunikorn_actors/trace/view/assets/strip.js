@@ -149,7 +149,9 @@ function idleTimes({axis, colours}, pen, x, top, width, bottom) {
   for (const gap of axis.gaps) {
     const [from, to] = [x(gap.from), x(gap.to)];
     if (to < 0 || from > width) continue;
-    hatch(pen, colours.line, from, top, to - from, bottom - top);
+    // Zoomed in, a gap is millions of pixels wide: what is seen of it is hatched, as if it all were.
+    const seen = from < 0 ? from % HATCH : from;
+    hatch(pen, colours.line, seen, top, Math.min(to, width) - seen, bottom - top);
     const wide = pen.measureText(gap.label).width + 6;
     const left = Math.max(free, Math.min(width - wide, (from + to - wide) / 2));
     if (left + wide > width) continue;
