@@ -2,7 +2,7 @@
 
 import pytest
 
-USUAL = 20
+USUAL = 10
 
 
 def seeds(last: int, *, first: int = 1, usual: int = USUAL) -> pytest.MarkDecorator:

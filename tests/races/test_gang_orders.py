@@ -7,7 +7,7 @@ they are about happened in them, is asserted here.
 import pytest
 from searching import Run, search
 
-ORDERS = 80
+ORDERS = 40
 
 
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])

@@ -38,7 +38,7 @@ class Rows:
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-@ranges.seeds(60)
+@ranges.seeds(60, usual=20)
 def test_the_time_of_an_application_that_ends_is_up(topology: TopologyName, seeds: range) -> None:
     """It has nothing left and is completing, or fails first: one end, whichever came first."""
     without_a_row = 0

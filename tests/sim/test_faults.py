@@ -40,7 +40,7 @@ def run(number: int, killer: Killer, trace: Path | None = None) -> Outcome:
     return run_file(file, options)
 
 
-@ranges.seeds(999, first=0, usual=40)
+@ranges.seeds(999, first=0, usual=20)
 def test_files_hold_whatever_fails(tmp_path: Path, seeds: range) -> None:
     """And what was recorded is replayed, though nothing fails there any more."""
     path = tmp_path / "a.trace"

@@ -62,7 +62,7 @@ def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) 
 # -- random orders
 
 
-@ranges.seeds(2_000, usual=15)
+@ranges.seeds(2_000, usual=8)
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])
 def test_no_order_breaks_anything(preempts: bool, seeds: range) -> None:
     refusals: Counter[str] = Counter()
