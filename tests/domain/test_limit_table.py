@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from yunikorn_actors.domain.application import Application, ApplicationSpec
 from yunikorn_actors.domain.books import attach, relink
 from yunikorn_actors.domain.config import LimitConfig
-from yunikorn_actors.domain.limit_table import LimitTable
+from yunikorn_actors.domain.limit_table import NO_LIMITS, LimitTable
 from yunikorn_actors.domain.limits import group_of, limits_of, limits_on
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueSpec
@@ -57,7 +57,7 @@ def test_the_order_of_the_configuration_decides_between_groups(
 
 def test_a_queue_has_the_limits_that_it_was_configured_with_last() -> None:
     queue = Queue("root", QueueSpec(leaf=True), None)
-    assert not queue.limits
+    assert queue.limits is NO_LIMITS
     assert (list(limits_of(queue, "a", "")), group_of(queue, ("g",))) == ([], "")
     of_both = LimitConfig(users=("a",), groups=("g",), max_applications=2)
     queue.configure(QueueSpec(leaf=True, limits=(of_both,)))
@@ -65,7 +65,7 @@ def test_a_queue_has_the_limits_that_it_was_configured_with_last() -> None:
     assert owners == [("a", False), ("g", True)]
     assert group_of(queue, ("h", "g")) == "g"
     queue.configure(QueueSpec(leaf=True))
-    assert not queue.limits
+    assert queue.limits is NO_LIMITS
 
 
 @given(limit_lists(), limit_lists(), NAMES, MEMBERS)

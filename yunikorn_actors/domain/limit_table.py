@@ -22,9 +22,6 @@ class LimitTable:
                 self._groups.setdefault(group, limit)
         self._ranks = {group: rank for rank, group in enumerate(self._groups)}
 
-    def __bool__(self) -> bool:
-        return bool(self._users or self._groups)
-
     def for_user(self, user: str) -> LimitConfig | None:
         """Return his own, or what the wildcard gives to each of the others."""
         return self._users.get(user) or self._users.get(WILDCARD)

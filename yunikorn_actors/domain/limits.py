@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.limit_table import NO_LIMITS
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.user import Usage
@@ -43,7 +44,8 @@ def limits_of(queue: Queue, user: str, group: str) -> Iterator[Limit]:
     """List every limit that counts for an application, from its queue upwards."""
     for level in queue.lineage:
         limits = level.limits
-        if not limits:
+        # Most queues have none, and this is asked for each of them.
+        if limits is NO_LIMITS:
             continue
         mine = limits.for_user(user)
         if mine is not None:
@@ -61,7 +63,7 @@ def limits_on(app: Application) -> Iterator[tuple[LimitConfig, Usage]]:
     user, group = app.spec.user, app.group
     for place, level in enumerate(app.queue.lineage):
         limits = level.limits
-        if not limits:
+        if limits is NO_LIMITS:
             continue
         mine = limits.for_user(user)
         if mine is not None:

@@ -146,7 +146,10 @@ def allocations_committed(state: PartitionState, fact: f.AllocationsCommitted) -
             allocated[kind] = allocated.get(kind, 0) + quantity
             available[kind] = available.get(kind, 0) - quantity
     for app, count in zip(apps, counts, strict=True):
-        together = {kind: quantity * count for kind, quantity in entries}
+        together = fact.resource
+        # The last one may have none: the run ended before its ask.
+        if count != 1:
+            together = {kind: quantity * count for kind, quantity in entries}
         strike(app.pending_books, together)
         if of_placeholders:
             app.waiting_placeholders -= count
