@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -765,6 +766,20 @@ def test_a_reader_who_does_not_read_is_let_go(
     while data := connection.recv(1 << 20):
         received += len(data)
     assert received < 32 << 20
+
+
+def test_at_the_end_nobody_is_waited_for_who_does_not_read(
+    unread: tuple[Served, socket.socket],
+) -> None:
+    it, connection = unread
+    assert isinstance(it.part, RestPart)
+    assert it.part._server is not None
+    (left,) = (each.transport for each in it.part._server._connections())
+    it.part._on_loop(it.part._server.stop(0.1)).result(60)
+    assert left._sock is None, "it is closed"
+    with suppress(ConnectionResetError):
+        while connection.recv(1 << 20):
+            pass
 
 
 def test_whoever_asks_for_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,9 +166,14 @@ class RestServer:
         self._closing.set()
         for task in self._tasks:
             task.cancel()
-        if self._runner is not None:
+        if self._runner is not None and self._runner.server is not None:
+            left = [it.transport for it in self._connections() if it.transport is not None]
             self._runner._shutdown_timeout = max(0.1, grace)
             await self._runner.cleanup()
+            # What was not read is waited for no longer. The loop closes them in its next turn.
+            for transport in left:
+                transport.abort()
+            await asyncio.sleep(0)
 
     def hear(self, message: Message, now_ns: int) -> None:
         """Take what a follower is told; what cannot be taken ends all answers."""
