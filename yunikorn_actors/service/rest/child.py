@@ -84,6 +84,8 @@ class Child:
                     waiting.set_result(entry)
             # A line that is never empty must not keep those who ask waiting.
             await asyncio.sleep(0)
+            # Nor what it is told the threads of the core, which want a processor for a moment each.
+            os.sched_yield()
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
         """Ask the core, on a thread that may wait."""
