@@ -27,6 +27,8 @@ from yunikorn_actors.machines.context.answers import rejected_ask
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.gangs import (
+    PLACEHOLDER_EXPIRED,
+    give_back_placeholders,
     still_suits,
     swaps_of,
     unpark,
@@ -297,6 +299,8 @@ def _unpark_what_no_longer_suits(turn: Turn, app: Application, known: Ask, spec:
 def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool) -> None:
     """The UUID says which allocation is meant; without one the key and the node must do."""
     known = app.asks.get(item.spec.key)
+    comes_too_late = item.spec.placeholder and app.state is ApplicationState.RESUMING
+    announced = announced and not comes_too_late
     if item.uuid in app.allocations:
         _resize(turn, app, (item.uuid,), item.spec)
     elif known is not None and known.is_open:
@@ -309,6 +313,10 @@ def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool
     else:
         here = tuple(id_ for id_ in known.uuids if app.allocations[id_].node_id == item.node_id)
         _resize(turn, app, here, item.spec)
+    if comes_too_late:
+        # The gang is being dissolved, and goes on when its placeholders are gone. Nobody else
+        # would ask this one back (G21).
+        give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     drop_overpromised(turn, turn.state.nodes[item.node_id])
 
 

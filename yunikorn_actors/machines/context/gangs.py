@@ -44,6 +44,7 @@ from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
+PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
 
 
 # -- admission
@@ -227,6 +228,13 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
         proposal.proposal_id,
     )
     return None
+
+
+def give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
+    """Ask those back that nobody takes over; one that a swap or a release has taken stays so."""
+    for allocation in tuple(app.allocations.values()):
+        if allocation.spec.placeholder:
+            request_release(turn, allocation, TerminationType.TIMEOUT, message)
 
 
 # -- the swap ends

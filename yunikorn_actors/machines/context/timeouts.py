@@ -12,7 +12,11 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.context import lifecycle
 from yunikorn_actors.machines.context.asks import withdraw_ask
 from yunikorn_actors.machines.context.endings import request_release
-from yunikorn_actors.machines.context.gangs import lapse
+from yunikorn_actors.machines.context.gangs import (
+    PLACEHOLDER_EXPIRED,
+    give_back_placeholders,
+    lapse,
+)
 from yunikorn_actors.machines.context.lifecycle import (
     advance,
     allocation_of_timer,
@@ -27,7 +31,6 @@ from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 APPLICATION_EXPIRED = "ExecutionTimeout"
 ALLOCATION_EXPIRED = "allocation ran longer than its execution timeout"
 GANG_EXPIRED = "ResourceReservationTimeout"
-PLACEHOLDER_EXPIRED = "releasing allocated placeholders on placeholder timeout"
 PLACEHOLDER_ASK_EXPIRED = "releasing pending placeholders on placeholder timeout"
 LEFT_OVER = "releasing placeholders on app complete"
 _T = TerminationType
@@ -57,7 +60,7 @@ def _expire_state(turn: Turn, app: Application) -> None:
     if app.state is ApplicationState.STARTING:
         advance(turn, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
-        _give_back_placeholders(turn, app, LEFT_OVER)
+        give_back_placeholders(turn, app, LEFT_OVER)
         work_gone(turn, app)
 
 
@@ -68,19 +71,13 @@ def _expire_gang(turn: Turn, app: Application) -> None:
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
-    _give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
+    give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
         if fails:
             fail(turn, app, GANG_EXPIRED)
         else:
             advance(turn, app, ApplicationEvent.RESUME, GANG_EXPIRED)
     work_gone(turn, app)
-
-
-def _give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
-    for allocation in tuple(app.allocations.values()):
-        if allocation.spec.placeholder:
-            request_release(turn, allocation, _T.TIMEOUT, message)
 
 
 def _expire_application(turn: Turn, app: Application) -> None:
