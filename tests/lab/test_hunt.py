@@ -1,12 +1,11 @@
 """Mutants are found by playing, and nothing is found in the core as it is."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.lab.case import read_case
+from yunikorn_actors.lab.case import PACKAGE, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.mutants.hunt import RUNS_MAX, Hunter, hunt_all
 from yunikorn_actors.lab.mutants.tries import UNDISTURBED, Tries
@@ -36,7 +35,7 @@ def test_what_needs_a_fault_is_found_and_made_small(hunter: Hunter) -> None:
     assert 1 <= found.deviations <= 3
     assert found.stimuli <= 12
     tape = parse_tape(found.tape)
-    case = read_case(Path(tape.scenario), tape.topology)
+    case = read_case(PACKAGE / tape.scenario, tape.topology)
     assert play(case, tape, oracles()).ok, "the core as it is bears this"
     with BY_ID["M28"].applied():
         violation = play(case, tape, oracles()).violation

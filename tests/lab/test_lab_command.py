@@ -3,12 +3,14 @@
 import itertools
 import json
 import re
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from yunikorn_actors.cli import lab as command
 from yunikorn_actors.cli import main
 from yunikorn_actors.lab import explore
 from yunikorn_actors.lab.play import Outcome
@@ -86,6 +88,7 @@ def test_a_folder_of_tapes_is_replayed(capsys: pytest.CaptureFixture[str]) -> No
         (("run", "."), ""),
         (("replay", "tape of nothing"), "tape:1: 'tape of nothing' is no header"),
         (("replay", "nowhere.tape"), "nowhere.tape: cannot be read"),
+        (("explain", "."), ".: cannot be read: "),
         (("replay", "."), "no *.tape in it"),
     ],
 )
@@ -100,6 +103,32 @@ def test_what_is_not_understood(
     status, _, complained = lab(capsys, *arguments)
     assert 2 == status
     assert said in complained
+
+
+def test_a_tape_that_cannot_be_read_does_not_stop_the_others(
+    small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("tapes").mkdir()
+    Path("tapes/a.tape").write_bytes(b"\xff")
+    Path("tapes/b.tape").write_text("tape 1 of gone.yaml sha256 0123456789ab on fused")
+    Path("tapes/c.tape").write_text(f"tape 1 of {small} sha256 0123456789ab on fused")
+    status, told, complained = lab(capsys, "replay", "tapes")
+    assert 2 == status
+    assert told.startswith("ok    tapes/c.tape:")
+    first, second = complained.splitlines()
+    assert "tapes/a.tape: cannot be read" in first
+    assert "tapes/b.tape: there is no gone.yaml, neither here nor beside the tape" in second
+    assert second.endswith("with --scenario FILE")
+
+
+@pytest.mark.usefixtures("small")
+def test_a_tape_of_a_mutant_is_played_wherever_the_package_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = json.loads(lab(capsys, "mutants", "M01", "--json")[1])
+    assert found["tape"].startswith("tape 1 of lab/cases/")
+    status, told, _ = lab(capsys, "replay", found["tape"], "--mutant", "M01", "--json")
+    assert (1, found["violation"]) == (status, json.loads(told)["violation"])
 
 
 # -- what may be wished for
@@ -141,6 +170,8 @@ def test_a_bad_value_is_refused_in_one_line(
         ),
         (("--strategy", "exhaustive", "--faults", "all"), "exhaustive goes through schedules with"),
         (("--strategy", "exhaustive", "--jobs", "2"), "leave --jobs and --executor out"),
+        (("--jobs", "257"), "257 processes are not allowed: take at most 256"),
+        (("--save", "small.yaml"), "--save small.yaml: no folder can be made there: File exists"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_one_line(
@@ -286,11 +317,13 @@ def test_an_interruption_while_a_tape_is_made_small_loses_nothing(
 
 @pytest.mark.usefixtures("nodes_unchecked")
 def test_a_race_that_cannot_be_kept_is_not_lost(
-    small: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    small: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "taken").touch()
-    folder = str(tmp_path / "taken" / "below")
-    status, told, complaint = lab(capsys, "run", small, "--save", folder, "--json")
+    def full(*_: object) -> None:
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(command, "keep", full)
+    status, told, complaint = lab(capsys, "run", small, "--save", "kept", "--json")
     assert (2, False) == (status, json.loads(told)["ok"])
-    assert f"--save {folder}: the tape cannot be kept there: Not a directory" in complaint
+    assert "--save kept: the tape cannot be kept there: No space left on device" in complaint
     assert 1 == lab(capsys, "replay", json.loads(told)["tape"])[0]

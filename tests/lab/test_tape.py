@@ -74,6 +74,7 @@ def test_any_file_name_survives() -> None:
             ":1: unknown topology 'flat': choose one of proposing, fused",
         ),
         (f"{HEADER}, steps 1-x", ":1: '1-x' is no step"),
+        (f"{HEADER}, steps 5-2", ":1: '5-2' is no step"),
         (f"{HEADER}\n\nhodl {CONFIRM}", ":3: unknown word 'hodl': write one of hold, do,"),
         (f"{HEADER}\nhold {CONFIRM}", ":2: 'hold RMUpdate"),
         (f"{HEADER}\nhold {CONFIRM} until after breakfast", ":2: 'breakfast' is no event"),

@@ -14,18 +14,18 @@ from typing import Any, Final
 from yunikorn_actors.cli import fanning, mistake, mutants
 from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.case import Case, read_case
+from yunikorn_actors.lab.case import PACKAGE, Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.kept import keep, kept
+from yunikorn_actors.lab.kept import keep, kept, read_tape, source_of
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
-from yunikorn_actors.lab.tape import Tape, TapeError, parse_tape
+from yunikorn_actors.lab.tape import Tape, TapeError
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
@@ -132,7 +132,7 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_explain(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tapes", nargs=1, metavar="TAPE_OR_FILE")
+    parser.add_argument("tape", metavar="TAPE_OR_FILE")
     mistake.add_argument(parser)
     _add_elsewhere(parser)
     parser.add_argument(
@@ -206,6 +206,7 @@ def _print_misunderstood(source: object, error: Exception, options: argparse.Nam
 
 def _explore(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
+    _make_folder(options.save)
     reports: list[Report] = []
     with fanning.player_of(options) as player:
         status = _play_files(
@@ -213,6 +214,15 @@ def _explore(options: argparse.Namespace) -> int:
         )
     _print_total(reports, options)
     return status
+
+
+def _make_folder(save: Path | None) -> None:
+    """Find out now whether there can be one, and not when a night is over."""
+    try:
+        if save is not None:
+            save.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _UsageError(f"--save {save}: no folder can be made there: {error.strerror}") from None
 
 
 def _wanted(options: argparse.Namespace) -> Options:
@@ -435,17 +445,17 @@ def _thread_text(report: ThreadReport) -> str:
 def _replay(options: argparse.Namespace) -> int:
     tapes = [tape for name in options.tapes for tape in kept(name)]
     status = 0
-    for source, text in tapes:
+    for name in tapes:
         try:
-            status = max(status, _replay_tape(source, text, options))
+            status = max(status, _replay_tape(name, options))
         except (ScenarioError, TapeError) as error:
-            _print_misunderstood(source, error, options)
+            _print_misunderstood(source_of(name), error, options)
             status = MISUNDERSTOOD
     return status
 
 
-def _replay_tape(source: str, text: str, options: argparse.Namespace) -> int:
-    tape = parse_tape(text, source)
+def _replay_tape(name: str, options: argparse.Namespace) -> int:
+    tape, source = read_tape(name), source_of(name)
     case = _case_of(tape, source, options.scenario)
     outcomes = [play(case, tape, oracles()) for _ in range(options.runs)]
     digests = {outcome.digest() for outcome in outcomes}
@@ -454,10 +464,16 @@ def _replay_tape(source: str, text: str, options: argparse.Namespace) -> int:
 
 
 def _case_of(tape: Tape, source: str, elsewhere: Path | None) -> Case:
-    """Find the scenario where the tape says, else beside the tape."""
+    """Find the scenario where the tape says, else beside the tape, else in this package."""
     named = elsewhere or Path(tape.scenario)
-    beside = Path(source).parent / named
-    return read_case(named if named.is_file() or not beside.is_file() else beside, tape.topology)
+    places = (named, Path(source).parent / named, PACKAGE / named)
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise ScenarioError(
+            f"{source}: there is no {named}, neither here nor beside the tape: say where it is now "
+            "with --scenario FILE"
+        )
+    return read_case(found, tape.topology)
 
 
 def _print_replay(
@@ -489,18 +505,17 @@ def _print_replay(
 
 
 def _explain(options: argparse.Namespace) -> int:
-    for source, text in kept(options.tapes[0]):
-        tape = parse_tape(text, source)
-        case = _case_of(tape, source, options.scenario)
-        explained = Explainer(case, tape).explain()
-        if explained.outcome.violation is None:
-            print(f"ok    {source}: nothing is wrong, so there is nothing to explain")
-            return 0
-        print(told(case, tape, explained.outcome), "", *explanation_lines(explained), sep="\n")
-        if options.mermaid is not None:
-            options.mermaid.write_text(mermaid(explained), "utf-8")
-        if options.trace is not None:
-            save_trace(explained, options.trace)
+    tape, source = read_tape(options.tape), source_of(options.tape)
+    case = _case_of(tape, source, options.scenario)
+    explained = Explainer(case, tape).explain()
+    if explained.outcome.violation is None:
+        print(f"ok    {source}: nothing is wrong, so there is nothing to explain")
+        return 0
+    print(told(case, tape, explained.outcome), "", *explanation_lines(explained), sep="\n")
+    if options.mermaid is not None:
+        options.mermaid.write_text(mermaid(explained), "utf-8")
+    if options.trace is not None:
+        save_trace(explained, options.trace)
     return 1
 
 

@@ -19,6 +19,8 @@ from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_sce
 from yunikorn_actors.scenario.runner import steps_of
 from yunikorn_actors.scenario.written import Expect, Step, Together, WrittenStep
 
+PACKAGE: Final = Path(__file__).parent.parent
+"""The files of cases that come with the package are named from here, so anybody can play them."""
 DIGITS: Final = 12
 """So much of its digest tells one file from another."""
 

@@ -22,6 +22,8 @@ from yunikorn_actors.machines.topology import TopologyName
 
 AHEAD: Final = 4
 """So many shares are given out for each worker, so that none has to wait."""
+PROCESSES_MAX: Final = 256
+"""Each takes some 50 MB, and far more of them than processors make a machine stand still."""
 RUNS_IN_SHARE: Final = 20
 """Many enough that their way to a worker costs little, few enough that little is done in vain."""
 
@@ -35,6 +37,10 @@ class WorkerLost(CoreError, RuntimeError):  # noqa: N818 - it names what happene
 
 class StaysHere(CoreError, ValueError):  # noqa: N818 - it names what is so
     """The work can't be given to another process."""
+
+
+class TooMany(CoreError, ValueError):  # noqa: N818 - it names what is so
+    """No machine has room for so many processes."""
 
 
 class Crew(Protocol):
@@ -62,6 +68,8 @@ class Processes:
     losses_max = 3
 
     def __init__(self, size: int) -> None:
+        if size > PROCESSES_MAX:
+            raise TooMany(f"{size} processes are not allowed: take at most {PROCESSES_MAX}")
         self.size = size
 
     def gather(self) -> Executor:

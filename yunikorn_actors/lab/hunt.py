@@ -15,11 +15,11 @@ from yunikorn_actors.lab.case import DIGITS, Case
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer, explanation_lines
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Report, Search, run_of
-from yunikorn_actors.lab.kept import keep, kept
+from yunikorn_actors.lab.kept import keep, kept, read_tape
 from yunikorn_actors.lab.play import compare, play, run
 from yunikorn_actors.lab.playing import TapePlayer
 from yunikorn_actors.lab.story import told
-from yunikorn_actors.lab.tape import Tape, parse_tape
+from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.trial import Trial, TrialWorld
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName
@@ -112,9 +112,9 @@ class Lab:
         """Play a tape; of a folder those that are of this test."""
         __tracebackhide__ = True
         search = Search(case, Options())
-        for number, (source, text) in enumerate(kept(wanted)):
-            tape = parse_tape(text, source)
-            if source not in {"tape", wanted} and tape.scenario != self.name:
+        for number, name in enumerate(kept(wanted)):
+            tape = read_tape(name)
+            if name != wanted and tape.scenario != self.name:
                 continue
             outcome = play(case, tape, Options().checkers())
             if outcome.violation is not None:
@@ -127,11 +127,21 @@ class Lab:
         tape = finding.tape
         case = _as_played(case, tape)
         why = explanation_lines(Explainer(case, tape).explain())
-        folder = self._wishes.save
-        played = quote(tape.line() if folder is None else str(keep(folder, tape)))
         how = f"found in run {finding.run}; to repeat it:"
-        command = f"pytest {quote(self.name)} --lab-tape {played}"
-        raise RaceFound("\n".join((told(case, tape, finding.outcome), "", *why, "", how, command)))
+        command = f"pytest {quote(self.name)} --lab-tape"
+        again = self._again(tape, command)
+        raise RaceFound("\n".join((told(case, tape, finding.outcome), "", *why, "", how, *again)))
+
+    def _again(self, tape: Tape, command: str) -> tuple[str, ...]:
+        """Say how to play it again: from the file in which it is kept, if it can be."""
+        folder = self._wishes.save
+        if folder is None:
+            return (f"{command} {quote(tape.line())}",)
+        try:
+            return (f"{command} {quote(str(keep(folder, tape)))}",)
+        except OSError as error:
+            no_file = f"(--lab-save {folder}: the tape cannot be kept there: {error.strerror})"
+            return f"{command} {quote(tape.line())}", no_file
 
 
 def _as_played(case: Case, tape: Tape) -> Case:

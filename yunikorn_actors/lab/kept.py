@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from yunikorn_actors.lab.case import DIGITS
-from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError
+from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
 
 SUFFIX = ".tape"
 
@@ -20,19 +20,27 @@ def keep(folder: Path, tape: Tape, why: str = "") -> Path:
     return path
 
 
-def kept(name: str) -> Iterator[tuple[str, str]]:
-    """Yield the tapes that are meant, each with where it is from."""
+def kept(name: str) -> Iterator[str]:
+    """Yield the tapes that are meant: each a text or a file."""
     if _is_text(name) or not Path(name).is_dir():
-        yield "tape" if _is_text(name) else name, text_of(name)
+        yield name
         return
     files = sorted(Path(name).rglob(f"*{SUFFIX}"))
     if not files:
         raise TapeError(f"{name}: no *{SUFFIX} in it: name a folder of tapes")
-    yield from ((str(file), text_of(str(file))) for file in files)
+    yield from map(str, files)
 
 
-def text_of(name: str) -> str:
-    """Return the text of a tape, which may be in a file."""
+def source_of(name: str) -> str:
+    """Return where a tape is from, as messages name it."""
+    return "tape" if _is_text(name) else name
+
+
+def read_tape(name: str) -> Tape:
+    return parse_tape(_text_of(name), source_of(name))
+
+
+def _text_of(name: str) -> str:
     if _is_text(name):
         return name
     try:

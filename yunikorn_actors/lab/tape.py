@@ -160,7 +160,7 @@ _RANGE: Final = re.compile(r"(\d{1,6})-(\d{1,6})|(\d{1,6}(?:\.\d{1,6})?)|none")
 def _steps(text: str, place: str) -> Iterator[str]:
     for part in text.split():
         found = _RANGE.fullmatch(part)
-        if found is None:
+        if found is None or (found[1] and int(found[1]) > int(found[2])):
             raise TapeError(
                 f"{place}: {part!r} is no step: write numbers and ranges like 1-4 6 7.2"
             )

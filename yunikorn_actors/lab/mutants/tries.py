@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from yunikorn_actors.lab.case import Case, read_case
+from yunikorn_actors.lab.case import PACKAGE, Case, parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.mutants.held import Held
@@ -21,7 +21,7 @@ from yunikorn_actors.sim.simulator import Checker
 
 EVENTS_MAX: Final = 2_000
 """The cases are small: what goes on for longer never ends."""
-CASES: Final = Path(__file__).parent.parent / "cases"
+CASES: Final = PACKAGE / "lab/cases"
 UNDISTURBED: Final = "undisturbed"
 _FAULTS: Final = tuple(kind for kind in FAULTS if kind != "join")
 """Joining makes long tapes, and no mutant here is about it."""
@@ -118,5 +118,9 @@ class Tries:
 def cases() -> tuple[Case, ...]:
     """Return the cases of the package, on each topology."""
     files = sorted(CASES.glob("*.yaml"))
-    found = (read_case(file, topology) for topology in TOPOLOGIES for file in files)
+    found = (_case(file, topology) for topology in TOPOLOGIES for file in files)
     return tuple(replace(case, events_max=EVENTS_MAX) for case in found)
+
+
+def _case(file: Path, topology: TopologyName) -> Case:
+    return parse_case(file.read_text("utf-8"), file.relative_to(PACKAGE).as_posix(), topology)
