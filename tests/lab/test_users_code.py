@@ -22,6 +22,7 @@ from yunikorn_actors import ResourceManagerCallback, si
 from yunikorn_actors.lab import hunt
 from yunikorn_actors.lab.escapes import Escape
 from yunikorn_actors.lab.explain import Explainer
+from yunikorn_actors.lab.explore import InvalidOptions
 from yunikorn_actors.lab.hunt import Lab, NeverHeld, RaceFound, Wishes
 from yunikorn_actors.lab.mutants.corpus import BY_ID
 from yunikorn_actors.lab.play import NotRepeatable
@@ -173,6 +174,40 @@ def test_a_broken_promise_is_named(promise: str) -> None:
     told = found(workload)
     assert told.startswith(f"{promise} nothing runs: does not hold")
     assert "steps 1-4\n" in told
+
+
+def test_what_never_comes_is_not_explained_by_the_step_that_is_left_out() -> None:
+    def workload(trial: Trial) -> None:
+        manager = Manager(trial.core)
+        trial.eventually("something runs", lambda: bool(manager.keys))
+        manager.start("a", "b")
+
+    told = found(workload, faults=("drain",))
+    assert ", steps 1-4\n  drain node n after " in told
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"runs": 0}, "0 runs show nothing: explore 1 or more"),
+        ({"strategy": "luck"}, "'luck' is no strategy: take some of uniform, pct, "),
+        ({"faults": ("flop",)}, "'flop' is no fault: take some of confirm, repeat, "),
+        ({"faults": "all"}, "'a' is no fault"),
+    ],
+)
+def test_what_explores_nothing_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidOptions, match=said):
+        Lab("t").explore(lambda trial: Manager(trial.core).start("a"), **options)
+
+
+def test_a_race_that_cannot_be_kept_is_told_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    folder = tmp_path / "taken" / "below"
+    with pytest.raises(RaceFound) as caught:
+        Lab("t.py::test", Wishes(save=folder)).explore(cancels())
+    told = str(caught.value)
+    assert "pytest t.py::test --lab-tape 'tape 1 of " in told
+    assert f"(--lab-save {folder}: the tape cannot be kept there: Not a directory)" in told
 
 
 def test_what_never_held_is_told() -> None:

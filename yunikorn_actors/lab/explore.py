@@ -5,17 +5,18 @@ order of their numbers: it does not matter who plays them, and when.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
 from yunikorn_actors.lab.draw import Draw
-from yunikorn_actors.lab.faults import Faulty
+from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, Violation, compare, explore, play, write
 from yunikorn_actors.lab.shrink import Shrinker
@@ -38,12 +39,20 @@ FINDINGS_MAX: Final = 5
 """So many failing runs are looked at for a small tape."""
 
 
+class InvalidOptions(CoreError, ValueError):  # noqa: N818 - it is named like InvalidSetting
+    """Nothing can be explored like that."""
+
+
 class Budget(Struct, frozen=True, kw_only=True):
     runs: int = 200
     seconds: float | None = None
     """Where it is given, exploring ends after this time whatever the number of runs."""
     until_covered: bool = False
     """Whether exploring ends when more runs would hardly try a new order."""
+
+    def __post_init__(self) -> None:
+        if self.runs < 1:
+            raise InvalidOptions(f"{self.runs} runs show nothing: explore 1 or more")
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -59,6 +68,16 @@ class Options(Struct, frozen=True, kw_only=True):
     """Whether each run is repeated, and has to be the same."""
     checkers: Callable[[], tuple[Checker, ...]] = oracles
     """Makes what judges one run."""
+
+    def __post_init__(self) -> None:
+        _check(self.strategy, "strategy", (*STRATEGIES, EXHAUSTIVE))
+        for fault in self.faults:
+            _check(fault, "fault", FAULTS)
+
+
+def _check(word: str, what: str, known: Iterable[str]) -> None:
+    if word not in known:
+        raise InvalidOptions(f"{word!r:.40} is no {what}: take some of {', '.join(known)}")
 
 
 class Run(Struct, frozen=True, kw_only=True):

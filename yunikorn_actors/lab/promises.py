@@ -5,6 +5,7 @@ the resource manager and the core must believe the same to be running where.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.lab.names import mailbox_name
@@ -14,6 +15,7 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.sim.simulator import Simulator
 
+EVENTUALLY: Final = "eventually"
 Holds = Callable[[], bool]
 Believed = Callable[[], Mapping[str, str]]
 """Returns what runs: the UUID of each allocation with its node."""
@@ -71,7 +73,7 @@ class Promises:
         self._look()
         for name, holds in self.eventually.items():
             if not holds():
-                raise Broken(f"eventually {name}", "does not hold at the end of the run")
+                raise Broken(f"{EVENTUALLY} {name}", "does not hold at the end of the run")
         for rm_id, believed in self.believed:
             faults = list(self._differences(believed(), _running(context, rm_id)))
             if faults:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.play import Outcome, events_in, play
+from yunikorn_actors.lab.promises import EVENTUALLY
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
 from yunikorn_actors.sim.simulator import Checker
 
@@ -27,12 +28,16 @@ class Shrinker:
         self._case = case
         self._kind = kind
         self._checkers = checkers
+        self._steps_promise = False
+        """Whether the steps alone bring about what did not come."""
         self.plays = 0
 
     def shrink(self, tape: Tape) -> Tape:
         """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
         steps = tuple(step.number for step in self._case.left(tape))
         tape = replace(tape, steps=steps)
+        is_awaited = self._kind is not None and self._kind.startswith(EVENTUALLY)
+        self._steps_promise = is_awaited and not self._fails(replace(tape, entries=()))
         before = None
         while before != tape:
             before = tape
@@ -44,7 +49,15 @@ class Shrinker:
         return replace(tape, steps=None) if whole else tape
 
     def fails(self, tape: Tape) -> bool:
-        """Whether the tape fails as the first one did."""
+        """Whether the tape fails as the first one did.
+
+        What never comes because a step that brings it about is left out, is no failure.
+        """
+        if not self._fails(tape):
+            return False
+        return not self._steps_promise or not self._fails(replace(tape, entries=()))
+
+    def _fails(self, tape: Tape) -> bool:
         if self.plays >= PLAYS_MAX:
             return False
         self.plays += 1
