@@ -2,7 +2,7 @@
 
 from yunikorn_actors.domain import allocation, eligibility
 from yunikorn_actors.lab.mutants.mutant import Mutant
-from yunikorn_actors.machines.context import commit, preemption
+from yunikorn_actors.machines.context import commit
 from yunikorn_actors.planning.preempt import required, rules
 
 GATES = (
@@ -17,15 +17,10 @@ GATES = (
     Mutant(
         id="M06",
         source="R-013 R-015 YUNIKORN-2141 YUNIKORN-3188",
-        wrong="What is on its way out already can be a victim.",
-        where=preemption._victims,
-        old="allocation is None or not allocation.may_be_released or",
-        new="allocation is None or",
-        held_by="tests/machines/test_commit_of_preemption.py::test_one_reason_to_refuse",
-        unseen=(
-            "A victim that is on its way out is refused all the same, as `may_be_preempted` asks "
-            "that as well: only the reason differs."
-        ),
+        wrong="What was asked back for another reason can be a victim, or be asked back once more.",
+        where=allocation.Allocation.may_be_released,
+        old="return self.releasing is None",
+        new="return self.releasing is not TerminationType.PREEMPTED_BY_SCHEDULER",
     ),
     Mutant(
         id="M64",
