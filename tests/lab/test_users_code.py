@@ -186,6 +186,23 @@ def test_what_never_comes_is_not_explained_by_the_step_that_is_left_out() -> Non
     assert ", steps 1-4\n  drain node n after " in told
 
 
+def test_what_the_workload_relies_on_is_left() -> None:
+    def workload(trial: Trial) -> None:
+        manager = Manager(trial.core)
+        manager.start("a", "b")
+        assert "a" in manager.keys
+
+    told = found(workload, faults=())
+    assert told.startswith("AssertionError")
+    assert "the tape, 1 deviation (" in told
+
+
+@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf")])
+def test_time_that_cannot_pass_is_refused(seconds: float) -> None:
+    told = found(lambda trial: trial.advance(seconds))
+    assert f"time does not pass by {seconds} s: give a number from 0 on" in told
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -6,6 +6,7 @@ makes go out at once, as everywhere.
 """
 
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -44,6 +45,8 @@ class Trial:
 
     def advance(self, seconds: float) -> None:
         """Let time pass, from timer to timer."""
+        if not 0 <= seconds < inf:
+            raise ValueError(f"time does not pass by {seconds} s: give a number from 0 on")
         step = w.Advance(duration_ns=round(seconds * SECOND))
         self._world.make(f"let {seconds:g} s pass", step, None)
 
