@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from committing import Driver
 from msgspec.structs import replace
 from written import APP, LEAF, Written, older_waits, start_another
 
@@ -12,6 +13,7 @@ from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.domain.proposals import Allocate, Refusal
 from yunikorn_actors.machines.context.commit import check
+from yunikorn_actors.machines.settings import Settings
 
 STATEAWARE = {"application.sort.policy": "stateaware"}
 
@@ -146,6 +148,14 @@ def test_one_reason_to_refuse(
     assert expected is check(written.state, proposal)
 
 
+@pytest.mark.parametrize(("expected", "change"), [c[1:] for c in CASES], ids=[c[0] for c in CASES])
+def test_what_is_refused_is_not_committed(
+    expected: Refusal, change: Callable[[Written], object], written: Written, proposal: Allocate
+) -> None:
+    change(written)
+    assert expected is Driver(written, settings=Settings()).commit(proposal)
+
+
 def test_every_refusal_is_reachable() -> None:
     assert set(Refusal) - OF_OTHER_KINDS == {refusal for _, refusal, _ in CASES}
 
@@ -155,6 +165,18 @@ def test_a_full_root_is_a_limit_of_its_own(written: Written, proposal: Allocate)
     written.node("n2", vcore=1)
     written.add("other")
     written.recover("r", "n2", "other", vcore=9)
+    assert Refusal.QUEUE_LIMIT is check(written.state, proposal)
+
+
+def test_the_maximum_of_each_queue_above_holds() -> None:
+    written = Written()
+    written.queue("root.team", leaf=False, max={"vcore": 2})
+    written.queue("root.team.leaf")
+    written.node("n1", vcore=10)
+    written.add(APP, queue="root.team.leaf")
+    written.ask("a", vcore=3)
+    sequence = written.application().asks["a"].sequence
+    proposal = Allocate(proposal_id=1, application_id=APP, key="a", sequence=sequence, node_id="n1")
     assert Refusal.QUEUE_LIMIT is check(written.state, proposal)
 
 

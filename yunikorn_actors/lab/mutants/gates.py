@@ -29,6 +29,8 @@ GATES = (
         where=eligibility.check_quotas,
         old="app.queue.lineage[:-1]",
         new="app.queue.lineage[:1]",
+        held_by="tests/machines/test_commit.py::test_the_maximum_of_each_queue_above_holds",
+        unseen="The planner asks the same; a wrong proposal has to meet a full queue above.",
     ),
     Mutant(
         id="M65",
@@ -50,6 +52,11 @@ GATES = (
         where=rules.may_give,
         old="    if not named:",
         new="    if True:",
+        held_by="tests/machines/test_commit_of_preemption.py::test_one_reason_to_refuse_a_guarantee",
+        unseen=(
+            "The planner spares the guarantee as well unless a Scheduler proposes wrongly; "
+            "few runs do."
+        ),
     ),
     Mutant(
         id="M69",
@@ -66,6 +73,10 @@ GATES = (
         where=required.is_dying_for,
         old="return any(item.beneficiary == beneficiary for item in node.allocations.values())",
         new="return False",
+        held_by="tests/machines/test_commit_of_preemption.py::test_nobody_else_goes_while_others_are_on_their_way_out",
+        unseen=(
+            "A wrong proposal has to come while the victims of another one go; few runs do that."
+        ),
     ),
     Mutant(
         id="M62",
@@ -106,6 +117,10 @@ GATES = (
         where=commit._allocate,
         old="check(state, proposal)",
         new="None if (found := check(state, proposal)) is Refusal.NODE_RESERVED else found",
+        held_by="tests/machines/test_commit.py::test_what_is_refused_is_not_committed",
+        unseen=(
+            "A proposal has to be under way while its node is kept for another; few runs do that."
+        ),
     ),
     Mutant(
         id="M72",
