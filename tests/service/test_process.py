@@ -183,6 +183,28 @@ def test_one_that_reads_too_slowly_is_replaced_and_nothing_piles_up(
     assert 4_000 == len(served.get(f"{P}/nodes"))
 
 
+def test_the_first_reason_to_end_it_is_told(served: Served) -> None:
+    """Its writer fails when it is ended for another reason; that came first once in a while."""
+    part = served.part
+    assert isinstance(part, ProcessPart)
+    first = part._process
+    assert first is not None
+    told: list[str] = []
+    part._site.standing.hear(lambda topic, fault: told.append(fault) if topic == "rest" else None)
+    part._end_process(first, "it was too far behind")
+    part._end_process(first, "its writer failed")
+    wait_until(lambda: part._process is not first and part._following)
+    part._end_process(first, "its writer failed late")
+    second = part._process
+    assert second is not None
+    second.kill()
+    wait_until(lambda: part._process is not second and part._following)
+    assert [
+        "the read side was replaced 1 times: it was too far behind",
+        "the read side was replaced 2 times: it ended by itself",
+    ] == [it for it in told if it]
+
+
 def outbox(behind: Callable[[], None] = lambda: None) -> process.Outbox:
     return process.Outbox(RealClock(), behind)
 

@@ -87,7 +87,8 @@ class ProcessPart(Part):
         """Whether one has listened: until then there is none to replace."""
         self._ends = 0
         """Of processes, without one that was steady in between."""
-        self._why = "it ended by itself"
+        self._why = ""
+        """Why the process was ended, if it was."""
         self._steady = threading.Timer(STEADY_S, lambda: None)
         self._following = ""
         self._start_ns = 0
@@ -128,6 +129,7 @@ class ProcessPart(Part):
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
+        self._why = ""
         self._line = ours
         behind = partial(self._end_process, self._process, "it was too far behind")
         self._outbox = outbox = Outbox(self._core.clock, behind)
@@ -157,9 +159,13 @@ class ProcessPart(Part):
         self._reader.start()
 
     def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
-        """End it; the thread that reads from it replaces it."""
-        if not self._stopping.is_set():
-            self._why = why
+        """End it; the thread that reads from it replaces it.
+
+        The first reason stands. Whoever writes to a process that was ended fails soon after it, and
+        perhaps only when there is another one.
+        """
+        if process is self._process and not self._stopping.is_set():
+            self._why = self._why or why
             process.kill()
 
     def _write(
@@ -214,7 +220,7 @@ class ProcessPart(Part):
         """Nobody is told anything by a read side that has ended; the next one is told it all."""
         self._ends = 1 if is_steady else self._ends + 1
         wait_s = WAITS_S[min(self._ends, len(WAITS_S)) - 1]
-        why, self._why = self._why, "it ended by itself"
+        why = self._why or "it ended by itself"
         fault = f"the read side was replaced {self._ends} times: {why}"
         logger.warning("{}; the next one comes in {:g} s", fault, wait_s)
         self._site.standing.tell(fault, READ_SIDE)
