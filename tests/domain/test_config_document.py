@@ -116,6 +116,16 @@ def test_all_faults_of_a_document_are_told_one_per_line() -> None:
     assert expected == [f"line {fault.line}" for fault in caught.value.faults]
 
 
+@pytest.mark.parametrize(
+    "text", ["{}", "? {}\n: 1", "partitions: {}", "partitions: [{{name: '{} ', queues: 7}}]"]
+)
+def test_a_long_value_is_not_told_whole(text: str) -> None:
+    """The reason goes into answers, the log, an event and the journal."""
+    with pytest.raises(ConfigError) as caught:
+        parse_config(text.format("long" * 10_000))
+    assert len(str(caught.value)) < 2_000
+
+
 def test_a_text_of_nothing_but_faults_gets_a_bounded_answer() -> None:
     text = "".join(f"key-{number}: x\n" for number in range(500))
     expected = 100

@@ -18,6 +18,10 @@ FAULTS_MAX: Final = 100
 """More than anyone reads at once; a text of nothing but faults must not become a huge answer."""
 
 
+WORDS_MAX: Final = 500
+"""So much is told of a place and of what is wrong there: both may hold a value, of any length."""
+
+
 class Fault(Struct, frozen=True, kw_only=True):
     """One fault of a configuration, told to the person who wrote it."""
 
@@ -31,7 +35,11 @@ class Fault(Struct, frozen=True, kw_only=True):
     """What to do."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.path}: {self.what} ({self.remedy})"
+        return f"line {self.line}: {_cut(self.path)}: {_cut(self.what)} ({self.remedy})"
+
+
+def _cut(words: str) -> str:
+    return words if len(words) <= WORDS_MAX else f"{words[:WORDS_MAX]}..."
 
 
 class ConfigError(ValueError):
