@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from support import Recorder
 from yunikorn_actors import CoreFailed, RemoteCore, connect, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.service import serving
+from yunikorn_actors.trace.read import TraceReader
 
 CONFIG = "partitions: [{name: default, queues: [{name: root, queues: [{name: NAME}]}]}]"
 
@@ -127,6 +129,24 @@ def test_a_killed_service_goes_on_from_its_journal(
     assert ({"one", "two", "three"} - set(told.values())) == {key for key, _ in rm.told("new")}
     assert told.keys().isdisjoint(rm.running)
     assert 0 == next_.end()[0]
+
+
+def test_the_last_of_a_run_can_be_fetched(run: Callable[..., Running], tmp_path: Path) -> None:
+    running = run("--flight-recorder", str(tmp_path / "failed.trace"), rest=True)
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+    with urllib.request.urlopen(f"http://{running.rest}/ws/v1/x/trace") as answer:
+        copy = tmp_path / "copy.trace"
+        copy.write_bytes(answer.read())
+    with TraceReader(copy) as trace:
+        assert "RMRegistration" in {type(delivery.message).__name__ for delivery in trace}
+    assert 0 == running.end()[0]
+    assert not (tmp_path / "failed.trace").exists()
+
+
+def test_a_run_of_a_cluster_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 2 == main(["serve", "--cluster", "local", "--flight-recorder", "failed.trace"])
+    assert "--flight-recorder: not with --cluster" in capsys.readouterr().err
 
 
 SMALL = """

@@ -17,6 +17,7 @@ from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import gist_of
 from yunikorn_actors.runtime.logs import enable_logs
+from yunikorn_actors.runtime.recorder import TraceSettings
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.cluster.core import ClusterCore
 from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
@@ -33,6 +34,8 @@ OURS: Final = "yunikorn-actors-"
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WAKES: Final = 4096
 """So many are taken together: signals that come faster are one."""
+FLIGHT_BYTES: Final = 64 * 2**20
+"""So much of the run a flight recorder keeps."""
 LAST_S: Final = 0.1
 """For calls that end by themselves, once all has stopped."""
 
@@ -107,6 +110,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where decisions are kept, so that the service goes on after a crash",
     )  # fmt: skip
     parser.add_argument(
+        "--flight-recorder", type=Path, metavar="FILE",
+        help="keep the last 64 MiB of the run in memory, for `/ws/v1/x/trace`, and write them here "
+        "if the core fails",
+    )  # fmt: skip
+    parser.add_argument(
         "--cluster", metavar="ADDR",
         help="a Ray cluster whose actors are the cores, one for each partition: its address, "
         "`ray://...` from outside of it, or `local` for one of its own",
@@ -178,9 +186,12 @@ def _serving(
                 config=config,
                 topology=options.topology,
                 journal=options.journal,
+                trace=_trace(options.flight_recorder),
                 on_failure=news.failed,
             )
             return Serving(core, addresses, access=access, config=config)
+    if options.flight_recorder is not None:
+        raise Unusable("--flight-recorder: not with --cluster, whose cores are not recorded")
     with _naming(config):
         text = "" if config is None else read_config(config)
     engine = engine_at(options.cluster, options.journal, options.topology)
@@ -188,6 +199,12 @@ def _serving(
     portal = ClusterCore(text, engine.hosts)
     ask = partial(ClusterQuestions, portal)
     return Serving(portal, addresses, ask=ask, access=access, config=config)
+
+
+def _trace(path: Path | None) -> TraceSettings | None:
+    if path is None:
+        return None
+    return TraceSettings(path=path, compress=True, flight_recorder_bytes=FLIGHT_BYTES)
 
 
 @contextmanager

@@ -75,7 +75,9 @@ def _mailboxes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 def _trace(_: ReadSide, asked: Asked) -> Answer:
     if asked.answer is None:
         raise Refusal(
-            _NOT_FOUND, "there is no flight recorder", "start the service with one to have it"
+            _NOT_FOUND,
+            "there is no flight recorder",
+            "start the service with --flight-recorder FILE, which --cluster does not take",
         )
     named = {"Content-Disposition": 'attachment; filename="trace.msgpack"'}
     return Answer(asked.answer, "application/octet-stream", named)
