@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.cli.amounts import age, moment, quantity
+from yunikorn_actors.cli.times import age, moment
 from yunikorn_actors.domain.config.fault import TEXT_BYTES_MAX
-from yunikorn_actors.domain.quantity import parse_quantity
+from yunikorn_actors.domain.quantity import parse_quantity, quantity
 
 SOUND = """\
 partitions:

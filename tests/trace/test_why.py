@@ -172,7 +172,7 @@ def test_of_a_run_on_threads(
     first, second, *_, last = shown.waits[0].periods
     assert [it.cause for it in (first, second, last)] == ["CLUSTER_FULL", "NO_NODE", "PLACED"]
     assert [it.text for it in (first, second)] == [it.decisive.text for it in said[1:]]
-    assert first.held_by == ("app-1 {vcore: 3}",)
+    assert first.held_by == ("app-1 vcore 3m",)
     assert (last.text, last.end) == ("placed on n1", None)
     assert waits.spent() == shown.waits[0].spent()
     assert waits.spent().at_ns == last.begin.at_ns - said[1].since_ns > 0
@@ -246,3 +246,31 @@ def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName
         (found,) = why_of(path, {f"{waits.application_id}/{waits.key}"}).waits
         assert found == waits
     assert any(not it.periods[-1].waits for it in some), "vacuous: all wait to the end"
+
+
+# -- as people read it
+
+
+def test_people_read_amounts_in_units_and_only_what_is_missing(path: Path) -> None:
+    """How much is used of how much is for programs, in the words of the core."""
+    tape = Tape(path, "proposing", 0)
+    player = Player("proposing", 0, checkers=(tape,))
+    core = player.simulator
+    register(core)
+    node(core, "n1", si.ActionFromRM.CREATE, 4000)
+    submit(core, "app-1")
+    ask(core, "app-1", "a", vcore=4000)
+    core.settle()
+    ask(core, "app-1", "b", vcore=1500)
+    core.settle()
+    tape.end(core)
+    (period,) = waited(path, "b").periods
+    assert period.text == (
+        "the whole cluster has no room for it, {vcore: 1500} short: "
+        "{vcore: 4000} of {vcore: 4000} are used"
+    )
+    assert period.held_by == ("app-1 vcore 4",)
+    head, *_, row = wait_lines(answered(path, "b"))
+    assert head.startswith("b of app-1 (vcore 1500m) in ")
+    assert "the whole cluster has no room for it, vcore 1500m short  allocation-" in row
+    assert row.endswith("  app-1 vcore 4")

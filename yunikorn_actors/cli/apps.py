@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from yunikorn_actors.cli.amounts import age, amounts
 from yunikorn_actors.cli.asking import (
     Found,
     Place,
@@ -20,6 +19,8 @@ from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Application
 from yunikorn_actors.cli.terminal import tell, width
+from yunikorn_actors.cli.times import age
+from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.tables import table

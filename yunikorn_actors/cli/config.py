@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from yunikorn_actors.cli.amounts import amounts
 from yunikorn_actors.cli.config_text import Unreadable, name_of, read_text
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.domain.config import (
@@ -35,6 +34,7 @@ from yunikorn_actors.domain.config import (
     warnings_in,
 )
 from yunikorn_actors.domain.config.fault import Fault
+from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.runtime.printable import printable
 
 _CHECK: Final = "print the faults of a configuration, or the queues that it describes"

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Iterator
 from typing import Final
 
-from yunikorn_actors.cli.amounts import amounts, quantity
 from yunikorn_actors.cli.asking import (
     Found,
     Place,
@@ -18,6 +17,7 @@ from yunikorn_actors.cli.asking import (
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Node
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
+from yunikorn_actors.domain.quantity import amounts, quantity
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.tables import table
 

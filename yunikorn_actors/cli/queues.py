@@ -4,11 +4,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any, Final
 
-from yunikorn_actors.cli.amounts import quantity
 from yunikorn_actors.cli.asking import Found, Place, asking, found_in, places, tell_found, unknown
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Amounts, Queue, read
 from yunikorn_actors.cli.terminal import is_terminal
+from yunikorn_actors.domain.quantity import quantity
 from yunikorn_actors.service.rest.client import Client
 
 HEAD: Final = (

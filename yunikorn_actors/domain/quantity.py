@@ -1,11 +1,12 @@
 """Quantities as people write them in a configuration: digits, perhaps a suffix.
 
-Messages carry base units already, so this is the one place where units are read. The base unit of
-`vcore` is the milli-cpu: a bare number means whole cpus and only there `m` means what is written.
-Every other type counts in plain integers. The result always fits in int64.
+Messages carry base units already, so this is the one place where units are read and written. The
+base unit of `vcore` is the milli-cpu: a bare number means whole cpus and only there `m` means what
+is written. Every other type counts in plain integers. The result always fits in int64.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from yunikorn_actors.domain.resource import INT64_MAX
@@ -28,6 +29,10 @@ _VCORE_MULTIPLIERS: Final[dict[str, int]] = {
     "m": 1,
     **{suffix: multiplier * _MILLI for suffix, multiplier in _MULTIPLIERS.items()},
 }
+_SUFFIXES: Final = (
+    *((f"{letter}i", 1024**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
+    *((letter, 1000**power) for power, letter in reversed([*enumerate("MGTPE", start=2)])),
+)
 
 
 class QuantityError(ValueError):
@@ -48,3 +53,16 @@ def parse_quantity(kind: str, text: str) -> int:
     if quantity is None or quantity > INT64_MAX:
         raise QuantityError(f"invalid quantity: overflow of 64 bits by {text!r}")
     return quantity
+
+
+def amounts(resource: Mapping[str, int] | None) -> str:
+    known = {} if resource is None else resource
+    return ", ".join(f"{kind} {quantity(kind, known[kind])}" for kind in sorted(known))
+
+
+def quantity(kind: str, amount: int) -> str:
+    """Write an amount in the units of a configuration, without rounding."""
+    if kind == VCORE:
+        return f"{amount}m" if amount % _MILLI else str(amount // _MILLI)
+    exact = (f"{amount // size}{name}" for name, size in _SUFFIXES if amount and not amount % size)
+    return next(exact, str(amount))

@@ -17,6 +17,7 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, add, describe, sub
@@ -52,6 +53,37 @@ class Found(NamedTuple):
     """How many of them wait for what first."""
 
 
+class Words(NamedTuple):
+    """How it is said; what is found does not depend on it."""
+
+    amounts: Callable[[Resource], str]
+    is_brief: bool
+    """Leave out how much is used of how much, and which nodes are short of what."""
+
+    def short(self, lacks: Resource, used: Resource, sizes: Resource) -> str:
+        said = f"{self.amounts(lacks)} short"
+        if self.is_brief:
+            return said
+        some, of = self.amounts(_of(lacks, used)), self.amounts(_of(lacks, sizes))
+        return f"{said}: {some} of {of} are used"
+
+    def too_large(self, wanted: Resource, sizes: Resource, has: str = "the maximum is") -> str:
+        over = [kind for kind, quantity in wanted.items() if quantity > sizes.get(kind, 0)]
+        asked = self.amounts({kind: wanted[kind] for kind in over})
+        return f"it asks for {asked}, and {has} {self.amounts(_of(over, sizes))}"
+
+    def besides(self, amounts: Resource, what: str) -> str:
+        if self.is_brief or not amounts:
+            return ""
+        return f", and {self.amounts(amounts)} {what}"
+
+
+EXACT: Final = Words(describe, is_brief=False)
+"""As the core tells it, to programs as well: in base units."""
+BRIEF: Final = Words(amounts, is_brief=True)
+"""For tables that people read."""
+
+
 class Line:
     """The asks that wait in one leaf, in the order in which they are tried."""
 
@@ -74,9 +106,10 @@ class Line:
 class Inquiry:
     """One question, with what has been found out for it already."""
 
-    def __init__(self, planner: Planner, now_ns: int) -> None:
+    def __init__(self, planner: Planner, now_ns: int, words: Words = EXACT) -> None:
         self.planner = planner
         self.now_ns = now_ns
+        self.words = words
         self.commitments = Commitments(planner.model)
         self._looks = LOOKS_MAX
         self._surveys: dict[Shape | AskView, Survey | None] = {}
@@ -142,14 +175,20 @@ class Case(NamedTuple):
     def app(self) -> AppView:
         return self.ask.app
 
+    @property
+    def words(self) -> Words:
+        return self.inquiry.words
 
-def explain(planner: Planner, application_id: str, key: str, now_ns: int) -> Why | None:
+
+def explain(
+    planner: Planner, application_id: str, key: str, now_ns: int, words: Words = EXACT
+) -> Why | None:
     """Say why an ask waits, or where it was placed; None if it is not known."""
     app = planner.state.applications.get(application_id)
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
         return None
-    return _why(Inquiry(planner, now_ns), planner.model.apps[app.serial], record)
+    return _why(Inquiry(planner, now_ns, words), planner.model.apps[app.serial], record)
 
 
 def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
@@ -343,7 +382,7 @@ def _kept(case: Case) -> Iterator[Obstacle]:
                 used=sub(sizes, _of(shape.wanted, node.free)),
                 maximum=sizes,
                 lacks=lacks,
-                text=f"{node_id} is reserved for it and is {describe(lacks)} short",
+                text=f"{node_id} is reserved for it and is {case.words.amounts(lacks)} short",
                 remedy="release that much on the node",
             )
 
@@ -446,13 +485,12 @@ def _held(case: Case, place: Queue | Limit) -> Obstacle:
     lacks = shortfall(sizes, add(used, committed), need.items())
     name = name_of(place)
     if never:
-        text = f"{name} never has room for the whole gang: {_too_large(need, sizes)}"
+        text = f"{name} never has room for the whole gang: {case.words.too_large(need, sizes)}"
         remedy = "raise the maximum, or make the gang smaller"
     else:
-        text = f"{name} has no room for the whole gang, {_short(lacks, used, sizes)}"
+        text = f"{name} has no room for the whole gang, {case.words.short(lacks, used, sizes)}"
+        text += case.words.besides(_some(lacks, committed), "are to come of other gangs")
         remedy = "release work there until all of the gang fits, or raise the maximum"
-        if promised := _some(lacks, committed):
-            text += f", and {describe(promised)} are to come of other gangs"
     if app.lapsed_ns:
         text += "; its commitment lapsed, because no placeholder could be placed in time"
     return Obstacle(
@@ -537,7 +575,7 @@ def _quota(case: Case) -> Iterator[Obstacle]:
                 sizes = level.queue.spec.max or {}
                 kept = sub(sizes, quota)
                 full = Full(Cause.QUEUE_LIMIT, level.name, level.queue.path, sizes, level.used)
-                yield _full(full, shape, lacks, kept)
+                yield _full(case, full, lacks, kept)
         elif not shape.required_node:
             yield from _cluster(case, level)
 
@@ -553,9 +591,11 @@ def _cluster(case: Case, root: QueueView) -> Iterator[Obstacle]:
     if unknown:
         text = f"no node has any {', '.join(unknown)}"
     elif never:
-        text = f"all nodes together are smaller: {_too_large(dict(wanted), capacity, 'they have')}"
+        sizes = case.words.too_large(dict(wanted), capacity, "they have")
+        text = f"all nodes together are smaller: {sizes}"
     else:
-        text = f"the whole cluster has no room for it, {_short(lacks, root.used, capacity)}"
+        short = case.words.short(lacks, root.used, capacity)
+        text = f"the whole cluster has no room for it, {short}"
         remedy = "release that much, or add a node that has it"
     yield Obstacle(
         cause=Cause.CLUSTER_FULL,
@@ -577,7 +617,7 @@ def _limit(case: Case) -> Iterator[Obstacle]:
         if lacks:
             sizes = limit.limit.max_resources or {}
             path, used = limit.limit.path, limit.used()
-            yield _full(Full(Cause.USER_LIMIT, limit.name, path, sizes, used), shape, lacks, {})
+            yield _full(case, Full(Cause.USER_LIMIT, limit.name, path, sizes, used), lacks, {})
 
 
 class Full(NamedTuple):
@@ -590,20 +630,18 @@ class Full(NamedTuple):
     used: Resource
 
 
-def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle:
+def _full(case: Case, full: Full, lacks: Resource, kept: Resource) -> Obstacle:
     """`kept` is what is promised there to others."""
-    sizes, used = full.sizes, full.used
-    wanted = {kind: quantity for kind, quantity in shape.wanted if kind in sizes}
-    promised = _some(lacks, kept)
+    words, sizes, used = case.words, full.sizes, full.used
+    wanted = {kind: quantity for kind, quantity in case.ask.shape.wanted if kind in sizes}
     never = not has_room(sizes, {}, wanted.items())
     if never:
-        text = f"{full.name} can never hold it: {_too_large(wanted, sizes)}"
+        text = f"{full.name} can never hold it: {words.too_large(wanted, sizes)}"
         remedy = "raise the maximum, or ask for less"
     else:
-        text = f"{full.name} has no room for it, {_short(lacks, used, sizes)}"
+        text = f"{full.name} has no room for it, {words.short(lacks, used, sizes)}"
+        text += words.besides(_some(lacks, kept), "are promised to others")
         remedy = "release that much there, or raise the maximum"
-        if promised:
-            text += f", and {describe(promised)} are promised to others"
     return Obstacle(
         cause=full.cause,
         where=full.path,
@@ -616,19 +654,6 @@ def _full(full: Full, shape: Shape, lacks: Resource, kept: Resource) -> Obstacle
         text=text,
         remedy=remedy,
     )
-
-
-def _short(lacks: Resource, used: Resource, sizes: Resource) -> str:
-    return (
-        f"{describe(lacks)} short: {describe(_of(lacks, used))} "
-        f"of {describe(_of(lacks, sizes))} are used"
-    )
-
-
-def _too_large(wanted: Resource, sizes: Resource, has: str = "the maximum is") -> str:
-    over = [kind for kind, quantity in wanted.items() if quantity > sizes.get(kind, 0)]
-    asked = describe({kind: wanted[kind] for kind in over})
-    return f"it asks for {asked}, and {has} {describe(_of(over, sizes))}"
 
 
 def _of(kinds: Iterable[str] | Wanted, amounts: Resource) -> Resource:
@@ -667,15 +692,15 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
     elif not found.total:
         text, remedy = "there is no node", "add a node"
     elif found.is_hopeless:
-        text = _hopeless(found, required)
+        text = _hopeless(case.words, found, required)
         larger = "make it larger" if required else "add a node that is large enough"
         remedy = f"{larger}, or ask for less"
     else:
-        text, remedy = _counted(found), _node_remedy(found, required)
+        text, remedy = _counted(case.words, found), _node_remedy(found, required)
         if near is not None:
-            text += f"; {near.node_id} is nearest, {describe(near.lacks)} short"
-            if near.foreign:
-                text += f" (others use {describe(near.foreign)} there)"
+            text += f"; {near.node_id} is nearest, {case.words.amounts(near.lacks)} short"
+            if near.foreign and not case.words.is_brief:
+                text += f" (others use {case.words.amounts(near.foreign)} there)"
     return Obstacle(
         cause=Cause.NO_NODE,
         where=required,
@@ -691,7 +716,7 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
     )
 
 
-def _hopeless(found: Survey, required: str) -> str:
+def _hopeless(words: Words, found: Survey, required: str) -> str:
     near = found.near_miss
     if required:
         text = f"node {required} could not hold it even when empty"
@@ -700,7 +725,7 @@ def _hopeless(found: Survey, required: str) -> str:
     if near is None:
         return text
     who = "it" if required else f"{near.node_id} is nearest,"
-    return f"{text}; {who} {'is ' if required else ''}{describe(near.lacks)} short"
+    return f"{text}; {who} {'is ' if required else ''}{words.amounts(near.lacks)} short"
 
 
 def _node_remedy(found: Survey, required: str) -> str:
@@ -751,15 +776,16 @@ _WORDS: Final[dict[str, str]] = {
 }
 
 
-def _counted(found: Survey) -> str:
-    words = dict(_WORDS)
-    if found.kept_for:
+def _counted(words: Words, found: Survey) -> str:
+    checks = dict(_WORDS)
+    if found.kept_for and not words.is_brief:
         kept = (f"{node} for {whom}" for node, whom in found.kept_for.items())
-        words[NodeCheck.KEPT] += f" ({_named(kept)})"
-    told = ", ".join(f"{found.first[it]} {words[it]}" for it in words if it in found.first)
+        checks[NodeCheck.KEPT] += f" ({_named(kept)})"
+    told = ", ".join(f"{found.first[it]} {checks[it]}" for it in checks if it in found.first)
     short = ", ".join(f"{kind} on {count}" for kind, count in found.exhausted.items())
     nodes = "1 node" if found.total == 1 else f"{found.total} nodes"
-    return f"of {nodes}: {told}" + (f" (short of {short})" if short else "")
+    tail = f" (short of {short})" if short and not words.is_brief else ""
+    return f"of {nodes}: {told}{tail}"
 
 
 def _candidates(case: Case) -> list[NodeView]:

@@ -6,7 +6,8 @@ from typing import Final
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import Resource, add, describe
+from yunikorn_actors.domain.quantity import amounts
+from yunikorn_actors.domain.resource import Resource, add
 from yunikorn_actors.domain.why import Cause, Obstacle
 
 HOLDERS_MAX: Final = 3
@@ -19,10 +20,10 @@ def holders(state: PartitionState, application_id: str, obstacle: Obstacle) -> t
         return obstacle.holders[:HOLDERS_MAX]
     kind = missing[0]
     held: dict[str, int] = {}
-    for id_, amounts in _held(state, application_id, obstacle):
-        held[id_] = held.get(id_, 0) + amounts.get(kind, 0)
+    for id_, resource in _held(state, application_id, obstacle):
+        held[id_] = held.get(id_, 0) + resource.get(kind, 0)
     most = sorted(held, key=lambda id_: (-held[id_], id_))[:HOLDERS_MAX]
-    return tuple(f"{id_} {describe({kind: held[id_]})}" for id_ in most if held[id_])
+    return tuple(f"{id_} {amounts({kind: held[id_]})}" for id_ in most if held[id_])
 
 
 def _missing(obstacle: Obstacle) -> list[str]:

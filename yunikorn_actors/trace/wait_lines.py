@@ -1,13 +1,11 @@
 """Why an ask waited, as lines of text."""
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.domain.resource import describe
-from yunikorn_actors.domain.why import Cause
+from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.again import Moment
 from yunikorn_actors.trace.show import place
@@ -17,7 +15,6 @@ from yunikorn_actors.trace.why import Answer, Period, Waits
 
 _WIDTH: Final = 8
 _HEAD: Final = ("from".rjust(_WIDTH), "to".rjust(_WIDTH), "why", "since", "held by")
-_IN_BRACKETS: Final = re.compile(r" \([^)]*\)")
 _TIMELESS: Final = "the clock stood still all the time, so these are numbers of records"
 
 
@@ -54,7 +51,7 @@ def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
 def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
     spent = waits.spent()
     how_long = f"{seconds(spent.at_ns)} s" if answer.has_times else f"{spent.record} records"
-    asked = f"{waits.key} of {waits.application_id} {describe(waits.resource)}"
+    asked = f"{waits.key} of {waits.application_id} ({amounts(waits.resource)})"
     yield printable(f"{asked} in {waits.partition} waited {how_long}")
     if not answer.has_times:
         yield _TIMELESS
@@ -67,7 +64,7 @@ def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
 
 def _row(period: Period, answer: Answer) -> tuple[str, ...]:
     begin, end = (_when(moment, answer) for moment in (period.begin, period.end))
-    return begin, end, _short(period), period.since, ", ".join(period.held_by)
+    return begin, end, period.brief, period.since, ", ".join(period.held_by)
 
 
 def _when(moment: Moment | None, answer: Answer) -> str:
@@ -75,11 +72,3 @@ def _when(moment: Moment | None, answer: Answer) -> str:
         return ""
     when = seconds(moment.at_ns - answer.start_ns) if answer.has_times else str(moment.record)
     return when.rjust(_WIDTH)
-
-
-def _short(period: Period) -> str:
-    """Leave out how much is used of how much: who holds it stands beside it."""
-    if period.cause == Cause.NO_NODE:
-        return _IN_BRACKETS.sub("", period.text)
-    said, found, _ = period.text.partition(" short: ")
-    return f"{said} short" if found else period.text

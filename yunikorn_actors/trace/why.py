@@ -25,7 +25,7 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import Cause as Place
 from yunikorn_actors.messages.rm_events import AskItem
 from yunikorn_actors.messages.scheduling import FactsAppended
-from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.planning.explain import BRIEF, explain
 from yunikorn_actors.trace.again import Again, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
@@ -45,6 +45,9 @@ class Period(Struct, frozen=True, kw_only=True):
     end: Moment | None
     cause: str
     text: str
+    """In the words of the core."""
+    brief: str
+    """The same, shorter, with amounts as people write them."""
     since: str
     """The request from outside that led to it."""
     step: Place
@@ -222,10 +225,13 @@ class _Told(NamedTuple):
     text: str
     kind: tuple[str, ...] = ()
 
+    brief: str = ""
+    """Only where it differs."""
+
     @classmethod
-    def of(cls, obstacle: Obstacle) -> Self:
+    def of(cls, obstacle: Obstacle, brief: str = "") -> Self:
         cause = obstacle.cause.value
-        return cls(cause, obstacle.text, (cause, obstacle.where, *obstacle.nodes))
+        return cls(cause, obstacle.text, (cause, obstacle.where, *obstacle.nodes), brief)
 
 
 _CLOSED: Final = _Told(PARTITION_CLOSED, "its partition was closed, with all that was in it")
@@ -316,7 +322,9 @@ class _Ask:
         begin = self._began if former is None else _moment(step)
         assert begin is not None
         held_by = holders(loop.planner.state, self._id, obstacle)
-        self._add(_period(step, begin, _Told.of(obstacle), held_by))
+        briefly = explain(loop.planner, self._id, self._key, answer.at_ns, BRIEF)
+        assert briefly is not None
+        self._add(_period(step, begin, _Told.of(obstacle, briefly.decisive.text), held_by))
 
     def _end(self, step: Step, told: _Told) -> None:
         self._began = None
@@ -368,6 +376,7 @@ def _period(step: Step, begin: Moment, told: _Told, held_by: tuple[str, ...] = (
         end=None,
         cause=told.cause,
         text=told.text,
+        brief=told.brief or told.text,
         since=last.stimulus,
         step=Place(last.mailbox, last.step),
         kind=told.kind,

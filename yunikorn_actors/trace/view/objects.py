@@ -170,7 +170,7 @@ def _wait(period: Period, message: int, start_ns: int) -> Wait:
         to_ns=None if end is None else end.at_ns - start_ns,
         from_record=begin.record,
         to_record=None if end is None else end.record,
-        text=period.text,
+        text=period.brief,
         since=period.since,
         message=message,
         held_by=period.held_by,
