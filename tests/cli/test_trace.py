@@ -249,7 +249,7 @@ def test_why_tells_the_periods_and_what_ended_them(path: Path, capsys: Screen) -
     simulate(path)
     assert main(["trace", "why", str(path), "app-1/a"]) == 0
     head, _, columns, *_, last = capsys.readouterr().out.splitlines()
-    assert head == "a of app-1 {vcore: 3} in [rm-1]default waited 0.000 s"
+    assert head == "a of app-1 (vcore 3m) in [rm-1]default waited 0.000 s"
     assert columns.split() == ["from", "to", "why", "since", *(["held", "by"])]
     assert last.split()[:4] == ["0.000", "placed", "on", "n1"]
 
@@ -404,3 +404,56 @@ def test_what_is_written_to_a_pipe_does_not_take_its_place(
         os.close(end)
     assert pipe.is_fifo()
     assert "" == capsys.readouterr().err
+
+
+# -- where it comes from
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["story", "app-1"], ["story", "app-1", "--json"], ["path", "a"], ["why", "a"],
+        ["chain", "context/9"], ["chain", "rm_proxy/1", "--down", "--json"], ["draw"],
+        ["refusals"], ["stats"], ["at", "9"], ["replay"],
+    ],
+)  # fmt: skip
+def test_standard_input_is_asked_like_a_file(
+    path: Path, capsys: Screen, monkeypatch: pytest.MonkeyPatch, question: list[str]
+) -> None:
+    simulate(path)
+    command, *more = question
+    status = main(["trace", command, str(path), *more])
+    told = capsys.readouterr().out
+    with path.open(encoding="latin-1") as file:
+        monkeypatch.setattr(sys, "stdin", file)
+        assert main(["trace", command, "-", *more]) == status
+    assert capsys.readouterr().out.replace("-:", f"{path}:", 1) == told
+
+
+@pytest.mark.parametrize("question", [["story", "x"], ["path", "x"], ["why", "x"], ["stats"]])
+def test_what_cannot_be_opened_is_said_with_a_remedy(
+    tmp_path: Path, capsys: Screen, question: list[str]
+) -> None:
+    command, *more = question
+    assert main(["trace", command, str(tmp_path / "none"), *more]) == 2
+    assert capsys.readouterr().err == (
+        f"{tmp_path / 'none'}: cannot be opened: No such file or directory; "
+        "give the path of a recorded trace\n"
+    )
+
+
+def test_a_closed_stream_is_an_empty_one(path: Path) -> None:
+    simulate(path)
+
+    def run(words: str) -> tuple[int, str]:
+        shell = f'"$0" -m yunikorn_actors trace {words}'
+        ended = subprocess.run(
+            ["sh", "-c", shell, sys.executable, path], capture_output=True, text=True, check=False
+        )
+        return ended.returncode, ended.stderr
+
+    assert run('stats "$1" >&-') == (0, "")
+    assert run('stats "$1" 2>&-') == (0, "")
+    status, complaint = run("story - app-1 <&-")
+    assert (status, complaint.count("\n")) == (2, 1)
+    assert "has no header yet" in complaint

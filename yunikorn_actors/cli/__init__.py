@@ -38,6 +38,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    _open_closed_streams()
     if isinstance(sys.stdout, TextIOWrapper):
         # Names come from outside: characters that the terminal cannot show are written as escapes.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -54,6 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _write_no_more()
         print(f"cannot go on: {error}", file=sys.stderr)
         return 2
+
+
+def _open_closed_streams() -> None:
+    """Read nothing from a stream that was closed before (`>&-`), and write to nobody."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _run(arguments: Sequence[str]) -> int:

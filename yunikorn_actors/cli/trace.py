@@ -377,10 +377,10 @@ def _chain(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path:
             lines = chain_lines(path, links := find(options.step, path))
+            tell(links if options.json else None, lines)
     except NotThere as error:
         print(printable(f"{options.file}: there is no step {error}"), file=sys.stderr)
         return NO
-    tell(links if options.json else None, lines)
     return 0
 
 
@@ -388,11 +388,10 @@ def _story(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path:
             subject, lines = story(path, options.name)
-            text = story_lines(path, subject, lines)
+            tell(lines if options.json else None, story_lines(path, subject, lines))
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
-    tell(lines if options.json else None, text)
     return 0
 
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Delivery
-from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.read import TraceReader, not_opened
 from yunikorn_actors.trace.source import INDEX, FileId, Source, parts
 
 KEPT_FROM: Final = 16 * 2**20
@@ -39,7 +39,10 @@ class Places:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        files = _files(path)
+        try:
+            files = _files(path)
+        except OSError as error:
+            raise not_opened(path, error) from error
         starts = _kept(path, files)
         if starts is None:
             starts = _counted(path)

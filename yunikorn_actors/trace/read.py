@@ -128,6 +128,12 @@ class _Counter:
             raise ValueError(f"more than {ITEMS_MAX} items")
 
 
+def not_opened(path: Path, error: OSError) -> TraceError:
+    return TraceError(
+        f"{path}: cannot be opened: {error.strerror}; give the path of a recorded trace"
+    )
+
+
 class TraceReader:
     """Opens a trace and reads its header; iterate over it once for the deliveries."""
 
@@ -155,9 +161,7 @@ class TraceReader:
         try:
             self._source = Source(path, wait)
         except OSError as error:
-            raise TraceError(
-                f"{path}: cannot be opened: {error.strerror}; give the path of a recorded trace"
-            ) from error
+            raise not_opened(path, error) from error
         self._raw = self._cut()
         try:
             self.header = self._read_header()
