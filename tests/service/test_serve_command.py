@@ -144,6 +144,15 @@ def test_the_last_of_a_run_can_be_fetched(run: Callable[..., Running], tmp_path:
     assert not (tmp_path / "failed.trace").exists()
 
 
+def test_what_a_failure_is_to_leave_needs_a_folder(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Or one would learn of it when there is nothing left to write."""
+    path = tmp_path / "none" / "failed.trace"
+    assert 2 == main(["serve", "--flight-recorder", str(path), "--rest", "off"])
+    assert f"--flight-recorder {path}: there is no folder {path.parent}" in capsys.readouterr().err
+
+
 def test_a_run_of_a_cluster_is_not_recorded(capsys: pytest.CaptureFixture[str]) -> None:
     assert 2 == main(["serve", "--cluster", "local", "--flight-recorder", "failed.trace"])
     assert "--flight-recorder: not with --cluster" in capsys.readouterr().err

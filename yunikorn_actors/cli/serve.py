@@ -204,6 +204,8 @@ def _serving(
 def _trace(path: Path | None) -> TraceSettings | None:
     if path is None:
         return None
+    if not path.parent.is_dir():
+        raise Unusable(f"--flight-recorder {path}: there is no folder {path.parent}: make it")
     return TraceSettings(path=path, compress=True, flight_recorder_bytes=FLIGHT_BYTES)
 
 
