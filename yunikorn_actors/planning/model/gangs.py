@@ -31,14 +31,14 @@ class Gangs:
 
     def follow(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""
-        did_await = app.bars[0]
+        did_await = app.awaiting_gang is not None
         if self._read_bars(app):
             for ask in tuple(app.asks.values()):
                 self._asks.resync(ask)
             self._wakes.amounts_changed(app.leaf)
-            if app.bars[0] and not did_await:
-                # It no longer wants to start, so others may.
-                self._participants.wake_others(app)
+        if app.awaiting_gang is not None and not did_await:
+            # It no longer wants to start, so others may.
+            self._participants.wake_others(app)
         # Its first placeholder may be another now, and the turn stands where that stands.
         if app.turn is not None:
             self.end_turn(app)
@@ -54,15 +54,16 @@ class Gangs:
     def _read_bars(self, app: AppView) -> bool:
         """Take note of what the gang of an application holds back now; whether that changed."""
         record = app.app
-        awaits = app.is_schedulable and not app.is_admitting and awaits_admission(record)
-        self._await(app, awaits)
+        awaits = not app.is_admitting and awaits_admission(record)
+        self._await(app, awaits=awaits and app.is_schedulable)
         alive = tuple(name for name, group in record.task_groups.items() if group.alive)
+        # What bars an ask does so in every state: one that comes while the gang is dissolved too.
         bars = (awaits, record.waiting_placeholders > app.placing, alive)
         changed = bars != app.bars
         app.bars = bars
         return changed
 
-    def _await(self, app: AppView, awaits: bool) -> None:
+    def _await(self, app: AppView, *, awaits: bool) -> None:
         entry, key = app.awaiting_gang, (app.app.lapsed_ns, *app.app.age)
         if awaits and (entry is None or entry[0] != key):
             # The old entry first: it is found by the key under which it was filed.
