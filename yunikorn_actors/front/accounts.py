@@ -13,6 +13,7 @@ from yunikorn_actors.errors import (
 )
 from yunikorn_actors.front.books import Account, Deal, DealStage, Unanswered
 from yunikorn_actors.front.deals import Deals
+from yunikorn_actors.front.early import Early
 from yunikorn_actors.front.events import ApplicationChanged
 from yunikorn_actors.front.lease import BaseLease, Running
 from yunikorn_actors.front.links import Links
@@ -35,6 +36,7 @@ class Accounts(Generic[L]):
         self._deals = deals
         self._by_id: dict[str, Account[L]] = {}
         self._new: Unanswered[Account[L]] = Unanswered()
+        self._early = Early()
 
     def find(self, application_id: str) -> Account[L] | None:
         return self._by_id.get(application_id)
@@ -91,6 +93,7 @@ class Accounts(Generic[L]):
     def _end(self, account: Account[L], error: CoreError, state: str = "") -> None:
         """Let go of everything that it has; the core keeps nothing of it either."""
         account.ended = error
+        self._early.close(account.id)
         if self._by_id.get(account.id) is account:
             del self._by_id[account.id]
         for deal in list(account.by_core_key.values()):
@@ -116,6 +119,29 @@ class Accounts(Generic[L]):
         if account is not None:
             account.is_known = True
             account.accepted.keep(account)
+            for deal in list(account.by_core_key.values()):
+                self.claim(deal)
+
+    def placed(self, new: si.Allocation) -> None:
+        account = self._by_id.get(new.application_id)
+        deal = self.deal(new.application_id, new.allocation_key)
+        if deal is not None:
+            self._deals.placed(deal, new)
+        elif account is None or new.allocation_key not in account.withdrawn:
+            self._early.keep(new)
+
+    def claim(self, deal: Deal[L]) -> None:
+        """Let a deal have what was placed for it before it was made."""
+        if deal.account.is_known and (new := self._early.take(deal.account.id, deal.core_key)):
+            self._deals.placed(deal, new)
+
+    def asked_back(self, release: si.AllocationRelease) -> None:
+        """The core wants the room of one that was placed; what nobody asked for goes at once."""
+        application_id, key = release.application_id, release.allocation_key
+        if deal := self.deal(application_id, key):
+            self._deals.asked_back(deal, release)
+        elif self._early.take(application_id, key):
+            self._links.outbox.put(release)
 
     def changed(self, said: si.UpdatedApplication) -> None:
         account = self._by_id.get(said.application_id)

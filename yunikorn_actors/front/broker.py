@@ -129,7 +129,10 @@ class Broker(Generic[L]):
                 raise anew(account.ended)
             for ask in asks:
                 self._deals.check_free(account, ask.allocation_key)
-            return [self._deals.ask(account, it) for it in asked]
+            deals = [self._deals.ask(account, it) for it in asked]
+            for deal in deals:
+                self._accounts.claim(deal)
+            return deals
 
     def withdraw(self, deal: Deal[L]) -> None:
         self.door.unless_closed(partial(self._deals.withdraw, deal))

@@ -81,12 +81,10 @@ class Hearing(StandIn, Generic[L]):
                 if deal := find(gone.application_id, gone.allocation_key):
                     deals.taken_back(deal, in_words(gone.message) or gone.termination_type.name)
             for release in response.released:
-                if deal := find(release.application_id, release.allocation_key):
-                    deals.asked_back(deal, release)
+                self._accounts.asked_back(release)
             for new in response.new:
                 # One that was withdrawn meanwhile the core takes back by itself.
-                if deal := find(new.application_id, new.allocation_key):
-                    deals.placed(deal, new)
+                self._accounts.placed(new)
         self.voice.tell("update_allocation", response)
 
     def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
