@@ -12,8 +12,10 @@ from yunikorn_actors.lab.play import Outcome, play
 from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.lab.world import World
 from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.scenario.document import parse_scenario
 
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 CASES = sorted((Path(__file__).parents[2] / "yunikorn_actors" / "lab" / "cases").glob("*.yaml"))
 
 
@@ -209,3 +211,24 @@ def test_an_application_that_was_removed_and_is_there_shows() -> None:
     violation = play(_case(), _case().tape(), (Convinced(),)).violation
     assert violation is not None
     assert "G28: app was removed, and is there" in violation.text
+
+
+TWICE = """
+tape 1 of 019-placeholder-resized.yaml sha256 691b6975c08f on proposing, steps 0-2 5 7
+bounce application gang after FactsAppended(AskAdded real-a) from context to scheduler
+repeat step 5 after RMReleaseAllocation(released ph-a PLACEHOLDER_REPLACED) from context to rm_proxy
+"""
+
+
+def test_what_was_ended_before_it_was_heard_of_again_is_not_believed_to_run() -> None:
+    """A placeholder is reported once more, and the answer crosses the confirmation of its end."""
+    file = SCENARIOS / "gang-disturbances" / "019-placeholder-resized.yaml"
+    outcome = play(read_case(file), parse_tape(TWICE), oracles())
+    assert outcome.violation is None
+    heard = [
+        new.uuid
+        for delivery in outcome.deliveries
+        if isinstance(delivery.message, CallUpdateAllocation)
+        for new in delivery.message.response.new
+    ]
+    assert 2 == heard.count("ph-a-recovered")

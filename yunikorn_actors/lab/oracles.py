@@ -118,6 +118,11 @@ class Agreement(Oracle):
         """The callback of the last registration of each resource manager."""
         self._running: dict[str, dict[str, si.Allocation]] = {}
         """What was announced to a callback and not ended since, by UUID."""
+        self._ended: set[tuple[str, str]] = set()
+        """What a resource manager ended by UUID and has not reported since: a callback and a UUID.
+
+        The core announces it all the same if its end crosses the answer to the report.
+        """
         self._ended_by_name: dict[tuple[str, str, str], None] = {}
         """Partition, application and key of what was ended without a UUID; each may be empty.
 
@@ -148,7 +153,11 @@ class Agreement(Oracle):
             for ended in message.response.released:
                 if ended.termination_type is si.TerminationType.STOPPED_BY_RM:
                     running.pop(ended.uuid, None)
-            running.update((item.uuid, item) for item in message.response.new)
+            running.update(
+                (item.uuid, item)
+                for item in message.response.new
+                if (delivery.mailbox, item.uuid) not in self._ended
+            )
 
     def _note_allocations(self, request: si.AllocationRequest) -> None:
         wanted: tuple[si.AllocationAsk | si.Allocation, ...] = (
@@ -163,10 +172,14 @@ class Agreement(Oracle):
             if gone.allocation_key:
                 key = (_partition(request.rm_id, gone), gone.application_id, gone.allocation_key)
                 self._withdrawn[key] = None
-        running = self._running.get(self._callbacks.get(request.rm_id, ""), {})
+        callback = self._callbacks.get(request.rm_id, "")
+        self._ended.difference_update((callback, item.uuid) for item in request.allocations)
+        running = self._running.get(callback, {})
         for end in releases.allocations_to_release:
             running.pop(end.uuid, None)
-            if not end.uuid:
+            if end.uuid:
+                self._ended.add((callback, end.uuid))
+            else:
                 names = (_partition(request.rm_id, end), end.application_id, end.allocation_key)
                 self._ended_by_name[names] = None
 
