@@ -231,7 +231,7 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
 
 
 def give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
-    """Ask those back that nobody takes over; one that a swap or a release has taken stays so."""
+    """Ask all placeholders back but those that were asked back already, for a swap or otherwise."""
     for allocation in tuple(app.allocations.values()):
         if allocation.spec.placeholder:
             request_release(turn, allocation, TerminationType.TIMEOUT, message)

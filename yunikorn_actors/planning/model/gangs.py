@@ -57,7 +57,7 @@ class Gangs:
         awaits = not app.is_admitting and awaits_admission(record)
         self._await(app, awaits=awaits and app.is_schedulable)
         alive = tuple(name for name, group in record.task_groups.items() if group.alive)
-        # What bars an ask does so in every state: one that comes while the gang is dissolved too.
+        # In every state, as `Asks` reads it: asks also come while the gang is being dissolved.
         bars = (awaits, record.waiting_placeholders > app.placing, alive)
         changed = bars != app.bars
         app.bars = bars

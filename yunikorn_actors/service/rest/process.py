@@ -161,8 +161,8 @@ class ProcessPart(Part):
     def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
         """End it; the thread that reads from it replaces it.
 
-        The first reason stands. Whoever writes to a process that was ended fails soon after it, and
-        perhaps only when there is another one.
+        The first reason stands: when a process is ended, the thread that writes to it fails too,
+        with a reason of its own, and perhaps only after the process was replaced.
         """
         if process is self._process and not self._stopping.is_set():
             self._why = self._why or why
