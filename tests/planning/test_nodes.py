@@ -32,7 +32,9 @@ def _shape(**wanted: int) -> Shape:
 
 
 def _node(name: str, capacity: Resource, *, drained: bool = False) -> Node:
-    return Node(id=name, capacity=capacity, occupied={}, attributes={}, drained=drained, ready=True)
+    return Node.reported(
+        name, capacity=capacity, occupied={}, attributes={}, drained=drained, ready=True
+    )
 
 
 class Nodes:

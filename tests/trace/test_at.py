@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from moves import Move, scripts
 from playing import Player, settings_of
-from recordings import Tape, in_service, records, rewrite, simulate
+from recordings import Tape, in_service, node, records, register, rewrite, simulate
 
+from yunikorn_actors import si
 from yunikorn_actors.domain.health import health_of
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.codec import state_digest
@@ -67,6 +68,27 @@ def test_it_is_the_state_of_that_moment(path: Path, examples: int) -> None:
         assert list(lived.values()) == repeated
 
     play()
+
+
+def test_foreign_work_on_a_node_counts_once(path: Path) -> None:
+    """The state is looked at in a copy, and a copy has its sums already."""
+    tape = Tape(path, "fused", 0)
+    core = Player("fused", 0, checkers=(tape,)).simulator
+    register(core)
+    node(core, "n1", si.ActionFromRM.CREATE, 8)
+    foreign = si.Allocation(
+        allocation_key="daemon",
+        allocation_tags={"foreign": "default"},
+        node_id="n1",
+        resource_per_alloc=si.Resource.of({"vcore": 3}),
+    )
+    core.update_allocation(si.AllocationRequest(rm_id="rm-1", allocations=(foreign,)))
+    core.settle()
+    tape.end(core)
+    state = state_at(path, tape.messages + 1)
+    (found,) = state["partitions"]["[rm-1]default"]["nodes"].values()
+    assert found["occupied"] == {"vcore": 3}
+    assert found["available"] == {"vcore": 5}
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

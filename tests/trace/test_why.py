@@ -237,6 +237,29 @@ def test_what_ended_it_is_told(
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_an_ask_that_comes_again_is_told_of_again(path: Path, topology: TopologyName) -> None:
+    """Also where it is placed in the step in which it comes, so that it was never seen to wait."""
+    tape = Tape(path, topology, 0)
+    player = Player(topology, 0, checkers=(tape,))
+    core = player.simulator
+    register(core)
+    submit(core, "app-1")
+    ask(core, "app-1", "a", vcore=-1)
+    core.settle()
+    for name in ("n1", "n2"):
+        node(core, name, si.ActionFromRM.CREATE, 4)
+        ask(core, "app-1", "a", vcore=3)
+        core.settle()
+        release(core, "app-1", "a")
+        node(core, name, si.ActionFromRM.DECOMISSION)
+        core.settle()
+    tape.end(core)
+    refused, *told = (it for it in waited(path, "a").periods if not it.waits)
+    assert refused.cause == "REJECTED"
+    assert [it.text for it in told if it.cause == "PLACED"] == ["placed on n1", "placed on n2"]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_it_ends_where_no_more_can_come_of_it(path: Path, topology: TopologyName) -> None:
     in_service(path, topology)
     with TraceReader(path) as trace:

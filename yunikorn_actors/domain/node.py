@@ -4,6 +4,8 @@
 node, and nothing is evicted for it. A node is schedulable when it is neither drained nor not ready.
 """
 
+from typing import Self
+
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation, ForeignAllocation, Reservation
@@ -22,12 +24,12 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     """
 
     id: str
-    capacity: Resource
-    occupied: Resource
-    """What others use of it: as it was reported, and foreign work."""
-    attributes: dict[str, str]
     drained: bool
     ready: bool
+    capacity: Resource = {}
+    occupied: Resource = {}
+    """What others use of it: as it was reported, and foreign work."""
+    attributes: dict[str, str] = {}
     instance_type: str = UNKNOWN_INSTANCE
     occupied_reported: Resource = {}
     available: Resource = {}
@@ -40,9 +42,25 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     incoming: dict[str, Incoming] = {}
     """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""
 
-    def __post_init__(self) -> None:
-        self.describe(self.attributes)
-        self.set_sizes(self.capacity, self.occupied)
+    @classmethod
+    def reported(
+        cls,
+        id: str,  # noqa: A002
+        *,
+        capacity: Resource,
+        occupied: Resource,
+        attributes: dict[str, str],
+        drained: bool,
+        ready: bool,
+    ) -> Self:
+        """Make a node of what was reported of it.
+
+        Not whenever one is made: a copy has its sums already, with foreign work in them.
+        """
+        node = cls(id=id, drained=drained, ready=ready)
+        node.describe(attributes)
+        node.set_sizes(capacity, occupied)
+        return node
 
     @property
     def is_schedulable(self) -> bool:

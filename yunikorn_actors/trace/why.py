@@ -280,6 +280,7 @@ class _Ask:
     def look(self, loop: PlanningLoop, step: Step) -> None:
         app = loop.planner.state.applications.get(self._id)
         ask = None if app is None else app.asks.get(self._key)
+        was_known = self._is_known
         self._is_known, self._epoch = ask is not None, loop.epoch
         if ask is None:
             # It may have come and gone in one step: then nobody was asked about it.
@@ -289,7 +290,8 @@ class _Ask:
             elif removal is not None and not self._periods:
                 self._end(step, removal)
         elif not ask.is_open:
-            if self._began is not None or not self._periods:
+            # It may have come and been placed in one step.
+            if self._began is not None or not was_known:
                 self._end(step, _placed(loop, ask.uuids))
         else:
             at_ns = step.deliveries[-1].at_ns

@@ -8,8 +8,8 @@ from yunikorn_actors.domain.resource import Resource, charge, discharge
 
 
 def node_added(state: PartitionState, fact: f.NodeAdded) -> None:
-    node = Node(
-        id=fact.node_id,
+    node = Node.reported(
+        fact.node_id,
         capacity=fact.capacity,
         occupied=fact.occupied,
         attributes=fact.attributes,
