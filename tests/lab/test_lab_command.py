@@ -138,16 +138,16 @@ def test_a_tape_of_a_mutant_is_played_wherever_the_package_is(
     ("arguments", "said"),
     [
         ("--strategy=luck", "invalid choice: 'luck'"),
-        ("--depth=0", "'0' is not a number: write one from 1 to "),
-        ("--runs=-1", "'-1' is not a number"),
-        ("--runs=4294967297", "'4294967297' is not a number"),
+        ("--depth=0", "'0' will not do: write a number from 1 to "),
+        ("--runs=-1", "'-1' will not do"),
+        ("--runs=4294967297", "'4294967297' will not do"),
         ("--runs=9 --time=1s", "not allowed with argument --runs"),
         ("--time=1fortnight", "'1fortnight' is no time: write one like 30s or 2m"),
         ("--time=-1s", "'-1s' is no time"),
         ("--time=0s", "'0s' is no time"),
-        ("--seed=x", "'x' is not a number: write one from 0 on"),
+        ("--seed=x", "'x' will not do: write a number from 0 on"),
         ("--faults=flop", "'flop' is no fault"),
-        ("--schedulers=0", "'0' is not a number"),
+        ("--schedulers=0", "'0' will not do"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line(
@@ -157,6 +157,13 @@ def test_a_bad_value_is_refused_in_one_line(
         main(("lab", "run", small, *arguments.split()))
     assert 2 == left.value.code
     assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_no_time_for_threads_is_refused(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(("lab", "threads", small, "--seconds", "0"))
+    assert 2 == left.value.code
+    assert "'0' will not do: write a number from 1 to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
 def _add_threads(parser: argparse.ArgumentParser) -> None:
     _add_cases(parser)
     parser.add_argument(
-        "--seconds", type=_whole, default=10, metavar="N",
+        "--seconds", type=_positive, default=10, metavar="N",
         help="how long each file is run again and again (default: 10)",
     )  # fmt: skip
     parser.add_argument(
@@ -543,7 +543,7 @@ def _faults(text: str) -> tuple[str, ...]:
 
 def _whole(text: str) -> int:
     if not text.isdecimal() or len(text) > len(str(10**12)):
-        raise argparse.ArgumentTypeError(f"{text!r:.40} is not a number: write one from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r:.40} will not do: write a number from 0 on")
     return int(text)
 
 
@@ -551,7 +551,7 @@ def _positive(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) <= len(str(RUNS_MAX)) else 0
     if not 0 < number <= RUNS_MAX:
         raise argparse.ArgumentTypeError(
-            f"{text!r:.40} is not a number: write one from 1 to {RUNS_MAX}"
+            f"{text!r:.40} will not do: write a number from 1 to {RUNS_MAX}"
         )
     return number
 
