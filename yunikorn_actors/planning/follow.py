@@ -81,6 +81,7 @@ def _adopt_application(model: Model, view: AppView) -> None:
         if ask.remaining:
             model.shapes.follow_reserved(model.asks.watch(view, ask))
     model.gangs.follow(view)
+    model.gangs.recall(view)
 
 
 # -- configuration and queues

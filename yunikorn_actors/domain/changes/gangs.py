@@ -75,6 +75,15 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     if fact.frees:
         placeholder.is_left_over = True
         write(leaving_books(app, placeholder), placeholder.resource)
+    elif fact.crosses:
+        _owe(app, swap)
+
+
+def _owe(app: Application, swap: Swap) -> None:
+    """Remember for whom the placeholder ends, and forget those who wait no more."""
+    waiting = {key for key, ask in app.asks.items() if ask.remaining}
+    app.owed = {uuid: key for uuid, key in app.owed.items() if key in waiting}
+    app.owed[swap.placeholder] = swap.key
 
 
 def placeholder_cancelled(_: PartitionState, __: f.PlaceholderCancelled) -> None:

@@ -131,3 +131,11 @@ class Gangs:
     def owe(self, placeholder: str, app: AppView, key: str) -> None:
         """The ask lost its swap; the placeholder that made room for it is still to go."""
         self._owed[placeholder] = (app, key)
+
+    def recall(self, app: AppView) -> None:
+        """Go on for a planner that failed; one whose placeholder is gone may not be tried yet."""
+        for placeholder, key in app.app.owed.items():
+            if placeholder in app.app.allocations:
+                self.owe(placeholder, app, key)
+            else:
+                self._wakes.goes_first((app, key))
