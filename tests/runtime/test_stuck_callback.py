@@ -47,6 +47,7 @@ def test_whoever_registers_again_and_again_leaves_one_thread(
 ) -> None:
     with SchedulerCore() as core:
         former, present = _stick(core), _stick(core)
+        wait_until(lambda: "yunikorn-actors-scheduler:[rm-1]default#1" not in ours())
         threads = ours()
         assert {"yunikorn-actors-rm:rm-1#1", "yunikorn-actors-rm:rm-1#2"} < set(threads)
         for _ in range(TIMES):

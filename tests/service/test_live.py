@@ -324,8 +324,8 @@ def test_a_picture_that_fails_ends_its_stream_and_nothing_else(
     [({}, 0), ({"vcore": 1}, 1), ({"vcore": 550}, 5), ({"vcore": 999}, 9), ({"vcore": 1000}, 10)],
 )
 def test_only_what_is_full_is_shown_as_full(allocated: dict[str, int], tenths: int) -> None:
-    it = Node(
-        id="n", capacity={"vcore": 1000, "memory": 1000}, occupied={}, attributes={},
+    it = Node.reported(
+        "n", capacity={"vcore": 1000, "memory": 1000}, occupied={}, attributes={},
         drained=False, ready=True,
     )  # fmt: skip
     for kind, amount in allocated.items():
