@@ -20,6 +20,7 @@ from support import Lab, facts_of, with_everything
 
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.changes import apply
+from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.image import image_of, restore
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.domain.limit_table import LimitTable
@@ -29,6 +30,7 @@ from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.settings import SECOND
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, Delivery
 from yunikorn_actors.planning.audit import contradictions
@@ -66,7 +68,12 @@ def made_again(state: PartitionState) -> PartitionState:
 
 
 def plain(value: Any, *, inside: bool = False) -> Any:
-    """Everything that can be reached, zeros in books aside; what has a name stands for itself."""
+    """Everything that can be reached, zeros in books aside; what has a name stands for itself.
+
+    A history is read as a message holds it, which is all that an image promises.
+    """
+    if isinstance(value, UsageHistory):
+        value = value.saturated()
     if inside and isinstance(value, NAMED):
         return f"{type(value).__name__} {getattr(value, 'path', None) or value.id}"  # type: ignore[union-attr]
     if isinstance(value, Mapping):
@@ -256,4 +263,18 @@ def test_an_amount_beyond_what_a_message_holds_is_no_obstacle() -> None:
     lab.ask("huge", vcore=2**62, max_allocations=2**30)
     lab.settle()
     assert lab.state.root.pending["vcore"] > 2**64
+    Imaged(1).compare(lab.state)
+
+
+def test_a_history_beyond_what_a_message_holds_is_clamped() -> None:
+    lab = Lab()
+    lab.nodes(n1=2**62)
+    lab.submit("app-1")
+    lab.ask("huge", "small", vcore=2**61)
+    lab.settle()
+    lab.simulator.advance(30 * SECOND)
+    lab.release("huge")
+    lab.settle()
+    (app,) = lab.state.applications.values()
+    assert app.history != app.history.saturated(), "vacuous: it is not that long"
     Imaged(1).compare(lab.state)
