@@ -238,8 +238,8 @@ class Application:
         self.swaps: dict[str, Swap] = {}
         """Swaps in flight, by the UUID of their placeholder."""
         self.owed: dict[str, str] = {}
-        """Asks that lost the node they were moving to, by the UUID of the placeholder that still
-        ends for them; an entry may stand longer than it matters."""
+        """Keys of asks that lost the node they were moving to, by the UUID of their placeholder:
+        they are tried first when it is gone. An entry stays until another ask is owed."""
         self.waiting_placeholders = 0
         """Repeats of placeholder asks that wait; real asks wait for them."""
         self.run_limit = GateKind.NONE

@@ -53,9 +53,10 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
         drained: bool,
         ready: bool,
     ) -> Self:
-        """Make a node of what was reported of it.
+        """Make a node from a report, and work out its sums.
 
-        Not whenever one is made: a copy has its sums already, with foreign work in them.
+        This is no `__post_init__`, which would run for a copy too: a copy has its sums already, and
+        its foreign work would count twice.
         """
         node = cls(id=id, drained=drained, ready=ready)
         node.describe(attributes)

@@ -402,8 +402,6 @@ def _on_ask_unparked(model: Model, fact: f.AskUnparked) -> None:
         model.wakes.work_changed(node)
     if fact.frees:
         _will_be_free(model, app, fact.placeholder)
-    elif fact.crosses:
-        model.gangs.owe(fact.placeholder, app, fact.key)
 
 
 def _on_swap_completed(model: Model, fact: f.SwapCompleted) -> None:

@@ -80,9 +80,9 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
 
 
 def _owe(app: Application, swap: Swap) -> None:
-    """Remember for whom the placeholder ends, and forget those who wait no more."""
-    waiting = {key for key, ask in app.asks.items() if ask.remaining}
-    app.owed = {uuid: key for uuid, key in app.owed.items() if key in waiting}
+    """Remember for which ask the placeholder ends, and forget asks that are done."""
+    is_open = {key for key, ask in app.asks.items() if ask.is_open}
+    app.owed = {uuid: key for uuid, key in app.owed.items() if key in is_open}
     app.owed[swap.placeholder] = swap.key
 
 

@@ -14,7 +14,6 @@ from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.order import rekey
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.views import AppView, AskView
-from yunikorn_actors.planning.wakes import Owed
 
 AwaitingGang = tuple[tuple[int, int, int], AppView]
 
@@ -26,8 +25,6 @@ class Gangs:
         self._participants = participants
         self.awaiting: list[AwaitingGang] = []
         """All gangs that wait for admission, by age; those with a lapsed commitment come last."""
-        self._owed: dict[str, Owed] = {}
-        """Asks that lost the node they were moving to, by the placeholder that still stands."""
 
     def follow(self, app: AppView) -> None:
         """What a gang holds back may have changed: its asks take part as they should."""
@@ -113,9 +110,9 @@ class Gangs:
     def placeholder_went(self, app: AppView, uuid: str) -> None:
         self.withdraw(app, uuid)
         self.follow(app)
-        owed = self._owed.pop(uuid, None)
-        if owed is not None:
-            self._wakes.goes_first(owed)
+        key = app.app.owed.get(uuid)
+        if key is not None:
+            self._wakes.goes_first((app, key))
 
     def offer(self, app: AppView, placeholder: Allocation) -> None:
         """A placeholder may be swapped from now on."""
@@ -128,14 +125,8 @@ class Gangs:
         for group in app.usable.values():
             group.pop(placeholder, None)
 
-    def owe(self, placeholder: str, app: AppView, key: str) -> None:
-        """The ask lost its swap; the placeholder that made room for it is still to go."""
-        self._owed[placeholder] = (app, key)
-
     def recall(self, app: AppView) -> None:
-        """Go on for a planner that failed; one whose placeholder is gone may not be tried yet."""
+        """Try first what a former planner may not have tried: asks whose placeholder is gone."""
         for placeholder, key in app.app.owed.items():
-            if placeholder in app.app.allocations:
-                self.owe(placeholder, app, key)
-            else:
+            if placeholder not in app.app.allocations:
                 self._wakes.goes_first((app, key))
