@@ -40,7 +40,7 @@ from yunikorn_actors.messages.base import (
     follower_address,
     stream_address,
 )
-from yunikorn_actors.messages.following import FollowEnded, FollowRequested
+from yunikorn_actors.messages.following import CatchUpRequested, FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     CountsFound,
@@ -163,6 +163,8 @@ class Gateway(ABC):
         self._registrations = count(1)
         self._calls = count(1)
         self._streams = count(1)
+        self._following: dict[str, None] = {}
+        """The addresses of those who follow."""
 
     # -- what a driver provides
 
@@ -323,8 +325,9 @@ class Gateway(ABC):
         with self._afterwards, self._order:
             self._unregister(rm_id)
 
-    def _unregister(self, rm_id: str, by: str = "") -> None:
-        self._post(RM_PROXY, RMUnregistered(rm_id=rm_id, by=by), self._name("unregister"))
+    def _unregister(self, rm_id: str, by: str = "", reply_to: str = "") -> None:
+        message = RMUnregistered(rm_id=rm_id, by=by, reply_to=reply_to)
+        self._post(RM_PROXY, message, self._name("unregister"))
         self._overtake(rm_id)
         self._leave(rm_id)
         self._resolvers.leave(rm_id)
@@ -457,10 +460,26 @@ class Gateway(ABC):
         except BaseException:
             self._close_callback(address)
             raise
+        self._following[address] = None
         return address
+
+    def _catch_up(self) -> None:
+        """Wait until all who follow have been told what is true now.
+
+        One that has gone meanwhile answers nothing more, and is waited for no longer than any
+        answer: nobody reads from it.
+        """
+        for follower in tuple(self._following):
+            with suppress(NoReply):
+                self._ask(
+                    CONTEXT,
+                    lambda reply_to, it=follower: CatchUpRequested(follower=it, reply_to=reply_to),  # type: ignore[misc]
+                    self._name("catch-up"),
+                )
 
     def _unfollow(self, address: str) -> None:
         """Tell it no more; a core that has stopped or failed has closed it already."""
+        self._following.pop(address, None)
         self._close_callback(address)
         with suppress(CoreStopped, CoreFailed), self._afterwards:
             self._post(CONTEXT, FollowEnded(follower=address), self._name("follow"))
@@ -553,12 +572,17 @@ class Gateway(ABC):
 
     def _unregister_lost(self, rm_id: str, by: str) -> None:
         """Remove everything of a resource manager that is away; one that is not ends by itself."""
-        with self._afterwards, self._order:
-            if rm_id in self._registered or rm_id in self._coming.values():
-                raise Refused(
-                    f"{rm_id} is registered: stop that program first, which ends its work"
-                )
-            self._unregister(rm_id, by)
+
+        def post(reply_to: str) -> None:
+            with self._order:
+                if rm_id in self._registered or rm_id in self._coming.values():
+                    raise Refused(
+                        f"{rm_id} is registered: stop that program first, which ends its work"
+                    )
+                self._unregister(rm_id, by, reply_to)
+
+        call = self._name("unregister")
+        _check_accepted(self._await_answer(post, call), call)
 
     def _tell_of_refusal(self, reason: str) -> None:
         """Have it among the events: whoever raised it may be far from who reads those."""

@@ -1,5 +1,6 @@
 """A follower hears how everything stands, then every fact: its replica is the truth."""
 
+import time
 from typing import Any
 
 import pytest
@@ -82,6 +83,28 @@ def test_it_hears_of_an_end_and_then_nothing(lab: Lab) -> None:
     register(lab.core, Recorder())
     lab.rest()
     assert len(following.heard) == heard
+
+
+class Slow(Following):
+    def hear(self, message: Message) -> None:
+        time.sleep(0.02)
+        super().hear(message)
+
+
+def test_who_waits_for_those_who_follow_finds_that_they_know(every_lab: Lab) -> None:
+    core, following = every_lab.core, Slow()
+    address = core._follow(following)
+    register(core, Recorder())
+    add_nodes(core, "n1", "n2")
+    every_lab.rest()
+    for name in ("n1", "n2"):
+        core._set_drained("[rm-1]default", name, "ann", drained=True)
+    core._catch_up()
+    truth = core.state_dump()["partitions"]
+    assert truth == replicas(following)
+    assert all(it.drained for it in following.side.books["[rm-1]default"].state.nodes.values())
+    core._unfollow(address)
+    core._catch_up()
 
 
 class Raising(Following):

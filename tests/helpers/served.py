@@ -182,9 +182,11 @@ def node(name: str, vcore: int = 8000) -> si.NodeInfo:
 
 
 @contextmanager
-def serving(guard: Guard | None = None, **options: Any) -> Iterator[Served]:
+def serving(
+    guard: Guard | None = None, make: type[RestPart] = RestPart, **options: Any
+) -> Iterator[Served]:
     with SchedulerCore(settings=SETTINGS, **options) as core:
-        part = RestPart(Site(core, "127.0.0.1:0", Standing()), guard)
+        part = make(Site(core, "127.0.0.1:0", Standing()), guard)
         part.start()
         try:
             yield Served(core, Confirming(core), part)

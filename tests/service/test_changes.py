@@ -1,5 +1,6 @@
 """What an administrator changes over HTTP: it is done or refused, and who asked is on record."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,15 @@ import pytest
 
 pytest.importorskip("aiohttp")
 from probes import wait_until
-from served import Served, node, register, serving
+from served import P, Served, node, register, serving
 
-from yunikorn_actors import SchedulerCore
+from yunikorn_actors import SchedulerCore, si
+from yunikorn_actors.messages.base import Message
 from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.part import Standing
 from yunikorn_actors.service.questions import CoreQuestions
 from yunikorn_actors.service.rest.guard import Guard
+from yunikorn_actors.service.rest.part import RestPart
 
 X = "/ws/v1/x"
 NODE = f"{X}/partition/default/node"
@@ -22,6 +25,24 @@ OTHER = (
     "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: web}]}]}]"
 )
 ANN = {"From": "ann"}
+
+
+class Slow(RestPart):
+    """Its read side hears everything late."""
+
+    def hear(self, message: Message) -> None:
+        time.sleep(0.03)
+        super().hear(message)
+
+
+@pytest.fixture
+def slow() -> Iterator[Served]:
+    with serving(make=Slow) as it:
+        # Without a configuration of its own, so that it lives under the administrator's.
+        it.core.register_resource_manager(si.RegisterResourceManagerRequest(rm_id="rm-1"), it.rm)
+        it.nodes(node("n1"))
+        wait_until(lambda: it.get("/ws/v1/partitions") and it.ask(f"{P}/node/n1").status == 200)
+        yield it
 
 
 @pytest.fixture
@@ -60,6 +81,18 @@ def test_a_node_is_drained_and_takes_work_again(
     said = ["Node n1 drained by ann at 127.0.0.1", "Node n1 undrained by somebody at 127.0.0.1"]
     assert said == acts(served)
     assert said == [it for it in log.messages if " by " in it]
+
+
+def test_who_reads_after_a_change_reads_of_it(slow: Served) -> None:
+    """The change is answered by the core, and read from a replica that hears of it on its own."""
+    assert (200, "") == post(slow, f"{X}/config", OTHER.encode())
+    assert b"web" in slow.ask("/ws/v1/config").body
+    for change, takes in (("drain", False), ("undrain", True)):
+        assert (200, "") == post(slow, f"{NODE}/n1/{change}")
+        assert takes is slow.get(f"{P}/node/n1")["schedulable"]
+    slow.core.resource_manager_lost("rm-1")
+    assert (200, "") == post(slow, f"{X}/manager/rm-1/unregister")
+    assert [] == slow.get("/ws/v1/partitions")
 
 
 def test_a_node_is_named_by_any_characters(served: Served) -> None:
@@ -159,8 +192,6 @@ def test_a_file_and_a_caller_by_grpc_are_named_too(
 ) -> None:
     pytest.importorskip("grpc")
     from calling import Caller  # noqa: PLC0415 - of the extra
-
-    from yunikorn_actors import si  # noqa: PLC0415 - beside it
 
     path = tmp_path / "queues.yaml"
     path.write_text(OTHER)

@@ -25,6 +25,16 @@ class HistoryRequested(Message, frozen=True, kw_only=True):
     follower: str
 
 
+class CatchUpRequested(Message, frozen=True, kw_only=True):
+    """Answer when `follower` has been told all that is true by now.
+
+    Context hands it on: what it told the follower before comes before.
+    """
+
+    follower: str
+    reply_to: str
+
+
 class FollowEnded(Message, frozen=True, kw_only=True):
     """The follower has gone."""
 

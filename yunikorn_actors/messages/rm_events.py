@@ -92,6 +92,8 @@ class RMUnregistered(Message, frozen=True, kw_only=True):
     rm_id: str
     by: str = ""
     """The administrator who removed it; empty if it left by itself."""
+    reply_to: str = ""
+    """Of who waits until nothing is left of it, if anybody does."""
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):

@@ -27,7 +27,8 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.messages.base import RM_PROXY, Cause, Delivery, Envelope, Message, is_outside
 from yunikorn_actors.messages.callbacks import call_back
-from yunikorn_actors.messages.following import ManagerDescribed
+from yunikorn_actors.messages.following import CatchUpRequested, ManagerDescribed
+from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
@@ -106,24 +107,25 @@ class FollowerHolder(Outsider):
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:  # noqa: ARG002
         if self._waiting is None:
-            self._tell(message)
-        elif type(message) is EventsRestored:
+            return self._tell(message)
+        if type(message) is EventsRestored:
             told, self._waiting = (message, *self._waiting), None
-            for it in told:
-                self._tell(it)
-        elif type(message) in _STAND and not self._waiting:
-            self._tell(message)
-        else:
-            self._waiting.append(message)
+            return [effect for it in told for effect in self._tell(it)]
+        if type(message) in _STAND and not self._waiting:
+            return self._tell(message)
+        self._waiting.append(message)
         return []
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: Message) -> list[Effect]:
+        if isinstance(message, CatchUpRequested):
+            return [Send(to=message.reply_to, message=Accepted())]
         if not self._has_left:
             try:
                 self._follower.hear(message)
             except Exception as error:  # noqa: BLE001 - the edge: told, and asked no more
                 self._has_left = True
                 self._leave(error)
+        return []
 
 
 class CallbackHolder(Outsider):

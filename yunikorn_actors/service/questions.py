@@ -19,6 +19,7 @@ from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.part import Questions, Site, Standing
+from yunikorn_actors.service.served import ServedCore
 
 
 def questions_of(site: Site) -> Questions:
@@ -52,7 +53,7 @@ def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
 
 def _load(core: SchedulerCore, standing: Standing, text: str, by: str) -> dict[str, Any]:
     """Tell which file the service follows: that one counts again when it changes."""
-    refused = changed(lambda: core._administer(text, by))
+    refused = changed(core, lambda: core._administer(text, by))
     return refused or {"follows": standing.follows}
 
 
@@ -108,25 +109,26 @@ def _trace(core: SchedulerCore) -> bytes | None:
 # -- what an administrator changes
 
 
-def changed(change: Callable[[], None]) -> dict[str, Any]:
-    """Say why it was refused, if it was."""
+def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
+    """Say why it was refused, if it was; if not, whoever reads after the answer reads of it."""
     try:
         change()
     except (Refused, ConfigError) as error:
         return {"refused": str(error)}
+    core._catch_up()
     return {}
 
 
 def _drain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(lambda: core._set_drained(partition, node, by, drained=True))
+    return changed(core, lambda: core._set_drained(partition, node, by, drained=True))
 
 
 def _undrain(core: SchedulerCore, partition: str, node: str, by: str) -> dict[str, Any]:
-    return changed(lambda: core._set_drained(partition, node, by, drained=False))
+    return changed(core, lambda: core._set_drained(partition, node, by, drained=False))
 
 
 def _unregister(core: SchedulerCore, rm_id: str, by: str) -> dict[str, Any]:
-    return changed(lambda: core._unregister_lost(rm_id, by))
+    return changed(core, lambda: core._unregister_lost(rm_id, by))
 
 
 # -- the process

@@ -49,6 +49,8 @@ from yunikorn_actors.messages.base import (
     reply_address,
 )
 from yunikorn_actors.messages.callbacks import call_back
+from yunikorn_actors.messages.following import CatchUpRequested
+from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.sim.choosers import Channel, Channels, Chooser, Fifo
 
 EPOCH_NS = 1_767_225_600_000_000_000
@@ -225,11 +227,17 @@ class Simulator(Gateway):
         elif address in self._callbacks:
             self._call_back(address, envelope.message)
         elif address in self._followers:
-            self._followers[address].hear(envelope.message)
+            self._tell_follower(address, envelope.message)
         elif address == GATEWAY:
             self._receive(envelope.message)
         else:
             self._replies[address] = envelope.message
+
+    def _tell_follower(self, address: str, message: Message) -> None:
+        if isinstance(message, CatchUpRequested):
+            self._send(address, message.reply_to, Accepted())
+        else:
+            self._followers[address].hear(message)
 
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """Ignore the wishes: there is no log here, and checkers run after every message."""

@@ -442,6 +442,7 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     q.CountsFound: lambda it: f"{it.rejected_asks} asks rejected",
     w.FollowRequested: lambda it: it.follower,
     w.HistoryRequested: lambda it: it.follower,
+    w.CatchUpRequested: lambda it: it.follower,
     w.FollowEnded: lambda it: it.follower,
     w.ManagerDescribed: lambda it: f"{it.rm_id} under {it.config.checksum[:8]}",
     w.ManagerLeft: lambda it: it.rm_id,

@@ -1,6 +1,7 @@
 """A portal with hosts in this process, which end and begin anew: nothing is lost, nothing is told twice."""
 
 import random
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -314,6 +315,33 @@ def test_a_read_side_follows_all_partitions_and_those_that_begin_anew() -> None:
         core.unregister_resource_manager("rm-1")
         wait_until(lambda: not side.books and not side.managers)
         core._unfollow(address)
+
+
+def test_who_reads_after_a_change_reads_of_it() -> None:
+    rm = Bookkeeper()
+    with portal(ONE, TWO) as (core, hosts):
+        side = ReadSide(settings=core._topology.settings, instance="1", start_ns=0)
+
+        class Slow:
+            def hear(self, message: Message) -> None:
+                time.sleep(0.03)
+                side.handle(message, core.clock.now_ns())
+
+        register(core, rm)
+        settle(core, rm)
+        core._follow(Slow())
+        questions, name = ClusterQuestions(core, Standing()), f"[rm-1]{TWO}"
+        wait_until(lambda: {ONE, TWO} == {it.short_name for it in dict(side.books).values()})
+        for change, drained in (("drain", True), ("undrain", False)):
+            assert {} == questions.ask(change, name, f"node-{TWO}", "ann")
+            assert drained is side.books[name].state.nodes[f"node-{TWO}"].drained
+        later = partitions(ONE, TWO).replace("work", "play")
+        assert {"follows": ""} == questions.ask("load", later, "ann")
+        shown = side.managers["rm-1"].config.partitions
+        assert ["play", "play"] == [it.root.children[0].name for it in shown]
+        hosts[TWO].end()
+        assert "refused" in questions.ask("drain", f"[rm-1]{ONE}", f"node-{TWO}", "ann")
+        hosts[TWO].begin()
 
 
 def test_a_read_side_that_comes_later_has_the_records_of_all_partitions_once() -> None:

@@ -40,7 +40,7 @@ from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import RM_PROXY, Message
-from yunikorn_actors.messages.following import FollowEnded, FollowRequested
+from yunikorn_actors.messages.following import CatchUpRequested, FollowEnded, FollowRequested
 from yunikorn_actors.messages.queries import (
     Accepted,
     CountsRequested,
@@ -214,7 +214,10 @@ class Context(Joining):
         if message.by and manager is not None:
             what = f"Resource manager {message.rm_id} unregistered"
             told = self._partitions.tell_of_act(what, message.by, now_ns, manager.partitions)
-        return [*told, *self._partitions.retire(message.rm_id, now_ns)]
+        effects = [*told, *self._partitions.retire(message.rm_id, now_ns)]
+        if message.reply_to:
+            effects.append(Send(to=message.reply_to, message=Accepted()))
+        return effects
 
     def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> list[Effect]:
         manager = self._partitions.registry.managers.get(message.rm_id)
@@ -422,6 +425,9 @@ class Context(Joining):
         stand = self._partitions.follow(message.follower)
         return [*stand, Send(to=message.reply_to, message=Accepted())]
 
+    def _on_catch_up_requested(self, message: CatchUpRequested, _: int) -> list[Effect]:
+        return [Send(to=message.follower, message=message)]
+
     def _on_follow_ended(self, message: FollowEnded, _: int) -> list[Effect]:
         self._partitions.unfollow(message.follower)
         return []
@@ -464,6 +470,7 @@ ContextInbox = (
     | StateDumpRequested
     | CountsRequested
     | FollowRequested
+    | CatchUpRequested
     | FollowEnded
     | ExplainRequested
     | Explanation
@@ -501,6 +508,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     StateDumpRequested: Context._on_state_dump_requested,
     CountsRequested: Context._on_counts_requested,
     FollowRequested: Context._on_follow_requested,
+    CatchUpRequested: Context._on_catch_up_requested,
     FollowEnded: Context._on_follow_ended,
     ExplainRequested: Context._on_explain_requested,
     Explanation: Context._on_explanation,

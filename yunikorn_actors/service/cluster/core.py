@@ -317,6 +317,13 @@ class ClusterCore:
         following.start()
         return address
 
+    def _catch_up(self) -> None:
+        """Wait until all who follow have been told what is true now."""
+        with self._lock:
+            followings = tuple(self._followings.values())
+        for following in followings:
+            self._on_all(following.catch_up)
+
     def _unfollow(self, address: str) -> None:
         with self._lock:
             following = self._followings.pop(address, None)

@@ -6,12 +6,14 @@ configuration. Towards a read side it is one, with all of them.
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Raw
 from msgspec.structs import replace
 
 from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.codec import decoded
@@ -20,6 +22,9 @@ from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import FactsAppended, PartitionClosed, PartitionSnapshot
 from yunikorn_actors.service.cluster.envoy import PAUSE_S, Far, HostAway, reach
 from yunikorn_actors.service.cluster.host import TrayGone
+
+CATCH_UP_S: Final = 10.0
+"""A host that is not heard for so long is read later; what was changed there is changed."""
 
 
 class Managers:
@@ -59,12 +64,15 @@ class Following:
 
     def __init__(self, follower: Follower, hosts: Mapping[str, Far]) -> None:
         self._follower = follower
+        self._hosts = hosts
         self._managers = Managers(tuple(hosts))
         self._epochs: dict[str, dict[str, int]] = {it: {} for it in hosts}
         """Of the partitions that are open, by host and full name."""
         self._newest_ns: dict[str, int] = dict.fromkeys(hosts, 0)
         """Of each host the time of the last that was told."""
-        self._turn = threading.Lock()
+        self._heard: dict[str, tuple[str, int]] = {}
+        """Of each host the tray at which it is heard, and the last entry that was told."""
+        self._turn = threading.Condition()
         self._over: Final = threading.Event()
         self._threads = [
             threading.Thread(
@@ -80,9 +88,28 @@ class Following:
         for thread in self._threads:
             thread.start()
 
+    def catch_up(self, partition: str) -> None:
+        """Wait until this host is heard up to what is true there now.
+
+        Who begins to hear it, or hears it anew, is told that at first.
+        """
+        with self._turn:
+            tray, _ = self._heard.get(partition, ("", 0))
+        if tray:
+            with suppress(CoreError):
+                last: int = reach(self._hosts[partition], "told", tray)
+                with self._turn:
+                    self._turn.wait_for(lambda: self._is_past(partition, tray, last), CATCH_UP_S)
+
+    def _is_past(self, partition: str, tray: str, last: int) -> bool:
+        now, heard = self._heard[partition]
+        return self._over.is_set() or now != tray or heard >= last
+
     def end(self) -> None:
         """Tell nothing more; the hosts find out by themselves."""
-        self._over.set()
+        with self._turn:
+            self._over.set()
+            self._turn.notify_all()
 
     def _hear_all(self, partition: str, far: Far) -> None:
         tray, acknowledged = "", 0
@@ -95,10 +122,16 @@ class Following:
                     message = decoded(kind, Raw(payload))
                     self._in_turn(lambda it=message: self._tell(partition, it))  # type: ignore[misc]
                     acknowledged = number
+                self._note_heard(partition, tray, acknowledged)
             except HostAway:
                 self._over.wait(PAUSE_S)
             except TrayGone:
                 tray = ""
+
+    def _note_heard(self, partition: str, tray: str, number: int) -> None:
+        with self._turn:
+            self._heard[partition] = (tray, number)
+            self._turn.notify_all()
 
     def _in_turn(self, tell: Callable[[], None]) -> None:
         with self._turn:

@@ -325,6 +325,14 @@ class Host:
         self._followers[name] = follower
         return name
 
+    async def told(self, name: str) -> int:
+        """Name the entry of a follower's tray up to which all is told that is true now."""
+        await asyncio.to_thread(self._core._catch_up)
+        follower = self._followers.get(name)
+        if follower is None:
+            raise self._why_gone(name)
+        return follower.tray.last
+
     async def unfollow(self, name: str) -> None:
         follower = self._followers.pop(name, None)
         if follower is not None:

@@ -48,18 +48,25 @@ class ClusterQuestions:
             return str(error)
 
     def _load(self, text: str, by: str) -> dict[str, Any]:
-        refused = changed(lambda: self._core._administer(text, by))
+        refused = changed(self._core, lambda: self._core._administer(text, by))
         return refused or {"follows": self._standing.follows}
 
     def _drain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
-        return self._core.ask_host(short_partition_name(partition), "drain", partition, node, by)
+        return self._node("drain", partition, node, by)
 
     def _undrain(self, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
-        return self._core.ask_host(short_partition_name(partition), "undrain", partition, node, by)
+        return self._node("undrain", partition, node, by)
+
+    def _node(self, change: str, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
+        home = short_partition_name(partition)
+        answer = self._core.ask_host(home, change, partition, node, by)
+        self._core._catch_up()
+        return answer
 
     def _unregister(self, rm_id: str, by: str) -> Any:  # noqa: ANN401 - plain values
         """A manager may be registered with some of the cores alone."""
         answers = self._core.on_each("ask", "unregister", rm_id, by)
+        self._core._catch_up()
         return next((it for it in answers if "refused" in it), {})
 
     def _diagnostics(self) -> Any:  # noqa: ANN401 - plain values

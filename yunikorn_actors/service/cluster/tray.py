@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from itertools import count, islice
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 ROOM: Final = 1_000
@@ -27,7 +27,8 @@ class Tray:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._numbers = count(1)
+        self.last = 0
+        """The number of the newest entry."""
         self._changed = threading.Condition()
         self._kept: deque[Entry] = deque()
         self._is_bounded = True
@@ -43,11 +44,11 @@ class Tray:
         with self._changed:
             while waits and self._is_bounded and len(self._kept) >= ROOM:
                 self._changed.wait()
-            number = next(self._numbers)
+            self.last += 1
             if not self._is_closed:
-                self._kept.append(Entry(number, kind, value))
+                self._kept.append(Entry(self.last, kind, value))
                 self._loop.call_soon_threadsafe(self._news.set)
-            return number
+            return self.last
 
     def lift(self) -> None:
         """Take whatever comes: the thread that brings it is needed elsewhere."""
