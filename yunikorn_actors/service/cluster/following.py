@@ -91,7 +91,7 @@ class Following:
     def catch_up(self, partition: str) -> None:
         """Wait until this host is heard up to what is true there now.
 
-        Who begins to hear it, or hears it anew, is told that at first.
+        Of one that is reached for the first time, or anew, nothing is read yet that could be old.
         """
         with self._turn:
             tray, _ = self._heard.get(partition, ("", 0))
@@ -117,6 +117,7 @@ class Following:
             try:
                 if not tray:
                     tray, acknowledged = reach(far, "follow"), 0
+                    self._note_heard(partition, tray, acknowledged)
                     self._in_turn(lambda: self._close_all(partition))
                 for number, kind, payload in reach(far, "hear", tray, acknowledged):
                     message = decoded(kind, Raw(payload))
