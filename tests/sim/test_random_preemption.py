@@ -302,22 +302,30 @@ class Fair:
         (partition,) = context.partitions.values()
         state = partition.state
         rooms = {id_: unspoken_on(node) for id_, node in state.nodes.items()}
+        earmarked = {path: dict(queue.earmarked) for path, queue in state.queues.items()}
         # What the later ones decided is taken back before the earlier ones are looked at.
         for fact in reversed(decided):
             if fact.beneficiary.rule is PreemptionRule.GUARANTEE:
-                self._judge(state, fact, rooms)
+                self._judge(state, fact, rooms, earmarked)
+                for queue in state.queues[fact.beneficiary.queue].lineage:
+                    wanted = asking_of(state, fact).spec.resource
+                    earmarked[queue.path] = sub(earmarked[queue.path], wanted)
             for item in victims_of(state, fact):
                 rooms[item.node_id] = sub(rooms[item.node_id], item.resource)
 
     def _judge(
-        self, state: PartitionState, fact: f.PreemptionDecided, rooms: dict[str, Sizes]
+        self,
+        state: PartitionState,
+        fact: f.PreemptionDecided,
+        rooms: dict[str, Sizes],
+        earmarked: dict[str, Sizes],
     ) -> None:
         leaf = state.queues[fact.beneficiary.queue]
         for queue in entitlement(leaf):
-            coming = add(left_of(queue), queue.earmarked)
+            coming = add(left_of(queue), earmarked[queue.path])
             assert is_within({k: coming.get(k, 0) for k in guaranteed(queue)}, guaranteed(queue))
         node = state.nodes[fact.node_id]
-        asking = state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
+        asking = asking_of(state, fact)
         wanted = asking.spec.resource
         rooms[node.id] = room = add(rooms[node.id], wanted)
         self.shared += not fact.victims
@@ -325,7 +333,7 @@ class Fair:
         for item in victims_of(state, fact):
             # Nobody of them could have stayed; quotas may ask for more than the node does.
             spare = item.node_id == node.id and is_within(wanted, sub(room, item.resource))
-            assert limited or not spare, item.spec.key
+            assert limited or not spare or is_free_for_another(state, node, asking), item.spec.key
             self.placeholders += item.spec.placeholder
         if fact.victims and not limited:
             self._judge_room(state, fact, wanted, rooms)
@@ -368,6 +376,21 @@ class Fair:
             for kind, size in guaranteed(queue).items() if queue not in leaf.lineage else ():
                 left = left_of(queue).get(kind, 0)
                 assert left >= size or left + amount[kind] < size, path
+
+
+def asking_of(state: PartitionState, fact: f.PreemptionDecided) -> Ask:
+    return state.applications[fact.beneficiary.application_id].asks[fact.beneficiary.key]
+
+
+def is_free_for_another(state: PartitionState, node: Node, asking: Ask) -> bool:
+    """Whether what is free already may be meant for another ask, which needs no victim then."""
+    return any(
+        ask is not asking
+        and entitlement(app.queue)
+        and is_within(ask.spec.resource, node.available)
+        for app in state.applications.values()
+        for ask in app.waiting_asks()
+    )
 
 
 def victims_of(state: PartitionState, fact: f.PreemptionDecided) -> list[Allocation]:
