@@ -61,8 +61,12 @@ class ByApplication(si.ResourceManagerCallback):
 
     def update_allocation(self, response: si.AllocationResponse) -> None:
         self.calls += 1
-        for refused in response.rejected + response.rejected_allocations:
+        for refused in response.rejected:
             self.told[refused.application_id].append(("rejected", refused.allocation_key))
+        # Two lists of one response: they have no order among each other.
+        for report_refused in response.rejected_allocations:
+            told = self.told[f"{report_refused.application_id} in the later form"]
+            told.append(("rejected", report_refused.allocation_key))
         for ask_gone in response.released_asks:
             self.told[ask_gone.application_id].append(("withdrawn", ask_gone.allocation_key))
         for gone in response.released:
