@@ -15,7 +15,7 @@ import pytest
 from probes import PATIENCE_S, add_nodes, register, wait_until
 from support import RM, Recorder
 
-from yunikorn_actors import SchedulerCore, UnknownResourceManager
+from yunikorn_actors import SchedulerCore, UnknownResourceManager, si
 from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.messages.base import RM_PROXY
 
@@ -130,3 +130,17 @@ def test_two_at_once(calls: tuple[str, str]) -> None:
             seen.add(", ".join([outcome, *(f"{name} refused" for name in refused)]))
             assert seen <= _both_orders(calls)
     assert seen == _both_orders(calls), "vacuous: one of the orders never came"
+
+
+def test_nothing_is_kept_of_managers_that_have_left() -> None:
+    """Names may be ever new: a service would grow by each of them."""
+    with SchedulerCore() as core:
+        for number in range(3):
+            wishes = {"log.level": "DEBUG"} if number else {}
+            request = si.RegisterResourceManagerRequest(rm_id=f"rm-{number}", extra_config=wishes)
+            core.register_resource_manager(request, Recorder())
+        assert {"rm-1", "rm-2"} == set(core._extras)
+        for number in range(3):
+            core.unregister_resource_manager(f"rm-{number}")
+        wait_until(core.is_settled)
+        assert {} == core._extras

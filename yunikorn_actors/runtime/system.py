@@ -431,7 +431,11 @@ class SchedulerCore(Gateway):
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """The finest level and the shortest interval count."""
         with self._lock:
-            self._extras[rm_id] = extra
+            # Who has left wishes nothing, and names of managers may be ever new.
+            if extra == ExtraConfig():
+                self._extras.pop(rm_id, None)
+            else:
+                self._extras[rm_id] = extra
             levels = [it.log_level for it in self._extras.values() if it.log_level is not None]
             intervals = [it.health_check_ns or 0 for it in self._extras.values()]
         logger.wish(self._topology.instance, min(levels, key=LEVELS.index, default=None))
