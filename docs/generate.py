@@ -168,6 +168,7 @@ MESSAGE_MODULES = (
     ("rm_calls.py", "To the callback of a resource manager"),
     ("predicates.py", "Questions to a resource manager"),
     ("queries.py", "Questions from outside"),
+    ("following.py", "For followers"),
     ("events.py", "Within EventPublisher"),
 )
 FACT_MODULES = (
@@ -304,13 +305,18 @@ def messages() -> str:
 
 
 _IN, _OUT = "From the gateway by RmProxy to Context.", "From Context by RmProxy to the gateway."
+_HEARD = "From Context to the followers."
 HANDED_ON = {
     "RMLost": _IN,
     "RMUnregistered": _IN,
     "RequestsMarked": _IN,
     "RequestsHandled": _OUT,
+    "CatchUpRequested": "From the gateway by Context to a follower.",
+    "ManagerDescribed": _HEARD,
+    "ManagerLeft": _HEARD,
 }
-"""Who hands a message on as it is does not make it, so its source does not tell the way."""
+"""Of these the source does not tell the way: what hands a message on does not make it, and a
+follower is no machine."""
 
 
 def _route(name: str, made: dict[str, tuple[str, ...]], taken: dict[str, tuple[str, ...]]) -> str:

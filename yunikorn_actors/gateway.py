@@ -164,7 +164,7 @@ class Gateway(ABC):
         self._calls = count(1)
         self._streams = count(1)
         self._following: dict[str, None] = {}
-        """The addresses of those who follow."""
+        """The addresses of the followers."""
 
     # -- what a driver provides
 
@@ -464,10 +464,10 @@ class Gateway(ABC):
         return address
 
     def _catch_up(self) -> None:
-        """Wait until all who follow have been told what is true now.
+        """Wait until all followers have been told what is true now.
 
-        One that has gone meanwhile answers nothing more, and is waited for no longer than any
-        answer: nobody reads from it.
+        A follower that goes meanwhile does not answer. The change is done all the same, so the
+        caller is not told of that.
         """
         for follower in tuple(self._following):
             with suppress(NoReply):

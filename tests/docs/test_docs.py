@@ -27,6 +27,7 @@ from yunikorn_actors.domain.config import properties
 from yunikorn_actors.domain.node_order import NODE_ORDERS
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab import tape
+from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.planning import follow
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.scenario import step_readers
@@ -325,6 +326,11 @@ def stale(expected: dict[Path, str]) -> list[Path]:
 
 def test_generated_pages_are_fresh() -> None:
     assert [] == stale(rendered()), "run python docs/generate.py"
+
+
+def test_every_message_is_on_its_page() -> None:
+    text = (REPOSITORY / "docs/reference/messages.md").read_text("utf-8")
+    assert [] == [name for name in MESSAGE_TYPES if f"### {name}\n" not in text]
 
 
 def test_a_stale_page_is_noticed() -> None:

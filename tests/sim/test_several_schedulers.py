@@ -36,8 +36,8 @@ EVERY = 20
 LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_GONE}
 """What both decided: an ask placed or parked, a gang admitted, victims chosen."""
 IN_THE_VERY_PLAN = {"026-first-when-its-application-may-start.yaml"}
-"""They expect who comes first in one plan. A scheduler whose proposal was too late keeps its room until it
-is told of the refusal; a plan that it makes before that may put a smaller ask first."""
+"""These files expect who comes first in one plan. A scheduler whose proposal came too late keeps room for
+it until Context refuses it; until then its plans may place a smaller ask first."""
 
 
 # -- scenario files

@@ -28,7 +28,7 @@ class HistoryRequested(Message, frozen=True, kw_only=True):
 class CatchUpRequested(Message, frozen=True, kw_only=True):
     """Answer when `follower` has been told all that is true by now.
 
-    Context hands it on: what it told the follower before comes before.
+    It goes through Context, so it comes behind everything that Context told the follower before.
     """
 
     follower: str

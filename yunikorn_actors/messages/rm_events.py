@@ -93,7 +93,7 @@ class RMUnregistered(Message, frozen=True, kw_only=True):
     by: str = ""
     """The administrator who removed it; empty if it left by itself."""
     reply_to: str = ""
-    """Of who waits until nothing is left of it, if anybody does."""
+    """Where to say that nothing of it is left, if somebody waits for that."""
 
 
 class RequestsMarked(Message, frozen=True, kw_only=True):

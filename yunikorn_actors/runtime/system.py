@@ -431,7 +431,7 @@ class SchedulerCore(Gateway):
     def _set_up(self, rm_id: str, extra: ExtraConfig) -> None:
         """The finest level and the shortest interval count."""
         with self._lock:
-            # Who has left wishes nothing, and names of managers may be ever new.
+            # A manager that has left wishes nothing. New names may come for ever, so none is kept.
             if extra == ExtraConfig():
                 self._extras.pop(rm_id, None)
             else:

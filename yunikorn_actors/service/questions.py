@@ -110,7 +110,7 @@ def _trace(core: SchedulerCore) -> bytes | None:
 
 
 def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
-    """Say why it was refused, if it was; if not, whoever reads after the answer reads of it."""
+    """Say why it was refused, if it was; if not, the read sides know of it before the answer."""
     try:
         change()
     except (Refused, ConfigError) as error:

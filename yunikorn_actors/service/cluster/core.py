@@ -318,7 +318,7 @@ class ClusterCore:
         return address
 
     def _catch_up(self) -> None:
-        """Wait until all who follow have been told what is true now."""
+        """Wait until all followers have been told what is true now."""
         with self._lock:
             followings = tuple(self._followings.values())
         for following in followings:

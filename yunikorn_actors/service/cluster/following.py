@@ -24,7 +24,7 @@ from yunikorn_actors.service.cluster.envoy import PAUSE_S, Far, HostAway, reach
 from yunikorn_actors.service.cluster.host import TrayGone
 
 CATCH_UP_S: Final = 10.0
-"""A host that is not heard for so long is read later; what was changed there is changed."""
+"""Nobody waits longer for a host that is not heard; what was changed there is changed."""
 
 
 class Managers:
@@ -89,9 +89,9 @@ class Following:
             thread.start()
 
     def catch_up(self, partition: str) -> None:
-        """Wait until this host is heard up to what is true there now.
+        """Wait until the follower has been told all that is true at this host now.
 
-        Of one that is reached for the first time, or anew, nothing is read yet that could be old.
+        A host that nobody has reached yet has told nothing that could be old.
         """
         with self._turn:
             tray, _ = self._heard.get(partition, ("", 0))

@@ -326,7 +326,7 @@ class Host:
         return name
 
     async def told(self, name: str) -> int:
-        """Name the entry of a follower's tray up to which all is told that is true now."""
+        """Return the number of the entry up to which this tray tells all that is true now."""
         await asyncio.to_thread(self._core._catch_up)
         follower = self._followers.get(name)
         if follower is None:

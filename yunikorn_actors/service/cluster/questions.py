@@ -59,13 +59,14 @@ class ClusterQuestions:
 
     def _node(self, change: str, partition: str, node: str, by: str) -> Any:  # noqa: ANN401 - plain values
         home = short_partition_name(partition)
-        answer = self._core.ask_host(home, change, partition, node, by)
-        self._core._catch_up()
-        return answer
+        return self._shown([self._core.ask_host(home, change, partition, node, by)])
 
     def _unregister(self, rm_id: str, by: str) -> Any:  # noqa: ANN401 - plain values
         """A manager may be registered with some of the cores alone."""
-        answers = self._core.on_each("ask", "unregister", rm_id, by)
+        return self._shown(self._core.on_each("ask", "unregister", rm_id, by))
+
+    def _shown(self, answers: list[Any]) -> Any:  # noqa: ANN401 - plain values
+        """Answer when the read side of this portal has heard of it, too: hosts wait for theirs."""
         self._core._catch_up()
         return next((it for it in answers if "refused" in it), {})
 
