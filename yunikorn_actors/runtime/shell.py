@@ -10,6 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import cache
 from time import monotonic_ns
 from typing import Any, Final, Protocol, cast
 
@@ -33,7 +34,7 @@ from yunikorn_actors.messages.restart import EventsRestored
 from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.mailbox import Mailbox
-from yunikorn_actors.runtime.meter import Gauge, Meter
+from yunikorn_actors.runtime.meter import Gauge, Meter, role_of
 from yunikorn_actors.runtime.recorder import Recorder
 
 STORY_LENGTH = 30
@@ -325,7 +326,7 @@ class Promises:
 
 
 class Shell(Station, pykka.ThreadingActor):
-    """The one actor class: a station with a thread of its own."""
+    """A station with a thread of its own; `shell_class` makes the class of each kind of actor."""
 
     def __init__(
         self,
@@ -494,3 +495,19 @@ class Shell(Station, pykka.ThreadingActor):
         # The core makes an actor deaf before it stops it; so this one was stopped by the embedder.
         if not self.deaf:
             self._system.stopped_from_outside(self)
+
+
+def shell_class(address: str, holder: "Machine | Outsider") -> type[Shell]:
+    """Return the class under which pykka registers the actor at this address.
+
+    `ActorRegistry.get_by_class_name` finds a machine by its own class name. The address names the
+    machine, and not the type of the holder: a journal stands in for Context.
+    """
+    if isinstance(holder, Outsider):
+        return _shell_class(type(holder).__name__)
+    return _shell_class(role_of(address).title().replace("_", ""))
+
+
+@cache
+def _shell_class(name: str) -> type[Shell]:
+    return type(name, (Shell,), {"__module__": Shell.__module__, "__doc__": Shell.__doc__})

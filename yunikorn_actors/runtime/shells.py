@@ -14,7 +14,7 @@ import time
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.messages.base import Envelope, is_callback_of
 from yunikorn_actors.runtime.line import Line, StationInLine
-from yunikorn_actors.runtime.shell import Outsider, Promises, Shell, Station, System
+from yunikorn_actors.runtime.shell import Outsider, Promises, Station, System, shell_class
 
 
 class Shells:
@@ -38,7 +38,7 @@ class Shells:
             step = 0 if former is None else former.step
             station: Station
             if self._line is None or isinstance(holder, Outsider):
-                station = Shell(system, address, holder, step)
+                station = shell_class(address, holder)(system, address, holder, step)
             else:
                 station = StationInLine(self._line, system, address, holder, step)
             station.launch()
