@@ -1,7 +1,7 @@
 """How facts about gangs and swaps change a partition."""
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.allocation import AskSpec, WaitingState
+from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.books import strike, write
 from yunikorn_actors.domain.gang import is_incomplete
@@ -50,7 +50,6 @@ def ask_parked(state: PartitionState, fact: f.AskParked) -> None:
     ask = app.asks[fact.key]
     ask.remaining -= 1
     ask.parked += 1
-    ask.reported = WaitingState.SCHEDULED
     strike(app.pending_books, fact.resource)
     app.swaps[fact.placeholder] = Swap(
         placeholder=fact.placeholder, key=fact.key, node_id=fact.node_id, crosses=fact.crosses
@@ -66,7 +65,6 @@ def ask_unparked(state: PartitionState, fact: f.AskUnparked) -> None:
     ask = app.asks[swap.key]
     ask.remaining += 1
     ask.parked -= 1
-    ask.reported = WaitingState.UNREPORTED
     write(app.pending_books, fact.resource)
     if swap.crosses:
         let_out(state.nodes[swap.node_id], fact.placeholder)

@@ -353,6 +353,7 @@ def swap_completed(state: PartitionState, fact: f.SwapCompleted) -> None:
         let_out(state.nodes[swap.node_id], fact.placeholder)
     ask.parked -= 1
     ask.taken += 1
+    ask.reported = WaitingState.SCHEDULED
     allocation = _made(state, ask.spec, swap.node_id, fact)
     _enter(state, app, ask, allocation)
     placeholder = _leave(state, app, fact.placeholder, fact.at_ns)

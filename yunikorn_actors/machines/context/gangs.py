@@ -176,7 +176,6 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     app = turn.state.applications[proposal.application_id]
     ask = app.asks[proposal.key]
     placeholder = app.allocations[proposal.placeholder]
-    tell_state(turn, ask, WaitingState.SCHEDULED)
     why = f"replacing allocationKey: {proposal.key}"
     type_ = TerminationType.PLACEHOLDER_REPLACED
     # Asked back before the ask is parked: from here on nobody else can take the placeholder.
@@ -261,8 +260,11 @@ def complete_swap(
 ) -> None:
     """The placeholder is gone: the real allocation stands in its place, in one step (R-004)."""
     swap = app.swaps[placeholder.uuid]
-    spec = app.asks[swap.key].spec
+    ask = app.asks[swap.key]
+    spec = ask.spec
     uuid = turn.partition.uuids.next()
+    # Only now: a swap may still be called off while its ask is parked, and SCHEDULED is final.
+    tell_state(turn, ask, WaitingState.SCHEDULED)
     if placeholder.spec.timeout_ms > 0:
         cancel_allocation_timer(turn, app, placeholder.uuid)
     turn.record(

@@ -166,7 +166,7 @@ def request(ask: Ask, note: AskNote) -> Value:
             "allocationLog": list(_log(note)),
             "triggeredPreemption": note.has_preempted,
             "originator": spec.originator,
-            "schedulingAttempted": bool(ask.reported or note.log or ask.shortage),
+            "schedulingAttempted": bool(ask.reported or ask.parked or note.log or ask.shortage),
             "triggeredScaleUp": note.wants_node,
         },
         _KEYED,
