@@ -10,7 +10,8 @@ core's process has only to be looked at, as a part of that of the workload, and 
 in which it notes; it needs no other run to be compared with. The time of Context is that of the
 processor, so what others do on the computer is not in it.
 
-The workload `waits` has 10,000 asks, one after the other, at the state where W4 ends.
+The workload `waits` has 10,000 asks, one after the other, at the state where W4 ends. `holds` is
+no workload: `benchmarks.holds` says how long each route holds the loop that answers.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import cycle, islice
 from typing import Any, Final, Self
 
+from benchmarks import holds
 from benchmarks.asking import CALLS, ask_from_elsewhere
 from benchmarks.cli import HOME, RUN_LIMIT_S
 from benchmarks.load import Load
@@ -40,6 +42,7 @@ from yunikorn_actors.service.part import Site, Standing
 from yunikorn_actors.service.rest.process import ProcessPart
 
 ALONE: Final = "alone"
+HOLDS: Final = "holds"
 METERED: Final = "metered"
 MODES: Final = (ALONE, METERED, *CALLS)
 LOOKS: Final = (CountsRequested, FollowEnded, FollowRequested)
@@ -254,11 +257,14 @@ def _ratios(one: Run, alone: Run) -> tuple[float, float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rest", description=__doc__)
-    parser.add_argument("workload", choices=WORKLOADS_HERE)
+    parser.add_argument("workload", choices=(*WORKLOADS_HERE, HOLDS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--modes", nargs="*", choices=MODES, default=MODES)
     parser.add_argument("--one", choices=MODES, help="make one run in this very process")
     options = parser.parse_args(arguments)
+    if options.workload == HOLDS:
+        holds.main()
+        return
     if options.one:
         print(json.dumps(run(options.workload, options.one)))
         return

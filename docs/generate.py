@@ -72,8 +72,8 @@ ABOUT_GUARDS = """\
   of another origin can be made to reach this port by a name of its own, and that name is refused.
 - Any page may read YuniKorn's routes (`Access-Control-Allow-Origin: *`), which can be switched off;
   none of another origin may read ours.
-- A POST with a foreign Origin is refused, and so is every request for our routes. Programs send
-  none, and are served.
+- A POST with a foreign Origin is refused, and so is every request for our routes, for metrics and
+  below `/debug`. Programs send none, and are served.
 - With a token each request needs `Authorization: Bearer TOKEN`, except for the live page, liveness
   and readiness. A browser logs in once and gets a cookie that no script can read and no other site
   can use (`HttpOnly`, `SameSite=Strict`); it lasts for 12 hours. A host that shows ten wrong tokens
@@ -96,7 +96,14 @@ is cut off. There are at most 20 live pages; one that takes nothing for 30 s is 
 again when it can.
 
 What slow readers have asked for and not read takes at most 256 MiB; then nothing larger than 64 KiB
-is answered (503). Configurations are judged one at a time, and at most 8 wait for that.
+is answered (503).
+
+An answer that takes longer than 2 ms is made in slices of 2 ms, and sent while it is made; others
+are answered in between. It is as of one revision: facts wait until it is made. Four are made at a
+time, and 16 wait for at most a minute. Dumps are made one at a time, configurations are judged and
+shown one at a time, and at most 8 wait for that. Whoever would wait behind them is refused with
+503, and `Retry-After` says in how many seconds to ask again. An answer that ends early, because its
+reader took nothing for 30 s or because it could not be made to its end, has no last chunk.
 """
 ABOUT_FACTS = """\
 What is true from now on, in one partition. Context records facts and numbers them without a gap;

@@ -23,11 +23,13 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.slowly import Steps, at_once
 from yunikorn_actors.service.read.troubles import LISTED_MAX, Troubles
 from yunikorn_actors.service.rest import live as live_pages
 from yunikorn_actors.service.rest import server
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.live import EVERY_S, SHARE, Live
+from yunikorn_actors.service.rest.slices import Slices
 
 OVERVIEW = "/ws/v1/x/overview"
 X = P.replace("/v1/", "/v1/x/")
@@ -199,9 +201,12 @@ def test_a_browser_that_takes_nothing_is_cut_off(
     pictures = count()
     monkeypatch.setattr(live_pages, "EVERY_S", 0.0)
     monkeypatch.setattr(live_pages, "SHARE", 0)
-    monkeypatch.setattr(
-        live_pages, "overview", lambda *_: {"nodes": [next(pictures), "x" * 500_000]}
-    )
+
+    def picture(*_: object) -> Steps[dict[str, Any]]:
+        yield
+        return {"nodes": [next(pictures), "x" * 500_000]}
+
+    monkeypatch.setattr(live_pages, "overview", picture)
     monkeypatch.setattr(server, "PAGE_WRITE_S", 0.2)
     host, _, port = served.part.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=60) as silent:
@@ -230,15 +235,17 @@ class Seen:
         self.busy_s = 0.0
         side = ReadSide(settings=Settings(), instance="i", start_ns=0)
 
-        def picture(_: ReadSide, __: str) -> dict[str, Any]:
+        def picture(_: ReadSide, __: str) -> Steps[dict[str, Any]]:
             self.made += 1
             self.busy_s += took_s
+            yield
             return {"cluster": self.made}
 
         monkeypatch.setattr(live_pages, "overview", picture)
         monkeypatch.setattr(live_pages.time, "thread_time", lambda: self.busy_s)
         self.closing = asyncio.Event()
-        self.live = Live(side, Silent(), lambda: 7, lambda: "", self.closing)
+        slices = Slices(side.handle)
+        self.live = Live(side, Silent(), lambda: 7, lambda: "", self.closing, slices)
 
 
 def told(event: bytes) -> Any:
@@ -432,7 +439,7 @@ def test_timeouts_and_losses_are_told(served: Served) -> None:
 
 def test_a_read_side_without_partitions_has_an_overview() -> None:
     side = ReadSide(settings=Settings(), instance="i", start_ns=0)
-    assert {"partitions": [], "partition": None} == overview.overview(side, "")
+    assert {"partitions": [], "partition": None} == at_once(overview.overview(side, ""))
 
 
 def test_what_waits_in_a_queue_counts_in_each_queue_above_it(served: Served) -> None:

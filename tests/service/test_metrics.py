@@ -110,7 +110,7 @@ def test_every_family_says_what_it_is(text: str) -> None:
 
 def test_texts_are_escaped_and_names_are_made() -> None:
     family = Family("a", "gauge", "A.", [Sample({"b": 'x"\\\n'}, 1)])
-    assert b'# HELP a A.\n# TYPE a gauge\na{b="x\\"\\\\\\n"} 1\n' == exposition([family])
+    assert b'# HELP a A.\n# TYPE a gauge\na{b="x\\"\\\\\\n"} 1\n' == b"".join(exposition([family]))
     assert ["nvidia_com_gpu", "_1x", "a:b"] == [
         metric_name(it) for it in ("nvidia.com/gpu", "1x", "a:b")
     ]

@@ -206,14 +206,14 @@ def test_what_a_check_of_health_found_holds_for_a_while() -> None:
         "configuration_fault": "line 3",
         "read_side_fault": "",
     }
-    found = check(side, Asked(answer=told))
+    found = check(side, Asked(answer=told)).content()
     failed = [it["Name"] for it in found["HealthChecks"] if not it["Succeeded"]]
     assert (False, ["Scheduling errors", "Configuration file"]) == (found["Healthy"], failed)
     well = told | {"counts": counts | {"scheduling_errors": 0}, "configuration_fault": ""}
     side.catch_up(yunikorn.HEALTH_NS - 1)
     assert not check(side, Asked(answer=well))["Healthy"]
     side.catch_up(yunikorn.HEALTH_NS)
-    assert check(side, Asked(answer=well))["Healthy"]
+    assert check(side, Asked(answer=well)).content()["Healthy"]
 
 
 def test_the_core_and_the_command_line_need_no_web_server() -> None:

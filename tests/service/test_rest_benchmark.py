@@ -3,9 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from benchmarks import rest
+from benchmarks import holds, rest
 from benchmarks.cluster import Cluster
 from benchmarks.rest import ALONE, METERED, WORKLOADS_HERE, lines, run
+from yunikorn_actors.service.rest.server import all_routes
 
 TINY = Cluster(nodes=2, leaves=1, applications=2)
 
@@ -46,3 +47,19 @@ def test_each_mode_is_compared_with_the_run_alone_of_its_round() -> None:
     assert ["mode", "allocations/s", "ratio", "CPU", "us", "ratio", "share"] == head[:7]
     assert ["alone", "500", "1.000", "2000.0", "1.000"] == alone[:5]
     assert ["pages", "450", "0.900", "2222.2", "1.111", "0.020"] == pages[:6]
+
+
+def test_every_route_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holds, "ROUNDS", 1)
+    monkeypatch.setattr(holds, "LISTEN_S", 0.3)
+    tiny = Cluster(nodes=3, parents=1, leaves=2, applications=2, users=2)
+    found = dict(holds.holds(tiny, asks_each=2, large_asks=3))
+    asked = [f"{method} {path}" for method, path, _ in holds.paths()]
+    assert len(all_routes()) < len(asked) == len(set(asked))
+    assert set(asked) < found.keys()
+    assert {200} == {found[f"GET {it}"].status for it in (holds.DUMP, holds.NODES, holds.METRICS)}
+    assert "4 answered" in " ".join(found)
+    assert all(it.hold_ms >= 0 for it in found.values())
+    head, *rows = holds.lines(list(found.items()))
+    assert "longest hold ms" in head
+    assert len(rows) == len(found)

@@ -1,5 +1,6 @@
 """Records and dumps without the secrets in them; the texts of logs need no codec for that."""
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +21,13 @@ def masked_record(data: bytes, cover: Cover) -> bytes:
     if not may_hold_secrets(data):
         return data
     return encode(_masked_value(msgspec.msgpack.decode(data), cover))
+
+
+def masked_json(data: bytes, cover: Cover = stars) -> bytes:
+    """Return JSON without the secrets in it."""
+    if not may_hold_secrets(data):
+        return data
+    return msgspec.json.encode(_masked_value(msgspec.json.decode(data), cover))
 
 
 def may_hold_secrets(data: bytes) -> bool:
@@ -47,8 +55,13 @@ def _masked_value(value: Any, cover: Cover) -> Any:  # noqa: ANN401 - whatever M
     return value
 
 
+@lru_cache(4096)
+def _names_a_secret(key: str) -> bool:
+    """Keys are few and come again and again, and to match one takes long."""
+    return NAME_OF_A_SECRET.fullmatch(key) is not None
+
+
 def _masked_item(key: object, value: Any, cover: Cover) -> Any:  # noqa: ANN401 - as above
-    is_named = isinstance(key, str) and NAME_OF_A_SECRET.fullmatch(key) is not None
-    if is_named and isinstance(value, str) and value:
+    if isinstance(value, str) and value and isinstance(key, str) and _names_a_secret(key):
         return cover(value)
     return _masked_value(value, cover)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any, Final
 
 from yunikorn_actors.domain.application import ApplicationState
@@ -27,7 +27,11 @@ Told = Mapping[str, Any]
 """What the core has answered: its counts, and its mailboxes."""
 
 
-def families(side: ReadSide, told: Told) -> Iterator[Family]:
+Families = Iterator[Family | None]
+"""With a pause, None, now and then."""
+
+
+def families(side: ReadSide, told: Told) -> Families:
     yield from _scheduler(side, told)
     yield from _usage_of_nodes(side)
     yield from _queues(side)
@@ -115,10 +119,11 @@ def _node_states(side: ReadSide, told: Told) -> dict[str, int]:
     }
 
 
-def _usage_of_nodes(side: ReadSide) -> Iterator[Family]:
+def _usage_of_nodes(side: ReadSide) -> Families:
     totals: dict[str, list[int]] = {}
     for book in side.books.values():
-        for kind, buckets in by_utilization(book.state).items():
+        by_kind = yield from by_utilization(book.state)
+        for kind, buckets in by_kind.items():
             counts = totals.setdefault(kind, [0] * len(_RANGES))
             for tenth, names in enumerate(buckets):
                 counts[tenth] += len(names)
@@ -140,7 +145,7 @@ def _queues(side: ReadSide) -> Iterator[Family]:
         "yunikorn_queue_app",
         "gauge",
         "Applications of a queue by state; those that have ended are counted since the start.",
-        [sample for queue in queues for sample in _applications(side, queue)],
+        chain.from_iterable(_applications(side, queue) for queue in queues),
     )
     yield Family(
         "yunikorn_queue_app_total",
@@ -155,7 +160,7 @@ def _queues(side: ReadSide) -> Iterator[Family]:
         "yunikorn_queue_resource",
         "gauge",
         "What a queue has, may have and waits for.",
-        [sample for queue in queues for sample in _resources(side, queue)],
+        chain.from_iterable(_resources(side, queue) for queue in queues),
     )
     yield from _containers(side)
 
@@ -238,7 +243,7 @@ def _events(side: ReadSide) -> Iterator[Family]:
 # -- actors
 
 
-def _actors(side: ReadSide, told: Told) -> Iterator[Family]:
+def _actors(side: ReadSide, told: Told) -> Families:
     found = told["mailboxes"]
     yield Family(
         f"{OWN}_mailbox_length",
@@ -270,15 +275,18 @@ def _actors(side: ReadSide, told: Told) -> Iterator[Family]:
         "The last fact of a partition that the read side knows.",
         _labelled("partition", {name: it.state.revision for name, it in side.books.items()}),
     )
+    waiting: list[Sample] = []
+    for partition, book in side.books.items():
+        counts = yield from by_reason(book.state)
+        waiting += [
+            Sample({"partition": partition, "reason": reason}, count)
+            for reason, count in sorted(counts.items())
+        ]
     yield Family(
         f"{OWN}_waiting_asks",
         "gauge",
         "Asks that wait, by what holds them back first.",
-        [
-            Sample({"partition": partition, "reason": reason}, count)
-            for partition, book in side.books.items()
-            for reason, count in sorted(by_reason(book.state).items())
-        ],
+        waiting,
     )
     yield from _metered(found["metered"])
 

@@ -1,9 +1,11 @@
 """Prometheus' text format, version 0.0.4."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
+LINES: Final = 100
 TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FORBIDDEN: Final = re.compile(r"[^a-zA-Z0-9_:]")
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
@@ -31,16 +33,19 @@ def metric_name(text: str) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def exposition(families: Iterable[Family]) -> bytes:
-    return "".join(line for family in families for line in _lines(family)).encode()
+def exposition(families: Iterable[Family | None]) -> Iterator[bytes]:
+    """Write them, some lines at a time; for a pause there is an empty text."""
+    for family in families:
+        lines = iter(()) if family is None else _lines(family)
+        while some := "".join(islice(lines, LINES)):
+            yield some.encode()
+        yield b""
 
 
-def _lines(family: Family) -> Iterable[str]:
-    samples = list(family.samples)
-    if not samples:
-        return
-    yield f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n"
-    for sample in samples:
+def _lines(family: Family) -> Iterator[str]:
+    for number, sample in enumerate(family.samples):
+        if not number:
+            yield f"# HELP {family.name} {family.help}\n# TYPE {family.name} {family.kind}\n"
         labels = ",".join(
             f'{name}="{text.translate(_ESCAPES)}"' for name, text in sample.labels.items()
         )

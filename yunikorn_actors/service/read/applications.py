@@ -1,6 +1,7 @@
 """Applications as YuniKorn's REST interface shows them, those that have ended too."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from yunikorn_actors.domain.allocation import Allocation, Ask
@@ -16,8 +17,10 @@ from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.notes import AppNote, AskNote, Notes
 from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
+from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each, in_order
 from yunikorn_actors.service.read.values import Value, lean, used
 
+ASKS_AT_ONCE: Final = 1_000
 NEVER_MS: Final = -62_135_596_800_000
 """The zero time of Go: an application that has not run yet started then."""
 STATUSES: Final = {
@@ -42,41 +45,70 @@ _NO_NOTE: Final = AppNote()
 _NOT_SAID: Final = AskNote()
 
 
-def active(book: Book, *, queue: str = "", status: ApplicationState | None = None) -> list[Value]:
+def active(
+    book: Book, *, queue: str = "", status: ApplicationState | None = None
+) -> list[Value] | Each:
     """List the applications that have not ended, of one queue or of all."""
-    return [
-        application(book, app)
+    chosen = [
+        app
         for app in book.state.applications.values()
         if queue in {"", app.queue.path} and status in {None, app.state}
     ]
+    return each(partial(application, book), chosen)
 
 
-def completed(book: Book) -> list[Value]:
-    return [
-        finished(book, app)
-        for serial, app in book.state.finished.items()
-        if serial not in book.state.rejected
-    ]
+def completed(book: Book) -> list[Value] | Each:
+    ended = book.state.finished.items()
+    chosen = [app for serial, app in ended if serial not in book.state.rejected]
+    return each(partial(finished, book), chosen)
 
 
-def rejected(book: Book) -> list[Value]:
-    return [finished(book, book.state.finished[serial]) for serial in book.state.rejected]
+def rejected(book: Book) -> list[Value] | Each:
+    chosen = [book.state.finished[serial] for serial in book.state.rejected]
+    return each(partial(finished, book), chosen)
 
 
-def application(book: Book, app: Application) -> Value:
+def application(book: Book, app: Application) -> Value | Steps[Value]:
+    """Show it; one with very many asks in steps."""
+    if len(app.asks) > ASKS_AT_ONCE:
+        return _large(book, app)
+    requests = each(_shown(book, app), app.waiting_asks())
+    return _application(book, app, requests, highest_priority(app.asks.values()))
+
+
+def _large(book: Book, app: Application) -> Steps[Value]:
+    waiting, highest, breaths = list[Ask](), NO_PRIORITY, Breaths()
+    for ask in app.asks.values():
+        if ask.remaining:
+            waiting.append(ask)
+            highest = max(highest, ask.spec.priority)
+        if breaths.due:
+            yield
+    ordered = yield from in_order(waiting, Ask.order)
+    requests: list[Value] | Each = Each(_shown(book, app), ordered) if waiting else []
+    return _application(book, app, requests, highest)
+
+
+def _shown(book: Book, app: Application) -> Callable[[Ask], Value]:
+    note = book.notes.apps.get(app.serial, _NO_NOTE)
+    return lambda ask: request(ask, note.asks.get(ask.spec.key, _NOT_SAID))
+
+
+def _application(
+    book: Book, app: Application, requests: list[Value] | Each, priority: int
+) -> Value:
     note = book.notes.apps.get(app.serial, _NO_NOTE)
     reserved = [key for ask in app.asks.values() for key in (ask.spec.key,) * len(ask.reserved)]
-    priority = highest_priority(app.asks.values())
     return lean(
         _common(book, app, note)
         | {
             "usedResource": used(app.allocated),
             "pendingResource": used(app.pending),
             "queueName": app.queue.path,
-            "requests": [
-                request(ask, note.asks.get(ask.spec.key, _NOT_SAID)) for ask in app.waiting_asks()
-            ],
-            "allocations": [allocation(it, app, book.notes) for it in app.allocations.values()],
+            "requests": requests,
+            "allocations": each(
+                lambda it: allocation(it, app, book.notes), app.allocations.values()
+            ),
             "placeholderData": _placeholders(app.task_groups, note),
             "hasReserved": bool(reserved),
             "reservations": reserved,

@@ -4,7 +4,7 @@ The core keeps what a text says, not the text. Amounts are written in base units
 same: `8` vcores come back as `8000m`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from yunikorn_actors.domain.config import (
@@ -19,6 +19,7 @@ from yunikorn_actors.domain.config.rules import FIXED, TAG, is_qualified
 from yunikorn_actors.domain.placement import RECOVERY_PATH
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.following import ManagerDescribed
+from yunikorn_actors.service.read.slowly import Each
 from yunikorn_actors.service.read.values import Value, lean
 from yunikorn_actors.si.constants import CPU
 
@@ -38,21 +39,34 @@ _FREE_KEYS: Final = frozenset(
     {"properties", "guaranteed", "max", "maxresources", "resourceweights"}
 )
 """Their keys are names of the user's."""
+Below = Callable[[Sequence[QueueConfig]], "list[Value] | Each"]
 
 
-def document(shown: ManagerDescribed | None) -> Value:
-    """Write the configuration of a resource manager, in the words of the document."""
+def document(shown: ManagerDescribed | None, *, piecemeal: bool = False) -> Value:
+    """Write the configuration of a resource manager, in the words of the document.
+
+    `piecemeal`: each queue is made when it is written.
+    """
     if shown is None:
         return {"partitions": []}
-    return {"partitions": [partition(it) for it in shown.config.partitions]}
+    below = _each_queue if piecemeal else _all_queues
+    return {"partitions": [partition(it, below) for it in shown.config.partitions]}
 
 
-def partition(config: PartitionConfig) -> Value:
+def _all_queues(configs: Sequence[QueueConfig]) -> list[Value]:
+    return [_queue(child, _all_queues) for child in configs]
+
+
+def _each_queue(configs: Sequence[QueueConfig]) -> Each | list[Value]:
+    return Each(lambda child: _queue(child, _each_queue), configs) if configs else []
+
+
+def partition(config: PartitionConfig, below: Below = _all_queues) -> Value:
     sort = config.node_sort
     return lean(
         {
             "name": config.name,
-            "queues": [_queue(config.root)],
+            "queues": below((config.root,)),
             "placementrules": [_rule(rule) for rule in config.placement_rules],
             "preemption": {
                 "enabled": config.preemption_enabled,
@@ -64,7 +78,7 @@ def partition(config: PartitionConfig) -> Value:
     )
 
 
-def _queue(config: QueueConfig) -> Value:
+def _queue(config: QueueConfig, below: Below) -> Value:
     return lean(
         {
             "name": config.name,
@@ -75,7 +89,7 @@ def _queue(config: QueueConfig) -> Value:
             "adminacl": config.admin_acl,
             "submitacl": config.submit_acl,
             "childtemplate": {} if config.template is None else _template(config.template),
-            "queues": [_queue(child) for child in config.children],
+            "queues": below(config.children),
             "limits": [_limit(limit) for limit in config.limits],
         }
     )

@@ -1,5 +1,6 @@
 """Nodes as YuniKorn's REST interface shows them, and how many are how full."""
 
+from functools import partial
 from typing import Final
 
 from yunikorn_actors.domain.allocation import ForeignAllocation
@@ -7,6 +8,7 @@ from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.service.read.applications import allocation
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each
 from yunikorn_actors.service.read.values import Value, lean, most, percentages, used
 from yunikorn_actors.si.constants import FOREIGN_STATIC, HOST_NAME, RACK_NAME, TAG_FOREIGN
 
@@ -15,8 +17,8 @@ BUCKETS: Final = 10
 _KEYED: Final = frozenset({"allocationKey"})
 
 
-def nodes(book: Book) -> list[Value]:
-    return [node(book, it) for it in book.state.nodes.values()]
+def nodes(book: Book) -> list[Value] | Each:
+    return each(partial(node, book), book.state.nodes.values())
 
 
 def node(book: Book, it: Node) -> Value:
@@ -33,11 +35,13 @@ def node(book: Book, it: Node) -> Value:
             "occupied": used(it.occupied),
             "available": most(it.available),
             "utilized": percentages(it.allocated, it.capacity),
-            "allocations": [
-                allocation(placed, state.applications[state.owners[uuid]], notes)
-                for uuid, placed in it.allocations.items()
-            ],
-            "foreignAllocations": [_foreign(item) for item in it.foreign.values()],
+            "allocations": each(
+                lambda placed: allocation(
+                    placed, state.applications[state.owners[placed.uuid]], notes
+                ),
+                it.allocations.values(),
+            ),
+            "foreignAllocations": each(_foreign, it.foreign.values()),
             "schedulable": it.is_schedulable,
             "isReserved": bool(reserved),
             "reservations": reserved,
@@ -61,10 +65,13 @@ def _foreign(item: ForeignAllocation) -> Value:
     )
 
 
-def by_utilization(state: PartitionState) -> dict[str, list[list[str]]]:
+def by_utilization(state: PartitionState) -> Steps[dict[str, list[list[str]]]]:
     """Sort the nodes into tenths, for each kind of resource that any node has."""
     tenths: dict[str, list[list[str]]] = {}
+    breaths = Breaths()
     for it in state.nodes.values():
+        if breaths.due:
+            yield
         for kind, capacity in it.capacity.items():
             buckets = tenths.setdefault(kind, [[] for _ in range(BUCKETS)])
             buckets[_tenth(it.allocated.get(kind, 0), capacity)].append(it.id)
@@ -78,13 +85,14 @@ def _tenth(taken: int, capacity: int) -> int:
     return min(BUCKETS, -(-taken * BUCKETS // capacity)) - 1
 
 
-def utilizations(book: Book) -> Value:
+def utilizations(book: Book) -> Steps[Value]:
+    by_kind = yield from by_utilization(book.state)
     return {
         "clusterId": book.rm_id,
         "partition": book.short_name,
         "utilizations": [
             {"type": kind, "utilization": [_bucket(*it) for it in enumerate(buckets)]}
-            for kind, buckets in by_utilization(book.state).items()
+            for kind, buckets in by_kind.items()
         ],
     }
 

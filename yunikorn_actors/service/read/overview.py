@@ -5,7 +5,7 @@ What a person asks for by name (an ask, a node, all that waits for one thing) ha
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.slowly import Breaths, Steps, T, gathered
 from yunikorn_actors.service.read.values import Value, lean, most, used
-from yunikorn_actors.service.read.waiting import Waiting, waiting
+from yunikorn_actors.service.read.waiting import Waiting, by_reason, waiting
 
 PARTITIONS_MAX: Final = 100
 QUEUES_MAX: Final = 500
@@ -32,19 +33,21 @@ _FIRST_SIGN: Final = ord("0")
 _FIRST_KINDS: Final = ("vcore", "memory")
 
 
-def overview(side: ReadSide, name: str) -> dict[str, Any]:
+def overview(side: ReadSide, name: str) -> Steps[dict[str, Any]]:
     """Return the parts; of the first partition where none is named."""
     book = side.partition(name) if name else next(iter(side.books.values()), None)
     parts: dict[str, Any] = {"partitions": _partitions(side), "partition": None}
     if book is None or not book.state.queues:
         return parts
-    waiting_asks = list(waiting(book.state))
+    queues = yield from _queues(book)
+    reasons = yield from by_reason(book.state)
+    nodes = yield from _nodes(book)
     return parts | {
         "partition": book.name,
         "cluster": _cluster(book) | {"placed": side.tallies.allocated.total()},
-        "queues": _queues(book, waiting_asks),
-        "waiting": dict(Counter(it.reason for it in waiting_asks)),
-        "nodes": _nodes(book),
+        "queues": queues,
+        "waiting": dict(reasons),
+        "nodes": nodes,
         "troubles": [msgspec.to_builtins(it) for it in book.troubles.newest()],
     }
 
@@ -80,11 +83,24 @@ def _kinds(capacity: Mapping[str, int]) -> list[str]:
     return first + sorted(set(capacity) - set(first))
 
 
-def _queues(book: Book, waiting_asks: Iterable[Waiting]) -> Value:
-    asks = Counter[str]()
-    for it in waiting_asks:
-        asks.update(level.path for level in it.app.queue.lineage)
-    listed = [_queue(it, asks[it.path]) for it in islice(_walk(book.state.root), QUEUES_MAX)]
+def _queues(book: Book) -> Steps[Value]:
+    asks, applications, breaths = Counter[str](), Counter[str](), Breaths()
+    for app in book.state.applications.values():
+        waiting_asks = 0
+        for ask in app.asks.values():
+            waiting_asks += ask.remaining > 0
+            if breaths.due:
+                yield
+        for level in app.queue.lineage:
+            asks[level.path] += waiting_asks
+            applications[level.path] += 1
+        if breaths.due:
+            yield
+    listed: list[Value] = []
+    for it in islice(_walk(book.state.root), QUEUES_MAX):
+        listed.append(_queue(it, asks[it.path], applications[it.path]))
+        if breaths.due:
+            yield
     return {"listed": listed, "left_out": len(book.state.queues) - len(listed)}
 
 
@@ -95,7 +111,7 @@ def _walk(queue: Queue) -> Iterator[Queue]:
         yield from _walk(child)
 
 
-def _queue(queue: Queue, waiting_asks: int) -> Value:
+def _queue(queue: Queue, waiting_asks: int, applications: int) -> Value:
     return lean(
         {
             "path": queue.path,
@@ -108,7 +124,7 @@ def _queue(queue: Queue, waiting_asks: int) -> Value:
             "max": most(queue.spec.max),
             "guaranteed": used(queue.spec.guaranteed),
             "waiting": waiting_asks,
-            "applications": sum(len(it.applications) for it in queue.walk()),
+            "applications": applications,
             "running": queue.running_apps,
             "max_running": queue.spec.max_applications,
         },
@@ -119,11 +135,12 @@ def _queue(queue: Queue, waiting_asks: int) -> Value:
 # -- nodes
 
 
-def _nodes(book: Book) -> Value:
+def _nodes(book: Book) -> Steps[Value]:
     nodes = book.state.nodes
+    signs = yield from gathered(map(sign_of, islice(nodes.values(), NODES_MAX)))
     return {
         "version": nodes_version(book),
-        "signs": "".join(map(sign_of, islice(nodes.values(), NODES_MAX))),
+        "signs": "".join(signs),
         "left_out": max(0, len(nodes) - NODES_MAX),
     }
 
@@ -158,16 +175,21 @@ def node_names(book: Book) -> Value:
 # -- what is searched
 
 
-def asks(book: Book, reason: str, text: str) -> Value:
+def asks(book: Book, reason: str, text: str) -> Steps[Value]:
     """List asks that wait: those with this reason and this text, the first of them."""
-    words = text.lower()
-    found = [
-        it
-        for it in waiting(book.state)
-        if reason in {"", it.reason}
-        and _has(words, it.ask.spec.key, it.app.id, it.app.queue.path, it.app.spec.user)
-    ]
-    return {"total": len(found), "asks": [_ask(book, it) for it in found[:LISTED_MAX]]}
+    words, breaths = text.lower(), Breaths()
+    found: list[Waiting] = []
+    total = 0
+    for it in waiting(book.state):
+        if breaths.due:
+            yield
+        if reason not in {"", it.reason}:
+            continue
+        if _has(words, it.ask.spec.key, it.app.id, it.app.queue.path, it.app.spec.user):
+            total += 1
+            if len(found) < LISTED_MAX:
+                found.append(it)
+    return {"total": total, "asks": [_ask(book, it) for it in found]}
 
 
 def _ask(book: Book, it: Waiting) -> Value:
@@ -188,22 +210,31 @@ def _ask(book: Book, it: Waiting) -> Value:
     }
 
 
-def applications(book: Book, text: str) -> Value:
+def applications(book: Book, text: str) -> Steps[Value]:
     """List applications with this text, those that have not ended first."""
     state, words = book.state, text.lower()
-    running = [
-        it
-        for it in state.applications.values()
-        if _has(words, it.id, it.queue.path, it.spec.user, it.state.value)
-    ]
-    ended = [
-        it
-        for it in reversed(state.finished.values())
-        if _has(words, it.spec.application_id, it.queue, it.spec.user, it.state.value)
-    ]
+    running = yield from _chosen(
+        state.applications.values(),
+        lambda it: _has(words, it.id, it.queue.path, it.spec.user, it.state.value),
+    )
+    ended = yield from _chosen(
+        reversed(state.finished.values()),
+        lambda it: _has(words, it.spec.application_id, it.queue, it.spec.user, it.state.value),
+    )
     shown = [_application(it) for it in running[:LISTED_MAX]]
     shown += [_finished(it) for it in ended[: LISTED_MAX - len(shown)]]
     return {"total": len(running) + len(ended), "applications": shown}
+
+
+def _chosen(items: Iterable[T], is_meant: Callable[[T], bool]) -> Steps[list[T]]:
+    found: list[T] = []
+    breaths = Breaths()
+    for it in items:
+        if is_meant(it):
+            found.append(it)
+        if breaths.due:
+            yield
+    return found
 
 
 def _has(words: str, *fields: str) -> bool:

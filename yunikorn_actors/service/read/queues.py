@@ -1,13 +1,15 @@
 """Queues as YuniKorn's REST interface shows them."""
 
 from collections.abc import Iterable
-from typing import Final
+from functools import partial
+from typing import Final, Self
 
 from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.config import PreemptionPolicy, TemplateConfig
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, component_wise_min, sub_only_existing
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.slowly import AT_ONCE, Breaths, Each, Steps
 from yunikorn_actors.service.read.values import (
     Value,
     go_duration,
@@ -30,15 +32,31 @@ class Queues:
     """The queues of one partition, at one moment: what belongs to several is worked out once."""
 
     def __init__(self, book: Book, preemption_delay_ns: int) -> None:
+        """Made with `measured`, which looks at all asks."""
         self._book = book
         self._state = book.state
         self._preemption_delay_ns = preemption_delay_ns
         """Where a queue says nothing."""
         self._priorities: dict[str, int] = {}
         """What each queue exports, by path; without those in which nothing waits."""
-        self._ids = {app.serial: app.id for app in self._state.applications.values()}
+        self._ids = dict[int, str]()
+
+    @classmethod
+    def measured(cls, book: Book, preemption_delay_ns: int) -> "Steps[Self]":
+        self = cls(book, preemption_delay_ns)
+        breaths = Breaths()
         for app in self._state.applications.values():
-            self._raise(app.queue, highest_priority(app.asks.values()))
+            self._ids[app.serial] = app.id
+            highest = NO_PRIORITY
+            for ask in app.asks.values():
+                if ask.remaining and ask.spec.priority > highest:
+                    highest = ask.spec.priority
+                if breaths.due:
+                    yield
+            self._raise(app.queue, highest)
+            if breaths.due:
+                yield
+        return self
 
     def tree(self) -> Value:
         """Return root with everything below it; it alone names its partition."""
@@ -46,9 +64,15 @@ class Queues:
 
     def queue(self, queue: Queue, *, subtree: bool) -> Value:
         children = sorted(queue.children.values(), key=lambda child: child.spec.position)
+        below: list[Value] | Each = []
+        if subtree and children:
+            show = partial(self.queue, subtree=True)
+            # A large tree is not made at once, however few children each queue has.
+            is_large = len(self._state.queues) > AT_ONCE
+            below = Each(show, children) if is_large else [show(child) for child in children]
         value = self._own(queue) | {
             "childNames": [child.path for child in children],
-            "children": [self.queue(child, subtree=True) for child in children] if subtree else [],
+            "children": below,
         }
         return lean(value, ALWAYS)
 

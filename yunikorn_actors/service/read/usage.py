@@ -1,58 +1,109 @@
 """What users and groups have in use, queue by queue, as YuniKorn's REST interface shows it."""
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Final, Self
 
 from yunikorn_actors.domain.config import LimitConfig
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import ROOT
 from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each
 from yunikorn_actors.service.read.values import Value, lean, most, used
 
 _ALWAYS: Final = frozenset({"userName", "groupName", "queues", "queuePath"})
 
 
-def users(book: Book) -> list[Value]:
-    names = [name for name, paths in sorted(book.state.users.items()) if _shows(paths)]
-    return [user(book, name) for name in names]
+def users(book: Book) -> Steps[list[Value] | Each]:
+    shown = yield from Usages.of(book)
+    return each(
+        shown.user, [name for name, paths in sorted(book.state.users.items()) if _shows(paths)]
+    )
 
 
-def groups(book: Book) -> list[Value]:
-    names = [name for name, paths in sorted(book.state.groups.items()) if _shows(paths)]
-    return [group(book, name) for name in names]
+def groups(book: Book) -> Steps[list[Value] | Each]:
+    shown = yield from Usages.of(book)
+    return each(
+        shown.group, [name for name, paths in sorted(book.state.groups.items()) if _shows(paths)]
+    )
+
+
+def user(book: Book, name: str) -> Steps[Value]:
+    shown = yield from Usages.of(book)
+    return shown.user(name)
+
+
+def group(book: Book, name: str) -> Steps[Value]:
+    shown = yield from Usages.of(book)
+    return shown.group(name)
 
 
 def _shows(paths: dict[str, Usage]) -> bool:
     return ROOT in paths
 
 
-def user(book: Book, name: str) -> Value:
-    own = [app for app in book.state.applications.values() if app.spec.user == name]
-    value = {
-        "userName": name,
-        "groups": {app.id: app.group for app in own if app.group},
-        "queues": _Tree(book, name, book.state.users[name], of_group=False).queue(ROOT),
-    }
-    return lean(value, _ALWAYS)
+class Usages:
+    """What belongs to several users and groups is worked out once."""
 
+    def __init__(self, book: Book) -> None:
+        self._state = book.state
+        self._ids: dict[int, str] = {}
+        """Of applications, by serial."""
+        self._groups: dict[str, dict[str, str]] = {}
+        """By user, the group for which each application counts."""
+        self._members: dict[str, list[str]] = {}
+        """By group, its applications."""
 
-def group(book: Book, name: str) -> Value:
-    apps = book.state.applications.values()
-    value = {
-        "groupName": name,
-        "applications": [app.id for app in apps if app.group == name],
-        "queues": _Tree(book, name, book.state.groups[name], of_group=True).queue(ROOT),
-    }
-    return lean(value, _ALWAYS)
+    @classmethod
+    def of(cls, book: Book) -> "Steps[Self]":
+        self = cls(book)
+        breaths = Breaths()
+        for app in book.state.applications.values():
+            self._ids[app.serial] = app.id
+            if app.group:
+                self._groups.setdefault(app.spec.user, {})[app.id] = app.group
+                self._members.setdefault(app.group, []).append(app.id)
+            if breaths.due:
+                yield
+        return self
+
+    def user(self, name: str) -> Value:
+        value = {
+            "userName": name,
+            "groups": self._groups.get(name, {}),
+            "queues": self._tree(name, self._state.users[name], of_group=False),
+        }
+        return lean(value, _ALWAYS)
+
+    def group(self, name: str) -> Value:
+        value = {
+            "groupName": name,
+            "applications": self._members.get(name, []),
+            "queues": self._tree(name, self._state.groups[name], of_group=True),
+        }
+        return lean(value, _ALWAYS)
+
+    def _tree(self, name: str, usages: dict[str, Usage], *, of_group: bool) -> Value:
+        return _Tree(self._state, self._ids, name, usages, of_group=of_group).queue(ROOT)
 
 
 class _Tree:
-    def __init__(self, book: Book, owner: str, usages: dict[str, Usage], *, of_group: bool) -> None:
-        self._state = book.state
-        self._ids = {app.serial: app.id for app in book.state.applications.values()}
+    def __init__(
+        self,
+        state: PartitionState,
+        ids: dict[int, str],
+        owner: str,
+        usages: dict[str, Usage],
+        *,
+        of_group: bool,
+    ) -> None:
+        self._state = state
+        self._ids = ids
         self._owner = owner
         self._usages = usages
         self._of_group = of_group
+        self._children: dict[str, list[str]] = {}
+        for path in sorted(usages):
+            self._children.setdefault(path.rpartition(".")[0], []).append(path)
 
     def queue(self, path: str) -> Value:
         usage, limit = self._usages[path], self._limit(path)
@@ -64,12 +115,9 @@ class _Tree:
             ],
             "maxResources": {} if limit is None else most(limit.max_resources),
             "maxApplications": 0 if limit is None else limit.max_applications,
-            "children": [self.queue(child) for child in self._below(path)],
+            "children": each(self.queue, self._children.get(path, [])),
         }
         return lean(value, _ALWAYS)
-
-    def _below(self, path: str) -> Iterator[str]:
-        return (it for it in sorted(self._usages) if it.rpartition(".")[0] == path)
 
     def _limit(self, path: str) -> LimitConfig | None:
         queue = self._state.queues.get(path)

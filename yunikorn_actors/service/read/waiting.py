@@ -9,6 +9,7 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.service.read.slowly import Breaths, Steps
 
 RUN_LIMIT: Final = "run limit"
 RESERVED: Final = "reserved"
@@ -35,9 +36,14 @@ def waiting(state: PartitionState) -> Iterator[Waiting]:
                 yield Waiting(app, ask, _reason(app, ask))
 
 
-def by_reason(state: PartitionState) -> Counter[str]:
+def by_reason(state: PartitionState) -> Steps[Counter[str]]:
     """Count the asks that wait."""
-    return Counter(it.reason for it in waiting(state))
+    counts, breaths = Counter[str](), Breaths()
+    for it in waiting(state):
+        counts[it.reason] += 1
+        if breaths.due:
+            yield
+    return counts
 
 
 def _reason(app: Application, ask: Ask) -> str:

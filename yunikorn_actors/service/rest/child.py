@@ -78,6 +78,7 @@ class Child:
             entry = await _next(reader)
             if isinstance(entry, Heard):
                 self._server.hear(decoded(entry.kind, entry.payload), entry.now_ns)
+                await self._server.room()
             elif isinstance(entry, Answered):
                 waiting = self._asked.pop(entry.number, None)
                 if waiting is not None and not waiting.cancelled():

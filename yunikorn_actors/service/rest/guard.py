@@ -3,9 +3,9 @@
 A page of another origin can send any request to an address that its reader can reach. It cannot
 choose two headers, Host and Origin. A name in Host that is not ours means that a foreign name was
 made to point here (DNS rebinding); an address cannot be made to do so. A request that may change or
-cost something, a POST, and one for a route of ours is taken without Origin, as programs send it, or
-from our own origin. A cookie lets in what our own page asks and nothing else: a page on another
-port of this host is of the same site, and its requests carry our cookies.
+cost something (a POST, one for a dump) and one for a route of ours is taken without Origin, as
+programs send it, or from our own origin. A cookie lets in what our own page asks and nothing else:
+a page on another port of this host is of the same site, and its requests carry our cookies.
 """
 
 import hmac
@@ -67,8 +67,17 @@ class Guard:
                 "ask by an address or by localhost, or give the service this name",
             )
 
-    def check_origin(self, method: str, path: str, host: str, headers: Mapping[str, str]) -> None:
-        if method == "POST" or path.startswith(f"{OWN}/"):
+    def check_origin(
+        self,
+        method: str,
+        path: str,
+        host: str,
+        headers: Mapping[str, str],
+        *,
+        is_closed: bool = False,
+    ) -> None:
+        """`is_closed`: the route that is asked for is closed to pages of other origins."""
+        if is_closed or method == "POST" or path.startswith(f"{OWN}/"):
             _check_same_origin(host, headers)
 
     def check_token(
@@ -118,7 +127,7 @@ class Guard:
 
     def headers(self, route: Route | None) -> dict[str, str]:
         """What lets pages of other origins read an answer; YuniKorn's have always done so."""
-        if route is None or not route.is_yunikorns or route.method != "GET" or not self._cors:
+        if route is None or route.is_closed or not self._cors:
             return {}
         return {**CORS, "Access-Control-Allow-Methods": "GET, OPTIONS"}
 

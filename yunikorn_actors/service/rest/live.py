@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,9 @@ from yunikorn_actors.runtime.meter import role_of
 from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.overview import overview
 from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.slowly import Steps, T
 from yunikorn_actors.service.rest.asking import Refusal
+from yunikorn_actors.service.rest.slices import Slices
 
 EVERY_S: Final = 1.0
 SHARE: Final = 20
@@ -45,6 +47,7 @@ class Live:
         now_ns: Callable[[], int],
         failure: Callable[[], str],
         closing: asyncio.Event,
+        slices: Slices,
     ) -> None:
         """`failure` says why the read side is not the truth any more; empty while it is."""
         self._side = side
@@ -52,6 +55,7 @@ class Live:
         self._now_ns = now_ns
         self._failure = failure
         self._closing = closing
+        self._slices = slices
         self._pages = Counter[str]()
         """How many show which partition, by the name that they asked for."""
         self._pictures: dict[str, Picture] = {}
@@ -94,14 +98,18 @@ class Live:
 
     async def _make(self, name: str) -> Picture:
         told = await asyncio.get_running_loop().run_in_executor(None, self._told)
-        begin_s = time.thread_time()
         parts: dict[str, Any] = told | {"failure": self._failure() or told["failure"]}
+        work = Timed(lambda: self._encoded(parts, name))
+        encoded = await self._slices.done(work.begin)
+        return Picture(encoded, time.monotonic(), max(EVERY_S, SHARE * work.took_s))
+
+    def _encoded(self, parts: dict[str, Any], name: str) -> Steps[dict[str, bytes]]:
         if not self._failure():
-            self._side.catch_up(max(self._side.now_ns, self._now_ns()))
-            parts |= {"since_ns": self._side.start_ns} | overview(self._side, name)
-        encoded = {part: msgspec.json.encode(value) for part, value in parts.items()}
-        pause_s = max(EVERY_S, SHARE * (time.thread_time() - begin_s))
-        return Picture(encoded, time.monotonic(), pause_s)
+            if not self._slices.stands_still:
+                self._side.catch_up(max(self._side.now_ns, self._now_ns()))
+            found = yield from overview(self._side, name)
+            parts = parts | {"since_ns": self._side.start_ns} | found
+        return {part: msgspec.json.encode(value) for part, value in parts.items()}
 
     def _told(self) -> dict[str, Any]:
         """Ask the core what facts cannot tell."""
@@ -110,6 +118,27 @@ class Live:
             return {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
         except (CoreStopped, CoreFailed, NoReply) as error:
             return {"failure": str(error).partition(";")[0]}
+
+
+class Timed(Generic[T]):
+    """Steps, and how much of a processor they took."""
+
+    def __init__(self, steps: Callable[[], Steps[T]]) -> None:
+        self._steps = steps
+        self.took_s = 0.0
+
+    def begin(self) -> Steps[T]:
+        steps = self._steps()
+        while True:
+            begin_s = time.thread_time()
+            try:
+                next(steps)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            finally:
+                self.took_s += time.thread_time() - begin_s
+            yield
 
 
 def _core(told: dict[str, Any]) -> dict[str, Any]:

@@ -5,14 +5,17 @@ thread of its own, and the loop goes on.
 """
 
 import asyncio
+import gzip
 import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import aclosing, contextmanager, nullcontext, suppress
+from functools import partial
 from itertools import count
+from types import GeneratorType
 from typing import Any, Final
 
 import msgspec
@@ -23,10 +26,22 @@ from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.side import ReadSide
+from yunikorn_actors.service.read.slowly import LOOKS
 from yunikorn_actors.service.rest import changes, own, yunikorn
-from yunikorn_actors.service.rest.asking import OWN, TEXT, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.rest.asking import (
+    OWN,
+    TEXT,
+    Answer,
+    Asked,
+    Refusal,
+    Route,
+    Texts,
+)
 from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
 from yunikorn_actors.service.rest.live import Live
+from yunikorn_actors.service.rest.sending import GZIP_LEVEL, Sending
+from yunikorn_actors.service.rest.slices import RETRY_S, Slices
+from yunikorn_actors.service.rest.written import paused, pieces
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -126,8 +141,13 @@ class RestServer:
         """How many streams each host has open."""
         self._waiting_apart = 0
         self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
+        self._dumping = asyncio.Lock()
+        self._sendings: set[Sending] = set()
         self._closing = asyncio.Event()
-        self._live = Live(side, questions, now_ns, lambda: self._failure, self._closing)
+        self._slices = Slices(self._take)
+        self._live = Live(
+            side, questions, now_ns, lambda: self._failure, self._closing, self._slices
+        )
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -145,7 +165,7 @@ class RestServer:
         for route in self._routes.values():
             handler = by_itself.get(route) or self._answering(route)
             app.router.add_route(route.method, route.path, handler)
-            if route.is_yunikorns and route.method == "GET":
+            if not route.is_closed:
                 app.router.add_route("OPTIONS", route.path, self._options)
         self._runner = web.AppRunner(
             app,
@@ -176,7 +196,15 @@ class RestServer:
             await asyncio.sleep(0)
 
     def hear(self, message: Message, now_ns: int) -> None:
-        """Take what a follower is told; what cannot be taken ends all answers."""
+        """Take what a follower is told, when nobody reads a state that must not change."""
+        self._slices.hear(message, now_ns)
+
+    async def room(self) -> None:
+        """Wait while too much is heard that cannot be taken yet."""
+        await self._slices.room()
+
+    def _take(self, message: Message, now_ns: int) -> None:
+        """What cannot be taken ends all answers."""
         if self._failure:
             return
         try:
@@ -224,7 +252,9 @@ class RestServer:
                 host = headers.get("Host", "")
                 self._guard.check_host(host)
                 self._guard.check_host(request.host)
-                self._guard.check_origin(request.method, path, host, headers)
+                route = self._route_of(request)
+                is_closed = route is not None and route.is_closed
+                self._guard.check_origin(request.method, path, host, headers, is_closed=is_closed)
                 self._guard.check_token(path, host, headers, request.cookies)
             except Refusal as refusal:
                 return _refused(request, refusal)
@@ -253,9 +283,11 @@ class RestServer:
             return _refused(request, Refusal(_FAILED, "the service has failed to answer this"))
 
     def _headers(self, request: web.Request) -> dict[str, str]:
+        return self._guard.headers(self._route_of(request))
+
+    def _route_of(self, request: web.Request) -> Route | None:
         resource = request.match_info.route.resource
-        route = None if resource is None else self._routes.get(resource.canonical)
-        return self._guard.headers(route)
+        return None if resource is None else self._routes.get(resource.canonical)
 
     async def _options(self, _: web.Request) -> web.Response:
         return web.Response(status=204, headers={"Allow": "GET, OPTIONS"})
@@ -264,17 +296,9 @@ class RestServer:
         async def answer(request: web.Request) -> web.StreamResponse:
             with self._room_for(route):
                 asked = await self._asked(request, route)
-                return self._sent(request, await self._answer(route, asked))
+                return await self._answer(request, route, asked)
 
         return answer
-
-    def _sent(self, request: web.Request, answer: Answer) -> web.Response:
-        """Make the response; what readers leave unread stays in our memory, so that is bounded."""
-        response = _response(request, answer)
-        size = response.content_length or 0
-        if size > LARGE and size + sum(map(_unread, self._connections())) > UNREAD_MAX:
-            raise Refusal(_UNAVAILABLE, "too much waits for slow readers", "ask again later")
-        return response
 
     async def _asked(self, request: web.Request, route: Route) -> Asked:
         query = {name: request.query[name] for name in route.queries if name in request.query}
@@ -302,27 +326,124 @@ class RestServer:
 
     @contextmanager
     def _room_for(self, route: Route) -> Iterator[None]:
-        """What takes long waits for its turn, with its body; so not many may wait."""
+        """What takes long waits for its turn, perhaps with a body; so not many may wait."""
         if not route.is_apart:
             yield
             return
         if self._waiting_apart >= APART_MAX:
-            raise Refusal(_UNAVAILABLE, "too many ask for this at one time", "ask again later")
+            raise Refusal(
+                _UNAVAILABLE,
+                "too many ask for this at one time",
+                "ask again later",
+                retry_s=RETRY_S,
+            )
         self._waiting_apart += 1
         try:
             yield
         finally:
             self._waiting_apart -= 1
 
-    async def _answer(self, route: Route, asked: Asked) -> Answer:
+    # -- an answer
+
+    async def _answer(self, request: web.Request, route: Route, asked: Asked) -> web.StreamResponse:
+        """Make it in one slice; what takes longer is made in slices, and sent as it is made."""
         self._check_true()
-        self._side.catch_up(max(self._side.now_ns, self._now_ns()))
-        if route.is_apart:
+        if not self._slices.stands_still:
+            self._side.catch_up(max(self._side.now_ns, self._now_ns()))
+        made = _Made()
+        work = self._work(route, asked)
+        is_all = await self._slices.first(work, made.take)
+        if made.head is not None and callable(made.head.content):
+            content = await self._on_a_thread(made.head)
+            return await self._sent(request, made.head._replace(content=content))
+        if is_all and made.head is not None:
+            return await self._sent(request, made.head._replace(content=b"".join(made.pieces)))
+        work.close()
+        one_at_a_time = route.is_apart and route.is_diagnostic
+        async with self._dumping if one_at_a_time else nullcontext():
+            return await self._stream(request, route, asked)
+
+    def _work(self, route: Route, asked: Asked) -> Generator[Answer | bytes, None, None]:
+        """Yield what kind of answer it is, then its text; what is empty is a pause."""
+        found = route.handler(self._side, asked)
+        if isinstance(found, GeneratorType):
+            found = yield from paused(found)
+        answer = found if isinstance(found, Answer) else Answer(found)
+        yield answer
+        if not callable(answer.content):
+            yield from _text_of(answer)
+
+    async def _on_a_thread(self, answer: Answer) -> bytes:
+        """What it is made of does not change meanwhile: it was taken out, or nothing changes."""
+        loop, executor = asyncio.get_running_loop(), None if answer.reads_state else self._apart
+        async with self._slices.standing() if answer.reads_state else nullcontext():
+            content = await loop.run_in_executor(executor, answer.content)
+        if isinstance(content, bytes):
+            return content
+        return await loop.run_in_executor(executor, msgspec.json.encode, content)
+
+    async def _sent(self, request: web.Request, answer: Answer) -> web.Response:
+        """Make the response; what readers leave unread stays in our memory, so that is bounded."""
+        if len(answer.content) <= LARGE:
+            return _response(request, answer)
+        self._check_unread(len(answer.content))
+        packs = _takes_gzip(request)
+        content = answer.content
+        if packs:
             loop = asyncio.get_running_loop()
-            answer = await loop.run_in_executor(self._apart, route.handler, self._side, asked)
-        else:
-            answer = route.handler(self._side, asked)
-        return answer if isinstance(answer, Answer) else Answer(answer)
+            content = await loop.run_in_executor(None, partial(gzip.compress, content, GZIP_LEVEL))
+        headers = _headers_of(answer, packs=packs)
+        return web.Response(body=content, status=answer.status, headers=headers)
+
+    def _check_unread(self, size: int) -> None:
+        unread = sum(map(_unread, self._connections())) + sum(it.size for it in self._sendings)
+        if size + unread > UNREAD_MAX:
+            raise Refusal(
+                _UNAVAILABLE, "too much waits for slow readers", "ask again later", retry_s=RETRY_S
+            )
+
+    async def _stream(self, request: web.Request, route: Route, asked: Asked) -> web.StreamResponse:
+        """Send it while it is made. Nothing waits for its reader, and it ends when that leaves."""
+        self._check_unread(0)
+        sending: Sending | None = None
+        try:
+            async with (
+                self._slices.standing(),
+                aclosing(self._slices.pieces(self._work(route, asked))) as slices,
+            ):
+                async for made in slices:
+                    for piece in made:
+                        if isinstance(piece, Answer):
+                            sending = self._sending(request, piece)
+                        elif sending is not None:
+                            sending.feed(piece)
+                    if sending is not None and sending.has_ended:
+                        break
+                    if sum(it.size for it in self._sendings) > UNREAD_MAX:
+                        _cut(request.protocol)
+                        break
+            assert sending is not None
+            sending.end()
+            with _impatient(request):
+                await sending.sent()
+        except Exception as error:
+            if sending is None:
+                raise
+            # An answer has begun: its end is missing, which the reader sees.
+            logger.error("{} {:.200} has failed", request.method, request.path, exception=error)
+            _cut(request.protocol)
+        finally:
+            if sending is not None:
+                self._sendings.discard(sending)
+                sending.close()
+        return sending.response
+
+    def _sending(self, request: web.Request, answer: Answer) -> Sending:
+        packs = _takes_gzip(request)
+        headers = _headers_of(answer, packs=packs) | self._headers(request)
+        sending = Sending(request, web.StreamResponse(status=answer.status, headers=headers), packs)
+        self._sendings.add(sending)
+        return sending
 
     def _check_true(self) -> None:
         if self._failure:
@@ -374,15 +495,20 @@ class RestServer:
         name = f"{host}#{next(self._streams)}"
         waiting: asyncio.Queue[tuple[EventRecord, ...] | None] = asyncio.Queue(STREAM_ROOM)
         try:
-            if not self._side.listen(name, past, _hearer(waiting)):
+            ring = self._side.events.ring
+            first, end = max(ring.lowest_id, ring.next_id - past), ring.next_id
+            if not self._side.listen(name, 0, _hearer(waiting)):
                 raise Refusal(_UNAVAILABLE, "Too many streaming connections")
-            return await self._write_events(request, waiting)
+            return await self._write_events(request, range(first, end), waiting)
         finally:
             self._side.leave(name)
             self._streaming[host] -= 1
 
     async def _write_events(
-        self, request: web.Request, waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]"
+        self,
+        request: web.Request,
+        past: range,
+        waiting: "asyncio.Queue[tuple[EventRecord, ...] | None]",
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={**self._guard.headers(_STREAM)})
         response.content_type = "application/json"
@@ -390,6 +516,10 @@ class RestServer:
         await response.prepare(request)
         with _impatient(request):
             await _write(response, ({"InstanceUUID": self._side.instance},))
+            for first in past[::LOOKS]:
+                # A reader so slow that they are overwritten meanwhile goes without them.
+                count = min(LOOKS, past.stop - first)
+                await _write(response, tuple(self._side.events.ring.read(first, count)))
             while True:
                 records = await self._next(waiting)
                 if records is None:
@@ -446,8 +576,42 @@ async def _harden(_: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _write(response: web.StreamResponse, values: tuple[Any, ...]) -> None:
-    data = b"".join(msgspec.json.encode(value) + b"\n" for value in values)
-    await asyncio.wait_for(response.write(data), WRITE_S)
+    for first in range(0, len(values), LOOKS):
+        some = values[first : first + LOOKS]
+        data = b"".join(msgspec.json.encode(value) + b"\n" for value in some)
+        await asyncio.wait_for(response.write(data), WRITE_S)
+
+
+class _Made:
+    """What the first slice has made."""
+
+    def __init__(self) -> None:
+        self.head: Answer | None = None
+        self.pieces: list[bytes] = []
+
+    def take(self, piece: Answer | bytes) -> None:
+        if isinstance(piece, Answer):
+            self.head = piece
+        else:
+            self.pieces.append(piece)
+
+
+def _text_of(answer: Answer) -> Iterator[bytes]:
+    content = answer.content
+    if isinstance(content, bytes):
+        return iter((content,))
+    if isinstance(content, Texts):
+        return iter(content)
+    return pieces(content, answer.style)
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    return "gzip" in request.headers.get("Accept-Encoding", "")
+
+
+def _headers_of(answer: Answer, *, packs: bool) -> dict[str, str]:
+    packed = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"} if packs else {}
+    return {**answer.headers, "Content-Type": answer.type, **packed}
 
 
 def _response(request: web.Request, answer: Answer) -> web.Response:
@@ -455,14 +619,15 @@ def _response(request: web.Request, answer: Answer) -> web.Response:
     data = content if isinstance(content, bytes) else msgspec.json.encode(content)
     headers = {**answer.headers, "Content-Type": answer.type}
     response = web.Response(body=data, status=answer.status, headers=headers)
-    if len(data) >= GZIP_MIN and "gzip" in request.headers.get("Accept-Encoding", ""):
+    if len(data) >= GZIP_MIN and _takes_gzip(request):
         response.enable_compression(web.ContentCoding.gzip)
         response.headers["Vary"] = "Accept-Encoding"
     return response
 
 
 def _refused(request: web.Request, refusal: Refusal) -> web.Response:
-    return _response(request, Answer(refusal.value, status=refusal.status))
+    retry = {"Retry-After": str(refusal.retry_s)} if refusal.retry_s else {}
+    return _response(request, Answer(refusal.value, status=refusal.status, headers=retry))
 
 
 async def _plain(request: web.Request, error: web.HTTPException) -> web.Response:

@@ -1,6 +1,8 @@
 """The answers to YuniKorn's routes: its paths, its names, its errors."""
 
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -12,8 +14,10 @@ from yunikorn_actors.domain.config.names import is_group_name, is_queue_name, is
 from yunikorn_actors.domain.health import Health
 from yunikorn_actors.domain.quantity import UINT64_MAX
 from yunikorn_actors.domain.queue import Queue
+from yunikorn_actors.machines.events.publisher import Ring
+from yunikorn_actors.messages.following import ManagerDescribed
 from yunikorn_actors.messages.queries import CountsFound
-from yunikorn_actors.runtime.secret_values import masked_dump
+from yunikorn_actors.runtime.secret_values import masked_dump, masked_json
 from yunikorn_actors.service.metrics.families import families
 from yunikorn_actors.service.metrics.text import TYPE as METRICS
 from yunikorn_actors.service.metrics.text import exposition
@@ -21,7 +25,9 @@ from yunikorn_actors.service.read import applications, clusters, configuration, 
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.queues import Queues
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route
+from yunikorn_actors.service.read.slowly import LOOKS, Each, Steps
+from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route, Texts
+from yunikorn_actors.service.rest.written import Foreign, Style
 
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30_000_000_000
@@ -83,14 +89,16 @@ def _partitions(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
     return [clusters.partition(book) for book in side.books.values()]
 
 
-def _queues(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-    return Queues(book_of(side, asked), side.settings.preemption_delay_ns).tree()
+def _queues(side: ReadSide, asked: Asked) -> Steps[Any]:
+    book = book_of(side, asked)
+    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns)
+    return shown.tree()
 
 
-def _one_queue(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+def _one_queue(side: ReadSide, asked: Asked) -> Steps[Any]:
     book = book_of(side, asked)
     queue = _queue(book, asked)
-    shown = Queues(book, side.settings.preemption_delay_ns)
+    shown = yield from Queues.measured(book, side.settings.preemption_delay_ns)
     return shown.queue(queue, subtree="subtree" in asked.query)
 
 
@@ -209,15 +217,24 @@ def _events(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
         "InstanceUUID": side.instance,
         "LowestID": ring.lowest_id,
         "HighestID": ring.highest_id,
-        "EventRecords": ring.read(number_of(asked, "start", 0, 0), count) or None,
+        "EventRecords": _records(ring, number_of(asked, "start", 0, 0), count),
     }
+
+
+def _records(ring: Ring, first: int, count: int) -> Each | None:
+    """Read them as they are written; None where the first is not stored."""
+    if not ring.read(first, 1):
+        return None
+    end = min(first + count, ring.next_id)
+    parts = (ring.read(it, min(LOOKS, end - it)) for it in range(first, end, LOOKS))
+    return Each(lambda record: record, chain.from_iterable(parts))
 
 
 # -- health, history
 
 
 def _utilizations(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
-    return [nodes.utilizations(book) for book in side.books.values()]
+    return Each(nodes.utilizations, side.books.values())
 
 
 class Checkup:
@@ -228,18 +245,21 @@ class Checkup:
         self._until_ns = 0
 
     def __call__(self, side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
-        if self._found is None or side.now_ns >= self._until_ns:
-            told = asked.answer
-            counts = msgspec.convert(told["counts"], CountsFound)
-            self._found = clusters.health(
-                side,
-                counts,
-                told["trace_failure"],
-                told["configuration_fault"],
-                told["read_side_fault"],
-            )
-            self._until_ns = side.now_ns + HEALTH_NS
-        return clusters.shown_health(self._found)
+        if self._found is not None and side.now_ns < self._until_ns:
+            return clusters.shown_health(self._found)
+        return Answer(partial(self._look, side, asked.answer), reads_state=True)
+
+    def _look(self, side: ReadSide, told: Any) -> Any:  # noqa: ANN401 - values
+        counts = msgspec.convert(told["counts"], CountsFound)
+        found = clusters.health(
+            side,
+            counts,
+            told["trace_failure"],
+            told["configuration_fault"],
+            told["read_side_fault"],
+        )
+        self._found, self._until_ns = found, side.now_ns + HEALTH_NS
+        return clusters.shown_health(found)
 
 
 def _applications_over_time(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a value
@@ -253,27 +273,40 @@ def _containers_over_time(side: ReadSide, _: Asked) -> Any:  # noqa: ANN401 - a 
 # -- configuration
 
 
-def shown_config(side: ReadSide) -> dict[str, Any]:
-    """Return that of the resource manager that came first, with what it set beside it."""
-    manager = next(iter(side.managers.values()), None)
-    shown = configuration.document(manager) | {
+def _first_manager(side: ReadSide) -> ManagerDescribed | None:
+    """Return the resource manager that came first: its configuration is shown."""
+    return next(iter(side.managers.values()), None)
+
+
+def shown_config(manager: ManagerDescribed | None, *, piecemeal: bool = False) -> dict[str, Any]:
+    """Return its configuration, with what it set beside it; secrets are not covered yet."""
+    return configuration.document(manager, piecemeal=piecemeal) | {
         "checksum": "" if manager is None else manager.config.checksum,
         "extra": {} if manager is None else dict(sorted(manager.extra_config.items())),
     }
-    return masked_dump(shown)
 
 
 def _config(side: ReadSide, asked: Asked) -> Answer:
-    shown = shown_config(side)
-    extra, checksum = shown.pop("extra"), shown.pop("checksum")
+    manager = _first_manager(side)
     if asked.accept == "application/json":
-        value = configuration.in_go_names(shown) | {
-            "Checksum": checksum,
-            "Extra": extra,
-            "DeadlockDetectionEnabled": False,
-            "DeadlockTimeoutSeconds": 0,
-        }
-        return Answer(value)
+        return Answer(partial(_config_json, manager))
+    return Answer(partial(_config_text, manager), YAML)
+
+
+def _config_json(manager: ManagerDescribed | None) -> Any:  # noqa: ANN401 - a value
+    shown = masked_dump(shown_config(manager))
+    extra, checksum = shown.pop("extra"), shown.pop("checksum")
+    return configuration.in_go_names(shown) | {
+        "Checksum": checksum,
+        "Extra": extra,
+        "DeadlockDetectionEnabled": False,
+        "DeadlockTimeoutSeconds": 0,
+    }
+
+
+def _config_text(manager: ManagerDescribed | None) -> bytes:
+    shown = masked_dump(shown_config(manager))
+    extra, checksum = shown.pop("extra"), shown.pop("checksum")
     document = {
         **shown,
         "checksum": checksum,
@@ -281,13 +314,16 @@ def _config(side: ReadSide, asked: Asked) -> Answer:
         "deadlockdetectionenabled": False,
         "deadlocktimeoutseconds": 0,
     }
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    return Answer(text.encode(), YAML)
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
 
 
-def _validate(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+def _validate(_: ReadSide, asked: Asked) -> Answer:
+    return Answer(partial(_verdict, asked.body))
+
+
+def _verdict(body: bytes) -> Any:  # noqa: ANN401 - a value
     try:
-        parse_config(asked.body.decode())
+        parse_config(body.decode())
     except (ConfigError, UnicodeDecodeError) as error:
         return {"allowed": False, "reason": str(error)}
     return {"allowed": True}
@@ -297,17 +333,20 @@ def _validate(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
 
 
 def _dump(side: ReadSide, asked: Asked) -> Answer:
-    """Everything at once, as YuniKorn's support collects it."""
+    """Everything at once, as YuniKorn's support collects it; each part is made as it is written."""
     books = list(side.books.values())
     dump = {
         "timestamp": side.now_ns,
         "partitions": [clusters.partition(book) for book in books],
-        "applications": [
-            app
-            for book in books
-            for listed in (applications.active, applications.completed, applications.rejected)
-            for app in listed(book)
-        ],
+        "applications": Each(
+            lambda app: app,
+            (
+                app
+                for book in books
+                for listed in (applications.active, applications.completed, applications.rejected)
+                for app in listed(book)
+            ),
+        ),
         "appHistory": clusters.applications_over_time(side),
         "nodes": [
             {"partitionName": book.short_name, "nodesInfo": nodes.nodes(book)} for book in books
@@ -315,13 +354,11 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
         "clusterInfo": clusters.clusters(side),
         "containerHistory": clusters.containers_over_time(side),
         "queues": [
-            Queues(book, side.settings.preemption_delay_ns).tree()
-            for book in books
-            if book.state.queues
+            _tree(book, side.settings.preemption_delay_ns) for book in books if book.state.queues
         ],
-        "rmDiagnostics": asked.answer,
+        "rmDiagnostics": Foreign(asked.answer),
         "logLevel": "INFO",
-        "config": shown_config(side),
+        "config": shown_config(_first_manager(side), piecemeal=True),
         "placementRules": [
             {"partition": book.short_name, "rules": configuration.rules(book.state.config)}
             for book in books
@@ -329,12 +366,15 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
         ],
         "eventStreams": side.streams(),
     }
-    text = msgspec.json.format(msgspec.json.encode(masked_dump(dump)), indent=2)
-    return Answer(text)
+    return Answer(dump, style=Style(masked_json, is_indented=True))
+
+
+def _tree(book: Book, preemption_delay_ns: int) -> Steps[Any]:
+    return (yield from Queues.measured(book, preemption_delay_ns)).tree()
 
 
 def _metrics(side: ReadSide, asked: Asked) -> Answer:
-    return Answer(exposition(families(side, asked.answer)), METRICS)
+    return Answer(Texts(exposition(families(side, asked.answer))), METRICS)
 
 
 def _stack(_: ReadSide, asked: Asked) -> Answer:
@@ -384,12 +424,15 @@ def routes() -> tuple[Route, ...]:
               _applications_over_time),
         Route("/ws/v1/history/containers", "allocations, minute by minute", _containers_over_time),
         Route("/ws/v1/metrics", "metrics, in Prometheus' text format", _metrics,
-              lambda _, __: ("metrics",)),
-        Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config),
+              lambda _, __: ("metrics",), is_diagnostic=True),
+        Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config,
+              is_apart=True),
         Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,
               method="POST", is_apart=True),
-        Route("/debug/fullstatedump", "everything at once", _dump, lambda _, __: ("diagnostics",)),
-        Route("/debug/stack", "what every thread is doing", _stack, lambda _, __: ("stacks",)),
-        Route("/ws/v1/fullstatedump", "moved", _moved("/debug/fullstatedump")),
-        Route("/ws/v1/stack", "moved", _moved("/debug/stack")),
+        Route("/debug/fullstatedump", "everything at once", _dump, lambda _, __: ("diagnostics",),
+              is_apart=True, is_diagnostic=True),
+        Route("/debug/stack", "what every thread is doing", _stack, lambda _, __: ("stacks",),
+              is_diagnostic=True),
+        Route("/ws/v1/fullstatedump", "moved", _moved("/debug/fullstatedump"), is_diagnostic=True),
+        Route("/ws/v1/stack", "moved", _moved("/debug/stack"), is_diagnostic=True),
     )  # fmt: skip
