@@ -45,9 +45,10 @@ def test_every_drawing_in_the_pages_is_kept_fresh() -> None:
 
 def test_the_swap_is_in_the_drawings() -> None:
     page = (PAGES / GENERATE["GANGS"]).read_text("utf-8")
-    for words in ("AskParked task for scenario-1 on n1", "AskParked task for scenario-1 on n2"):
+    for words in ("parked for scenario-1 on n1", "parked for scenario-1 on n2"):
         assert page.count(words) == 1
-    assert page.count("SwapCompleted") == 3
+    assert page.count("SwapCompleted job task swapped for hold") == 2
+    assert page.count("AllocationsRequested gives back hold") == 2
 
 
 def test_the_transcripts_show_the_race_that_they_are_about() -> None:

@@ -18,7 +18,9 @@ from playing import Player
 from support import settled
 
 from yunikorn_actors.domain.health import health_of
+from yunikorn_actors.machines.rm_proxy import RmProxy
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import RM_PROXY
 
 USUAL = 100
 SAME = 5
@@ -103,3 +105,39 @@ def test_topologies_agree_when_each_move_is_settled(examples: int) -> None:
 
 def _states(player: Player) -> dict[str, Any]:
     return {name: settled(partition.state) for name, partition in player.context.partitions.items()}
+
+
+@ranges.examples(60, 1_000)
+def test_at_rest_rm_proxy_knows_all_that_is_asked_back(examples: int) -> None:
+    """So each answer is recognised; and nothing is kept of what has ended otherwise."""
+    known = 0
+
+    @repeatable(examples)
+    @given(scripts(LONGEST), st.sampled_from(TOPOLOGIES), SEEDS, st.booleans())
+    def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
+        nonlocal known
+        player = Player(topology, number, confirms_at_once=at_once)
+        for move in script:
+            player.play(move)
+            if move.what == "settle":
+                known += _agree_on_asked_back(player)
+        player.simulator.settle()
+        known += _agree_on_asked_back(player)
+
+    play()
+    assert known > 20, "vacuous: hardly anything was asked back"
+
+
+def _agree_on_asked_back(player: Player) -> int:
+    """Compare what RmProxy knows with the truth, and return how much that is."""
+    proxy = player.simulator.machines[RM_PROXY]
+    assert isinstance(proxy, RmProxy)
+    count = 0
+    for rm_id, deliveries in proxy._deliveries.items():
+        own = (it for it in player.context.partitions.values() if it.rm_id == rm_id)
+        apps = (app for partition in own for app in partition.state.applications.values())
+        allocations = (it for app in apps for it in app.allocations.values())
+        waiting = sorted(it.uuid for it in allocations if it.releasing is not None)
+        assert waiting == sorted(deliveries.requested_back.uuids)
+        count += len(waiting)
+    return count

@@ -110,7 +110,7 @@ TOLD: list[tuple[Message, str]] = [
                 rejected=(si.RejectedAllocationAsk(allocation_key="c", reason="no"),),
             )
         ),
-        "new a -> n1; released b; rejected c (no)",
+        "new a -> n1; asks back b; rejected c (no)",
     ),
     (s.RunCycle(partition="[rm-1]default", epoch=1), "[rm-1]default"),
 ]  # fmt: skip

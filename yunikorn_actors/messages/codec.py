@@ -23,7 +23,7 @@ from yunikorn_actors.messages import (
     scheduling,
 )
 from yunikorn_actors.messages.base import Cause, Delivery, Message
-from yunikorn_actors.messages.older import GATHERED, RENAMED, renewed
+from yunikorn_actors.messages.older import GATHERED, PARTS, RENAMED, renewed, with_parts
 
 FORMAT_VERSION: Final = 2
 FORMATS_READ: Final = (1, 2)
@@ -153,12 +153,26 @@ def _message_of(record: StoredDelivery) -> Message:
         return UnknownMessage(type=record.type, payload=_unknown(record.payload))
     if record.type in GATHERED:
         return msgspec.convert(renewed(record.type, msgspec.msgpack.decode(record.payload)), kind)
-    return _decoder(kind).decode(record.payload)
+    return decoded(name, record.payload)
 
 
 def decoded(name: str, payload: msgspec.Raw) -> Message:
-    """Read a message of a type of this version."""
-    return _decoder(MESSAGE_TYPES[name]).decode(payload)
+    """Read a message of a type of this version, also as an earlier one has written it."""
+    kind = MESSAGE_TYPES[name]
+    if name not in PARTS:
+        return _decoder(kind).decode(payload)
+    try:
+        return _decoder(kind).decode(payload)
+    except msgspec.ValidationError:
+        return msgspec.convert(_with_parts(payload), kind)
+
+
+def _with_parts(payload: msgspec.Raw) -> Any:  # noqa: ANN401 - whatever a recording holds
+    plain = msgspec.msgpack.decode(payload)
+    try:
+        return with_parts(plain)
+    except (TypeError, KeyError) as error:
+        raise msgspec.ValidationError(f"its releases are not readable: {error}") from error
 
 
 @cache

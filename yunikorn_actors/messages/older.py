@@ -6,6 +6,8 @@ a field that gets another name keeps a line here, by which it is read.
 
 from typing import Any, Final
 
+from yunikorn_actors.domain.termination import ASKED_BACK
+
 RENAMED: Final[dict[str, str]] = {
     "ResourceManagerLost": "RMLost",
     "ResourceManagerLeft": "RMUnregistered",
@@ -19,6 +21,27 @@ GATHERED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     for message in ("RegistrationRequested", "RMRegistration")
 }
 """Fields of a message that stand together in one of its fields now."""
+
+
+PARTS: Final = frozenset({"RMUpdateAllocation", "RMReleaseAllocation"})
+"""Messages with parts of several kinds, where there was one kind that did not tell."""
+
+
+def with_parts(payload: dict[str, Any]) -> dict[str, Any]:
+    """Tell what each release is.
+
+    What the core asks for has a type of its own. RmProxy did not tell confirmations apart from
+    other releases, and Context handles both alike: so all of them are read as releases.
+    """
+    told: dict[str, list[dict[str, Any]]] = {}
+    if "releases" in payload:
+        told["releases"] = [{"part": "ReleaseItem"} | item for item in payload["releases"]]
+    if "released" in payload:
+        told["released"] = [
+            {"part": "AskedBack" if item["type"] in ASKED_BACK else "AnnouncedRelease"} | item
+            for item in payload["released"]
+        ]
+    return payload | told
 
 
 def renewed(type_: str, payload: Any) -> Any:  # noqa: ANN401 - whatever a recording holds

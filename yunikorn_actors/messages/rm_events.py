@@ -168,7 +168,11 @@ class AskReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     type: TerminationType = TerminationType.UNKNOWN_TERMINATION_TYPE
 
 
-class ReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ReleaseItem(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="part", tag=True
+):
+    """The resource manager ends allocations by its own wish."""
+
     partition: str
     application_id: str = ""
     uuid: str = ""
@@ -176,13 +180,40 @@ class ReleaseItem(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     type: TerminationType = TerminationType.UNKNOWN_TERMINATION_TYPE
 
 
+class GivenBack(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False, tag_field="part", tag=True
+):
+    """The resource manager gives back what the core has asked back: it confirms that release."""
+
+    partition: str
+    application_id: str = ""
+    uuid: str = ""
+    key: str = ""
+    type: TerminationType = TerminationType.UNKNOWN_TERMINATION_TYPE
+    """As the resource manager wrote it; it may be another than that of the request."""
+    asked: TerminationType | None = None
+    """Why the core asked it back; None if RmProxy knows of no such request.
+
+    Then it confirms a second time, by mistake, or what was asked before it registered anew.
+    """
+
+
+Released = ReleaseItem | GivenBack
+"""RmProxy tells the two apart for whoever reads the messages. What either of them ends, Context
+finds in its own state: a confirmation that is taken for a wish does the same, and so does a wish
+that is taken for a confirmation."""
+
+
 class RMUpdateAllocation(Message, frozen=True, kw_only=True):
-    """Context handles asks first, then ask releases, then allocation releases."""
+    """Context handles asks first, then ask releases, then allocation releases.
+
+    Releases by the wish of the resource manager and confirmations stay in the order of its request.
+    """
 
     rm_id: str
     asks: tuple[AskItem, ...] = ()
     ask_releases: tuple[AskReleaseItem, ...] = ()
-    releases: tuple[ReleaseItem, ...] = ()
+    releases: tuple[ReleaseItem | GivenBack, ...] = ()
 
 
 class NewApplication(Struct, frozen=True, kw_only=True):
@@ -316,12 +347,26 @@ class RMNewAllocations(Message, frozen=True, kw_only=True):
     runs: tuple[AnnouncedRun, ...] = ()
 
 
-class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False):
+class AnnouncedRelease(Struct, frozen=True, kw_only=True, gc=False, tag_field="part", tag=True):
+    """An allocation has ended: it is charged nowhere any more."""
+
     partition: str
     application_id: str
     uuid: str
     key: str
     type: TerminationType
+    message: str
+
+
+class AskedBack(Struct, frozen=True, kw_only=True, gc=False, tag_field="part", tag=True):
+    """The core asks the resource manager to give an allocation back; it is charged until then."""
+
+    partition: str
+    application_id: str
+    uuid: str
+    key: str
+    type: TerminationType
+    """Why: a timeout, a preemption, or a member that takes over the placeholder."""
     message: str
 
 
@@ -341,7 +386,7 @@ class RMReleaseAllocation(Message, frozen=True, kw_only=True):
 
     rm_id: str
     withdrawn: tuple[AnnouncedWithdrawal, ...] = ()
-    released: tuple[AnnouncedRelease, ...] = ()
+    released: tuple[AnnouncedRelease | AskedBack, ...] = ()
 
 
 class RejectedAsk(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ Each mailbox has a column; everything outside of the core shares one. The messag
 arrow, and its facts below it. An arrow that ends in `+` brings what was handled together with the
 message before it in that mailbox. The event publisher gets the same facts as the schedulers and
 answers nothing. So its copies are left out if there are schedulers, unless `--mailbox` asks for
-them.
+them. Who asks about a member gets its placeholder too, and the other way round.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,6 +26,7 @@ from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.show import NewFacts, cut, ending, is_whole
 from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.wanted import Wanted
 
 _OUTSIDE = "outside"
@@ -41,6 +42,7 @@ def draw(path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0) -> Itera
 
     The recording is read twice: which columns there are is known at its end.
     """
+    wanted = along_swaps(path, wanted)
     with TraceReader(path) as trace:
         columns = _Columns(_ends(islice(_rows(trace, wanted), limit or None)))
     with TraceReader(path) as trace:

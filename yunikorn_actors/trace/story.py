@@ -2,7 +2,8 @@
 
 It follows what a thing becomes: an ask has a key, its allocation a UUID, and the member of a gang
 that takes over a placeholder another key and another UUID. What the core has written down as facts
-is told, what was asked for and what was refused.
+is told, what was asked for and what was refused. While a member is parked, what becomes of its
+placeholder is a part of its life: that it is asked back, and given back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
@@ -25,6 +27,8 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.wanted import Wanted, did_you_mean, texts_in
+
+_REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
 
 class Told(Struct, frozen=True, kw_only=True):
@@ -51,6 +55,10 @@ class Subject(Struct, kw_only=True):
     application_id: str = ""
     keys: set[str] = set()
     uuids: set[str] = set()
+    placeholders: dict[str, str] = {}
+    """What it was parked for: the UUID of each, and its key."""
+    parked_for: set[str] = set()
+    """The keys of those that it is parked for now."""
 
     @property
     def title(self) -> str:
@@ -59,7 +67,8 @@ class Subject(Struct, kw_only=True):
     @property
     def names(self) -> set[str]:
         """Return what stands in all that speaks of it."""
-        return self.keys | self.uuids or {self.name}
+        own = self.keys | self.uuids or {self.name}
+        return own.union(self.placeholders, self.placeholders.values())
 
 
 def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
@@ -70,7 +79,9 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
     subject, told = meant, list[Told]()
     while not subject.names <= names:
         names |= subject.names
-        subject = replace(meant, keys=set(meant.keys), uuids=set(meant.uuids))
+        subject = replace(
+            meant, keys=set(meant.keys), uuids=set(meant.uuids), placeholders={}, parked_for=set()
+        )
         (told,) = stories(places.speaking_of(names), [subject])
     return subject, told
 
@@ -79,12 +90,17 @@ def stories(deliveries: Iterable[Delivery], subjects: Iterable[Subject]) -> list
     """Read a recording once, and return the life of each."""
     lives = [_Life(subject) for subject in subjects]
     index = _Index(lives)
+    asked_back: dict[str, tuple[Delivery, f.ReleaseRequested]] = {}
     for delivery, fact in news_of(deliveries, with_messages=True):
         if fact is None:
             for life in index.of(texts_in(delivery.message)):
                 life.hear(delivery)
         else:
+            if isinstance(fact, f.ReleaseRequested) and fact.type is _REPLACED:
+                asked_back[fact.uuid] = delivery, fact
             for life in index.of(chain.from_iterable(map(texts_in, f.parts_of(fact)))):
+                if isinstance(fact, f.AskParked) and fact.placeholder in asked_back:
+                    life.park(*asked_back[fact.placeholder], fact)
                 life.live(delivery, fact)
                 index.add(life)
     # Facts stand where they are first told, which may be behind what they have led to.
@@ -217,10 +233,22 @@ class _Life:
     def hear(self, delivery: Delivery) -> None:
         self.told.extend(_messages(delivery, self.subject))
 
+    def park(self, delivery: Delivery, asked: f.ReleaseRequested, fact: f.AskParked) -> None:
+        """Learn what a member is parked for; its placeholder was asked back right before."""
+        subject = self.subject
+        is_member = fact.application_id == subject.application_id and fact.key in subject.keys
+        if not is_member or asked.key in subject.keys:
+            return
+        subject.placeholders[fact.placeholder] = asked.key
+        subject.parked_for.add(asked.key)
+        self.told.append(_written(delivery, asked))
+
     def live(self, delivery: Delivery, fact: f.Fact) -> None:
         for part in _told_as(self.subject, fact):
             if self._concerns(self.subject, part):
                 self.told.append(_written(delivery, part))
+        if isinstance(fact, f.SwapCompleted | f.AskUnparked):
+            self.subject.parked_for.discard(self.subject.placeholders.get(fact.placeholder, ""))
 
 
 class _Index:
@@ -286,7 +314,7 @@ def _messages(delivery: Delivery, subject: Subject) -> Iterator[Told]:
     message = delivery.message
     is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
     if is_talk and subject.keys and _speaks_of(message, subject):
-        named = Wanted(about=tuple(sorted(subject.keys))).named
+        named = Wanted(about=tuple(sorted(subject.keys | subject.parked_for))).named
         yield _told(delivery, named(message_summary(message), message))
     for refusal in refusals_in(delivery):
         if refusal.id == subject.name:
@@ -295,7 +323,8 @@ def _messages(delivery: Delivery, subject: Subject) -> Iterator[Told]:
 
 def _speaks_of(message: Message, subject: Subject) -> bool:
     found = set(keys_in(message))
-    return any((subject.application_id, key) in found for key in subject.keys)
+    keys = subject.keys | subject.parked_for
+    return any((subject.application_id, key) in found for key in keys)
 
 
 def _of_ask(subject: Subject, fact: f.Fact) -> bool:

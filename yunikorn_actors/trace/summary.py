@@ -24,6 +24,7 @@ from yunikorn_actors.domain.proposals import (
     Replace,
 )
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.termination import ASKED_BACK
 from yunikorn_actors.messages import following as w
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import queries as q
@@ -152,7 +153,16 @@ def _allocation_resized(fact: f.AllocationResized) -> str:
 
 
 def _released(fact: f.AllocationReleased) -> str:
-    return f"{fact.application_id} {fact.key} from {fact.node_id} {fact.uuid} {fact.type.name}"
+    what = f"{fact.application_id} {fact.key} from {fact.node_id} {fact.uuid}"
+    if fact.given_back is None:
+        return f"{what} {fact.type.name}"
+    answer = "" if fact.type is fact.given_back else f", confirmed as {fact.type.name}"
+    return f"gives back {what} {fact.given_back.name}{answer}"
+
+
+def _swapped(fact: f.SwapCompleted) -> str:
+    member = f"{fact.application_id} {fact.key} swapped for {fact.placeholder_key}"
+    return f"{member} on {fact.node_id}, {fact.uuid} for {fact.placeholder}"
 
 
 def _preempted(fact: f.PreemptionDecided) -> str:
@@ -191,11 +201,18 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.AskRemoved: lambda fact: f"{fact.application_id} {fact.key} {fact.type.name}",
     f.GangAdmitted: lambda fact: f"{fact.application_id} has {_amounts(fact.commitment)} to come",
     f.GangLapsed: lambda fact: f"{fact.application_id} had {_amounts(fact.commitment)} to come",
-    f.AskParked: lambda fact: f"{fact.key} for {fact.placeholder} on {fact.node_id}",
-    f.AskUnparked: lambda fact: f"{fact.key} no longer for {fact.placeholder}: {fact.reason}",
+    f.ReleaseRequested: lambda fact: f"asks back {fact.application_id} {fact.key} {fact.type.name}",
+    f.AskParked: lambda fact: (
+        f"{fact.application_id} {fact.key} parked for {fact.placeholder} on {fact.node_id}"
+    ),
+    f.AskUnparked: lambda fact: (
+        f"{fact.application_id} {fact.key} no longer parked for {fact.placeholder}: {fact.reason}"
+    ),
     f.PlaceholderCancelled: lambda fact: f"{fact.placeholder} for {fact.key}",
-    f.SwapCompleted: lambda fact: f"{fact.uuid} for {fact.placeholder} on {fact.node_id}",
-    f.ConfirmationMissed: lambda fact: f"{fact.key} {fact.type.name}",
+    f.SwapCompleted: _swapped,
+    f.ConfirmationMissed: lambda fact: (
+        f"{fact.application_id} does not give back {fact.key} {fact.type.name}"
+    ),
     f.AllocationCommitted: _committed,
     f.AllocationsCommitted: _run,
     f.AllocationRecovered: _recovered,
@@ -217,14 +234,32 @@ def _named(item: si.AllocationRelease | si.AllocationAskRelease) -> str:
     return item.allocation_key or getattr(item, "uuid", "") or f"all of {item.application_id}"
 
 
+def _is_asked_back(item: si.AllocationRelease) -> bool:
+    """Whether this is a release by the core, or what the resource manager means as its answer."""
+    return item.termination_type in ASKED_BACK and bool(item.allocation_key or item.uuid)
+
+
+def _divided(
+    items: Iterable[si.AllocationRelease],
+) -> tuple[list[si.AllocationRelease], list[si.AllocationRelease]]:
+    """Take those apart that the core asks back, or gets back, and those that just end."""
+    all_items = tuple(items)
+    return (
+        [it for it in all_items if _is_asked_back(it)],
+        [it for it in all_items if not _is_asked_back(it)],
+    )
+
+
 def _allocations_requested(message: rm.AllocationsRequested) -> str:
     request = message.request
     releases = request.releases or si.AllocationReleasesRequest()
+    confirmed, ended = _divided(releases.allocations_to_release)
     return _joined(
         _list("asks", (ask.allocation_key for ask in request.asks)),
         _list("allocations", (item.allocation_key for item in request.allocations)),
         _list("takes back asks", map(_named, releases.allocation_asks_to_release)),
-        _list("releases", map(_named, releases.allocations_to_release)),
+        _list("releases", map(_named, ended)),
+        _list("gives back", map(_named, confirmed)),
     )
 
 
@@ -241,9 +276,21 @@ def _update_allocation(message: rm.RMUpdateAllocation) -> str:
         ),
         _list(
             "releases",
-            (item.key or item.uuid or f"all of {item.application_id}" for item in message.releases),
+            (_ended(item) for item in message.releases if type(item) is rm.ReleaseItem),
+        ),
+        _list(
+            "gives back",
+            (_given_back(item) for item in message.releases if isinstance(item, rm.GivenBack)),
         ),
     )
+
+
+def _ended(item: rm.Released) -> str:
+    return item.key or item.uuid or f"all of {item.application_id}"
+
+
+def _given_back(item: rm.GivenBack) -> str:
+    return _ended(item) if item.asked is not None else f"{_ended(item)} (not asked back)"
 
 
 def _applications_requested(message: rm.ApplicationsRequested) -> str:
@@ -270,8 +317,13 @@ def _actions(nodes: Iterable[si.NodeInfo | rm.NodeItem]) -> str:
 def _release_allocation(message: rm.RMReleaseAllocation) -> str:
     return _joined(
         _list("withdrawn", (f"{item.key} {item.type.name}" for item in message.withdrawn)),
-        _list("released", (f"{item.key} {item.type.name}" for item in message.released)),
+        _list("asks back", _typed(message.released, rm.AskedBack)),
+        _list("released", _typed(message.released, rm.AnnouncedRelease)),
     )
+
+
+def _typed(items: Iterable[rm.AnnouncedRelease | rm.AskedBack], kind: type) -> Iterable[str]:
+    return (f"{item.key} {item.type.name}" for item in items if type(item) is kind)
 
 
 def _application_update(message: rm.RMApplicationUpdate) -> str:
@@ -311,9 +363,11 @@ def _refused_key(item: si.RejectedAllocationAsk | si.RejectedAllocation | rm.Rej
 
 def _call_update_allocation(message: c.CallUpdateAllocation) -> str:
     it = message.response
+    asked_back, released = _divided(it.released)
     return _joined(
         _list("new", (_placed(item.allocation_key, item.node_id) for item in it.new)),
-        _list("released", map(_named, it.released)),
+        _list("asks back", map(_named, asked_back)),
+        _list("released", map(_named, released)),
         _list("asks taken back", map(_named, it.released_asks)),
         _list("rejected", map(_refused_key, it.rejected)),
         _list("rejected", map(_refused_key, it.rejected_allocations)),
@@ -359,7 +413,7 @@ def _proposal(it: Proposal) -> str:
         case AdmitGang():
             return f"the gang of {it.application_id}"
         case Replace():
-            return f"{it.key} for {it.placeholder} on {it.node_id}"
+            return f"swap {it.key} for {it.placeholder} on {it.node_id}"
         case CancelPlaceholder():
             return f"no {it.placeholder} for {it.key}"
         case Preempt():

@@ -61,6 +61,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """Types of messages, and of the facts in them."""
     about: tuple[str, ...] = ()
     """Ids; the payload must contain one of them."""
+    along: tuple[str, ...] = ()
+    """More ids that belong to those: what contains one of these alone is wanted as well."""
     refused: bool = False
     """Only messages that refuse something."""
     begin: Moment | None = None
@@ -99,7 +101,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
         return [name for name in self.type if name not in MESSAGE_TYPES]
 
     def speaks_of(self, part: Struct) -> bool:
-        return not self.about or any(True for _ in _mentioned(part, self.about))
+        return not self.about or any(True for _ in _mentioned(part, self.about + self.along))
 
     def named(self, text: str, part: Struct) -> str:
         """Add what was asked for to a summary that has cut it off."""

@@ -246,6 +246,8 @@ class AllocationReleased(Base, frozen=True, kw_only=True):
     type: TerminationType
     at_ns: int
     group: str = ""
+    given_back: TerminationType | None = None
+    """Why the core had asked it back, where this is the confirmation; else None."""
     placeholder: bool = False
     with_ask: bool = False
     """The release meant its ask too, of which nothing is left now."""

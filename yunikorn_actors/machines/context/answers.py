@@ -37,6 +37,7 @@ Answer = (
     | rm.RejectedAsk
     | rm.AnnouncedWithdrawal
     | rm.AnnouncedRelease
+    | rm.AskedBack
     | rm.AnnouncedAllocation
     | rm.AnnouncedRun
     | rm.ContainerState
@@ -45,7 +46,11 @@ Answer = (
 AnswerT = TypeVar("AnswerT", bound=Answer)
 
 
-_SHARED: dict[type, type] = {rm.AnnouncedRun: rm.AnnouncedAllocation}
+_SHARED: dict[type, type] = {
+    rm.AnnouncedRun: rm.AnnouncedAllocation,
+    rm.AskedBack: rm.AnnouncedRelease,
+}
+"""What stands among others, in its place."""
 _RANKS: dict[type, int] = {
     kind: rank
     for rank, kind in enumerate(
@@ -88,7 +93,6 @@ class Answers:
 
     def add(self, answer: Answer) -> None:
         kind = type(answer)
-        # A run stands among the allocations that are announced by themselves, in its place.
         self.by_kind[_SHARED.get(kind, kind)].append(answer)
 
     def end_request(self) -> None:

@@ -10,7 +10,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     stop_placeholder_timer,
 )
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.messages.rm_events import AnnouncedRelease
+from yunikorn_actors.messages.rm_events import AnnouncedRelease, AskedBack
 
 ENDS_ASK = frozenset({TerminationType.STOPPED_BY_RM, TerminationType.PREEMPTED_BY_SCHEDULER})
 """These also end the ask. An allocation that times out or loses its node just ends."""
@@ -21,6 +21,7 @@ def remove_allocation(
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
+    given_back: TerminationType | None = None,
 ) -> None:
     """Take an allocation out of all books in one step."""
     if allocation.spec.timeout_ms > 0:
@@ -37,6 +38,7 @@ def remove_allocation(
             resource=allocation.resource,
             type=type_,
             at_ns=turn.now_ns,
+            given_back=given_back,
             placeholder=allocation.spec.placeholder,
             with_ask=type_ in ENDS_ASK and _is_last(app.asks[allocation.spec.key]),
         )
@@ -71,15 +73,24 @@ def request_release(
             proposal_id=proposal_id,
         )
     )
-    announce_end(turn, allocation, message, type_)
+    ask_back(turn, allocation, message, type_)
 
 
-def announce_end(
-    turn: Turn,
-    allocation: Allocation,
-    message: str,
-    type_: TerminationType = TerminationType.STOPPED_BY_RM,
-) -> None:
+def ask_back(turn: Turn, allocation: Allocation, message: str, type_: TerminationType) -> None:
+    """Send the request to give an allocation back, for the first time or again."""
+    turn.announce(
+        AskedBack(
+            partition=turn.partition.name,
+            application_id=allocation.spec.application_id,
+            uuid=allocation.uuid,
+            key=allocation.spec.key,
+            type=type_,
+            message=message,
+        )
+    )
+
+
+def announce_end(turn: Turn, allocation: Allocation, message: str) -> None:
     """Announce that an allocation ends; as a rule its resource manager decided so itself."""
     turn.announce(
         AnnouncedRelease(
@@ -87,7 +98,7 @@ def announce_end(
             application_id=allocation.spec.application_id,
             uuid=allocation.uuid,
             key=allocation.spec.key,
-            type=type_,
+            type=TerminationType.STOPPED_BY_RM,
             message=message,
         )
     )

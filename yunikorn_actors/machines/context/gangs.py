@@ -244,12 +244,13 @@ def end_allocation(
     app: Application,
     allocation: Allocation,
     type_: TerminationType,
+    given_back: TerminationType | None = None,
 ) -> None:
     """The placeholder is gone: no longer charged, or taken over by the ask parked for it."""
     if allocation.uuid in app.swaps:
         complete_swap(turn, app, allocation, type_)
     else:
-        remove_allocation(turn, app, allocation, type_)
+        remove_allocation(turn, app, allocation, type_, given_back)
 
 
 def complete_swap(

@@ -1,4 +1,7 @@
-"""Releases: what a resource manager gives back, and confirmations of what the core gave back.
+"""Releases: what a resource manager ends by its own wish, and what it gives back when asked to.
+
+RmProxy tells the two apart. Here both do the same: whether an allocation was asked back stands in
+the state, and RmProxy may have forgotten, or never known, what it holds.
 
 A release matches by UUID, else by key (the ask and all its allocations, whichever exist), else it
 means all allocations of the application. The type decides what is answered, never what is removed:
@@ -15,7 +18,7 @@ from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.messages.rm_events import AskReleaseItem, ReleaseItem
+from yunikorn_actors.messages.rm_events import AskReleaseItem, Released
 
 _T = TerminationType
 BY_RM = frozenset({_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM})
@@ -32,7 +35,7 @@ def release_asks(turn: Turn, item: AskReleaseItem) -> None:
             _release_ask(turn, app, key, allocated_too=bool(item.key))
 
 
-def release_allocations(turn: Turn, item: ReleaseItem) -> None:
+def release_allocations(turn: Turn, item: Released) -> None:
     foreign = turn.state.foreign.get(item.key)
     if foreign is not None and not item.application_id:
         turn.record(
@@ -49,7 +52,7 @@ def release_allocations(turn: Turn, item: ReleaseItem) -> None:
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
-            end_allocation(turn, app, allocation, ended)
+            end_allocation(turn, app, allocation, ended, allocation.releasing)
             if item.type in BY_RM:
                 announce_end(turn, allocation, ECHO)
         ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
@@ -68,7 +71,7 @@ def _applications(state: PartitionState, application_id: str) -> tuple[Applicati
     return () if app is None else (app,)
 
 
-def _holders(state: PartitionState, item: ReleaseItem) -> tuple[Application, ...]:
+def _holders(state: PartitionState, item: Released) -> tuple[Application, ...]:
     """Return the applications that a release may concern; a UUID names one at most."""
     if item.application_id or not item.uuid:
         return _applications(state, item.application_id)
@@ -76,7 +79,7 @@ def _holders(state: PartitionState, item: ReleaseItem) -> tuple[Application, ...
     return () if owner is None else (owner,)
 
 
-def _matching(app: Application, item: ReleaseItem) -> tuple[Allocation, ...]:
+def _matching(app: Application, item: Released) -> tuple[Allocation, ...]:
     if item.uuid:
         known = app.allocations.get(item.uuid)
         return () if known is None else (known,)
@@ -96,6 +99,6 @@ def _release_ask(turn: Turn, app: Application, key: str, *, allocated_too: bool)
     elif allocated_too and ask.spec.max_allocations == 1:
         for uuid in tuple(ask.uuids):
             allocation = app.allocations[uuid]
-            end_allocation(turn, app, allocation, _T.STOPPED_BY_RM)
+            end_allocation(turn, app, allocation, _T.STOPPED_BY_RM, allocation.releasing)
             announce_end(turn, allocation, ECHO)
         work_gone(turn, app, work_ended=not ask.spec.placeholder)

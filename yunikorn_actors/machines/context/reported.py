@@ -9,7 +9,7 @@ first: without its report nobody knows whether the placement arrived.
 from yunikorn_actors.domain.allocation import Allocation, Ask
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.resource import has_negative, is_zero
-from yunikorn_actors.machines.context.endings import announce_end
+from yunikorn_actors.machines.context.endings import ask_back
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 
@@ -44,7 +44,7 @@ def take_awaited(turn: Turn, item: AskItem) -> Allocation | None:
     awaited.takes_allocation(uuid)
     allocation = app.allocations[uuid]
     if allocation.releasing is not None:
-        announce_end(turn, allocation, ASKED_BACK_AGAIN, allocation.releasing)
+        ask_back(turn, allocation, ASKED_BACK_AGAIN, allocation.releasing)
     return allocation
 
 

@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any
 
 from yunikorn_actors.machines.machine import CallRm, Effect, Send
+from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Message
 from yunikorn_actors.messages.rm_calls import CallMark
 from yunikorn_actors.messages.rm_events import RequestsHandled, RMHeldBack
@@ -27,6 +28,8 @@ class Deliveries:
 
     def __init__(self, rm_id: str, callback: str, undelivered_max: int) -> None:
         self.callback = callback
+        self.requested_back = RequestedBack()
+        """No part of the canonical state: each of its answers stands in a message."""
         self._rm_id = rm_id
         self._max = undelivered_max
         self._marked_each = max(1, undelivered_max // MARKS)

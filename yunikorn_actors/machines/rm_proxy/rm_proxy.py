@@ -23,7 +23,6 @@ from yunikorn_actors.machines.rm_proxy.translation import (
     container_state,
     new_application,
     node_items,
-    release_in,
     release_out,
     reported_items,
     withdrawal,
@@ -150,19 +149,26 @@ class RmProxy:
     def _on_allocations_requested(self, message: rm.AllocationsRequested) -> list[Effect]:
         request = message.request
         rm_id, asks, releases = request.rm_id, request.asks, request.releases
+        deliveries = self._deliveries.get(rm_id)
+        if deliveries is None:
+            self.dropped += 1
+            return []
         items = ask_items(rm_id, asks) if asks else ()
         if request.allocations:
             items = (*items, *reported_items(rm_id, request.allocations))
         # Most requests bring asks or releases: nothing is made of what they do not bring.
         if releases is None:
             return self._forward(rm_id, rm.RMUpdateAllocation(rm_id=rm_id, asks=items))
+        requested = deliveries.requested_back
         event = rm.RMUpdateAllocation(
             rm_id=rm_id,
             asks=items,
             ask_releases=tuple(
                 [ask_release(rm_id, item) for item in releases.allocation_asks_to_release]
             ),
-            releases=tuple([release_in(rm_id, item) for item in releases.allocations_to_release]),
+            releases=tuple(
+                [requested.release_in(rm_id, item) for item in releases.allocations_to_release]
+            ),
         )
         return self._forward(rm_id, event)
 
@@ -282,6 +288,9 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
+        deliveries = self._deliveries.get(message.rm_id)
+        if deliveries is not None:
+            deliveries.requested_back.announce(message.released)
         released = tuple([release_out(item) for item in message.released])
         if not message.withdrawn:
             response = si.AllocationResponse(released=released)

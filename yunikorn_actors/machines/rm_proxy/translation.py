@@ -150,16 +150,6 @@ def ask_release(rm_id: str, item: si.AllocationAskRelease) -> rm.AskReleaseItem:
     )
 
 
-def release_in(rm_id: str, item: si.AllocationRelease) -> rm.ReleaseItem:
-    return rm.ReleaseItem(
-        partition=partition_name(rm_id, item.partition_name),
-        application_id=item.application_id,
-        uuid=item.uuid,
-        key=item.allocation_key,
-        type=item.termination_type,
-    )
-
-
 def new_application(
     rm_id: str, item: si.AddApplicationRequest, unresolved: str
 ) -> rm.NewApplication:
@@ -258,7 +248,7 @@ def _said(
     )
 
 
-def release_out(item: rm.AnnouncedRelease) -> si.AllocationRelease:
+def release_out(item: rm.AnnouncedRelease | rm.AskedBack) -> si.AllocationRelease:
     return _release(item, item.uuid)
 
 
@@ -267,7 +257,9 @@ def withdrawn_release(item: rm.AnnouncedWithdrawal) -> si.AllocationRelease:
     return _release(item, "")
 
 
-def _release(item: rm.AnnouncedRelease | rm.AnnouncedWithdrawal, uuid: str) -> si.AllocationRelease:
+def _release(
+    item: rm.AnnouncedRelease | rm.AskedBack | rm.AnnouncedWithdrawal, uuid: str
+) -> si.AllocationRelease:
     return si.AllocationRelease(
         partition_name=short_partition_name(item.partition),
         application_id=item.application_id,

@@ -111,7 +111,9 @@ def objects_of(path: Path, deliveries: list[Delivery], why_of: WhyOf) -> Objects
 def _names(subject: Subject) -> list[str]:
     if subject.kind != "ask":
         return [subject.name]
-    return sorted(subject.keys) + sorted(subject.uuids)
+    placeholders = [*subject.placeholders.values(), *subject.placeholders]
+    own = sorted(subject.keys) + sorted(subject.uuids)
+    return own + [name for name in placeholders if name not in own]
 
 
 def _spoken_of(subjects: list[Subject], deliveries: list[Delivery]) -> list[list[int]]:

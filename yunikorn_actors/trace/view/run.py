@@ -17,6 +17,7 @@ from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lan
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import ending, origin, place
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
+from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
 from yunikorn_actors.trace.view.marks import marks_in
 from yunikorn_actors.trace.wanted import Sieve, Wanted
@@ -89,6 +90,7 @@ class Drawn(Struct, kw_only=True):
 
 
 def drawn(shown: Shown, wanted: Wanted) -> Drawn:
+    wanted = along_swaps(shown.path, wanted)
     with TraceReader(shown.path) as trace:
         return _Drawing(trace, Sieve(wanted, trace)).drawn(shown.name)
 
