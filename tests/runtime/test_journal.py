@@ -18,6 +18,7 @@ from yunikorn_actors import si
 from yunikorn_actors.errors import CoreFailed, JournalError
 from yunikorn_actors.runtime.journal import Journal
 from yunikorn_actors.runtime.journal.frames import framed
+from yunikorn_actors.runtime.journal.truth import Entry
 from yunikorn_actors.runtime.system import SchedulerCore
 
 
@@ -94,14 +95,20 @@ def test_a_record_that_was_not_written_whole_is_dropped(tmp_path: Path) -> None:
     assert before == truth_in(tmp_path)
 
 
-@pytest.mark.parametrize("place", [4, 30, 200], ids=["length", "header", "record"])
-def test_damage_in_the_middle_is_refused_with_its_place(tmp_path: Path, place: int) -> None:
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [(4, "move the folder away"), (30, "move the folder away"), (300, "truncate")],
+    ids=["length", "header", "record"],
+)
+def test_damage_in_the_middle_is_refused_with_its_place(
+    tmp_path: Path, place: int, remedy: str
+) -> None:
     with_work(tmp_path)
     file = last(tmp_path)
     data = bytearray(file.read_bytes())
     data[place] ^= 0xFF
     file.write_bytes(data)
-    with pytest.raises(JournalError, match=rf"{file.name} is damaged at byte \d+ .*truncate"):
+    with pytest.raises(JournalError, match=rf"{file.name} is damaged at byte \d+ .*{remedy}"):
         SchedulerCore(journal=tmp_path).start()
     assert [file] == list(tmp_path.glob("entries-*")), "nothing was changed"
 
@@ -120,7 +127,7 @@ def test_what_comes_after_the_end_goes_into_no_other_file(tmp_path: Path) -> Non
     journal.close()
     other = tmp_path / "other"
     with other.open("wb"), pytest.raises(JournalError, match="it is closed; nothing more is taken"):
-        journal.append(b"late")
+        journal.append(Entry(at_ns=0))
     assert b"" == other.read_bytes()
 
 

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from random import Random
 
-import msgspec
 import pytest
 
 pytest.importorskip("grpc")
@@ -17,8 +16,8 @@ from journals import truth_of
 from probes import wait_until
 
 from yunikorn_actors import RemoteCore, SchedulerCore
-from yunikorn_actors.runtime.journal.folder import COUNTED, SNAPSHOT, Folder
-from yunikorn_actors.runtime.journal.frames import frames_in
+from yunikorn_actors.runtime.journal.folder import Folder
+from yunikorn_actors.runtime.journal.headers import COUNTED, SNAPSHOT, first_header
 
 HELD = 200
 PATCHED = """
@@ -33,9 +32,9 @@ sys.exit(main(sys.argv[1:]))
 
 def digest_in(folder: Path, number: int) -> str:
     """Read the digest of a state from the snapshot that a start has made."""
-    header = next(frames_in(Folder(folder).file(SNAPSHOT, number), None))
-    digest: str = msgspec.msgpack.decode(header.payload)["state"]
-    return digest
+    header = first_header(Folder(folder).file(SNAPSHOT, number))
+    assert header is not None
+    return header.state
 
 
 @pytest.mark.parametrize(

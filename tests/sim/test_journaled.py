@@ -20,9 +20,10 @@ from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.runtime.journal import kept
-from yunikorn_actors.runtime.journal.truth import Truth
+from yunikorn_actors.runtime.journal.truth import Entry, Truth, stored_entry
 from yunikorn_actors.sim.simulator import Simulator
 
 pytestmark = pytest.mark.timeout(1800)
@@ -65,8 +66,8 @@ class Followed:
         if self.entries > before and self.entries % EVERY == 0:
             self._compare(context)
 
-    def append(self, entry: bytes) -> None:
-        self._truth.take(memoryview(entry))
+    def append(self, entry: Entry) -> None:
+        self._truth.take(stored_entry(memoryview(encode(entry))))
         self.entries += 1
 
     def _compare(self, context: Context) -> None:

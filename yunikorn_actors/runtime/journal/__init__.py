@@ -2,12 +2,13 @@
 
 `kept` stands around Context and notes what each of its handlers took and issued; `writing` brings
 that to the disk, one file after the other; `folding` makes a snapshot of what grows old; `folder`
-knows which files count; `truth` makes the state of the core from them again; `frames` is what the
-bytes look like.
+has the names; `headers` is what each file says of itself, `row` which files count, `reading` what
+stands in them; `truth` makes the state of the core from that again; `frames` is what the bytes look
+like.
 """
 
-from yunikorn_actors.runtime.journal.folder import without_collections
 from yunikorn_actors.runtime.journal.kept import Kept
+from yunikorn_actors.runtime.journal.reading import without_collections
 from yunikorn_actors.runtime.journal.writing import Journal
 
 __all__ = ["Journal", "Kept", "without_collections"]

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from yunikorn_actors.runtime.journal.folder import Folder
+from yunikorn_actors.runtime.journal.reading import BadSnapshot, read
+from yunikorn_actors.runtime.journal.row import row_of
+from yunikorn_actors.runtime.journal.snapshots import check_part, write_part
 
 NICE: Final = 5
 """The core has more urgent work."""
@@ -21,9 +24,9 @@ STDIN: Final = 0
 def fold(path: Path, number: int) -> None:
     """Bring to the disk a snapshot of all before the file with this number, and check it."""
     folder = Folder(path)
-    truth, _ = folder.read(folder.row(before=number))
-    folder.write_part(number, truth)
-    folder.check_part(number)
+    row = row_of(folder, before=number)
+    write_part(folder, number, row.journal_id, read(folder, row))
+    check_part(folder, number)
 
 
 def _end_with_the_other() -> None:
@@ -41,7 +44,7 @@ def main(path: str, number: str) -> None:
     os.nice(NICE)
     try:
         fold(Path(path), int(number))
-    except OSError as error:
+    except (OSError, BadSnapshot) as error:
         sys.exit(str(error))
 
 

@@ -12,7 +12,8 @@ import sys
 import threading
 from typing import Final
 
-from yunikorn_actors.runtime.journal.folder import PART, Folder
+from yunikorn_actors.runtime.journal.folder import Folder
+from yunikorn_actors.runtime.journal.headers import PART
 from yunikorn_actors.runtime.logs import logger
 
 CHILD: Final = "yunikorn_actors.runtime.journal.fold"
@@ -65,4 +66,5 @@ class Folding:
     def _adopt(self) -> None:
         former = self._folder.last_snapshot
         self._folder.adopt(self._number)
+        # The former one was read, and the new one was read back.
         self._folder.drop_before(former)

@@ -9,7 +9,6 @@ dropped. Anything else is damage: what stands behind it cannot be trusted to fol
 
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -28,8 +27,12 @@ class Damaged(Exception):  # noqa: N818
 
 class Frame(NamedTuple):
     payload: memoryview
+    place: int
+    """Where it begins in the file."""
     end: int
     """The place in the file behind it."""
+    check: int
+    """The checksum of its payload."""
 
 
 def framed(payload: bytes) -> bytes:
@@ -37,25 +40,31 @@ def framed(payload: bytes) -> bytes:
     return numbers + _CHECK.pack(crc32(numbers)) + payload
 
 
-def frames_in(path: Path, end: int | None) -> Iterator[Frame]:
-    """Yield the records of a file up to this place.
+def check_of(record: bytes) -> int:
+    """Return the checksum of the payload of a framed record."""
+    check: int = _NUMBERS.unpack_from(record)[1]
+    return check
+
+
+def frames_in(data: bytes, end: int | None) -> Iterator[Frame]:
+    """Yield the records in the bytes of a file up to this place.
 
     Without one that is the end of the file, or of the last record that was written whole.
     """
-    data = memoryview(path.read_bytes())
+    view = memoryview(data)
     is_last, stop = end is None, len(data) if end is None else end
     place = 0
     while place < stop:
-        frame = _frame_at(data[:stop], place)
+        frame = frame_at(view[:stop], place)
         if frame is None:
-            if is_last and _is_torn(data, place):
+            if is_last and is_torn(view, place):
                 return
             raise Damaged(place, stop)
         yield frame
         place = frame.end
 
 
-def _frame_at(data: memoryview, place: int) -> Frame | None:
+def frame_at(data: memoryview, place: int) -> Frame | None:
     size = _size_at(data, place)
     if size is None:
         return None
@@ -63,7 +72,7 @@ def _frame_at(data: memoryview, place: int) -> Frame | None:
     payload = data[start : start + size]
     _, check = _NUMBERS.unpack_from(data, place)
     is_whole = len(payload) == size and crc32(payload) == check
-    return Frame(payload, start + size) if is_whole else None
+    return Frame(payload, place, start + size, check) if is_whole else None
 
 
 def _size_at(data: memoryview, place: int) -> int | None:
@@ -74,7 +83,7 @@ def _size_at(data: memoryview, place: int) -> int | None:
     return _NUMBERS.unpack(numbers)[0] if crc32(numbers) == check else None
 
 
-def _is_torn(data: memoryview, place: int) -> bool:
+def is_torn(data: memoryview, place: int) -> bool:
     """Whether nothing stands behind what is wrong here."""
     if len(data) - place < _HEAD or not any(data[place:]):
         return True

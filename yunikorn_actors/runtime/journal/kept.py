@@ -12,7 +12,6 @@ from yunikorn_actors.machines.machine import Effect, Joining, Send
 from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
-from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.following import HistoryRequested
 from yunikorn_actors.runtime.journal.truth import Entry, Tally, tally_of
 from yunikorn_actors.runtime.journal.writing import Journal
@@ -81,7 +80,7 @@ class Kept(Joining):
             registered=self._context.registered if changes else None,
             tallies=self._tallies(),
         )
-        self._journal.append(encode(entry))
+        self._journal.append(entry)
 
     def _tallies(self) -> dict[str, Tally]:
         if self._until_tally:

@@ -5,7 +5,6 @@ decided again, so neither the version of the planner nor its choices matter. Whe
 here what they made there is compared with what the other Context noted of itself.
 """
 
-from collections.abc import Iterable
 from itertools import accumulate
 from typing import Any, Final
 
@@ -32,6 +31,16 @@ APPLICATION_BYTES_MAX: Final = 8 * 2**20
 
 class WrongReplay(Exception):  # noqa: N818
     """What a record tells cannot be done again, or leads to something else."""
+
+
+class OutOfRow(WrongReplay):
+    """The facts of a record do not follow those before it."""
+
+    def __init__(self, partition: str, *, expected: int, found: int) -> None:
+        super().__init__(
+            f"{partition} is at revision {expected - 1}, and the record goes on from {found}"
+        )
+        self.how = "are repeated" if found < expected else "are missing"
 
 
 class Tally(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,6 +81,10 @@ class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who is registered, after a message that may have changed that."""
     tallies: dict[str, Tally] = {}
     """What there is in each partition after this, noted now and then."""
+    follows: int | None = None
+    """The checksum of the record before it in the file."""
+    ended: bool = False
+    """The core stopped, and this is the last record."""
 
 
 class StoredEntry(Struct, frozen=True, kw_only=True):
@@ -80,12 +93,34 @@ class StoredEntry(Struct, frozen=True, kw_only=True):
     issued: tuple[tuple[str, msgspec.Raw], ...] = ()
     registered: Registered | None = None
     tallies: dict[str, Tally] = {}
+    follows: int | None = None
+    ended: bool = False
 
 
+class _Follower(Struct, frozen=True, kw_only=True):
+    follows: int | None = None
+
+
+_followers: Final = msgspec.msgpack.Decoder(_Follower)
 _entries: Final = msgspec.msgpack.Decoder(StoredEntry)
 _decoders: Final[dict[str, msgspec.msgpack.Decoder[Any]]] = {
     name: msgspec.msgpack.Decoder(kind) for name, kind in MESSAGE_TYPES.items()
 }
+
+
+def follows(payload: memoryview) -> int | None:
+    """Return the checksum that a record names of the one before it; None if it names none."""
+    try:
+        return _followers.decode(payload).follows
+    except msgspec.MsgspecError:
+        return None
+
+
+def stored_entry(payload: memoryview) -> StoredEntry:
+    try:
+        return _entries.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise WrongReplay(f"it cannot be done again ({error!r})") from error
 
 
 class Truth:
@@ -104,37 +139,45 @@ class Truth:
                 restore(self._state(name, epoch), told.images[name])
         self._publisher.handle(told.events, 0)
 
-    def take(self, payload: memoryview) -> None:
+    def take(self, entry: StoredEntry) -> None:
         """Do again what one handler did, and compare, where its Context noted what it had."""
         try:
-            entry = _entries.decode(payload)
             issued = [_decoders[name].decode(data) for name, data in entry.issued]
             self._registered = entry.registered or self._registered
             for message in issued:
+                self._compare_revision(message)
                 self._publisher.handle(message, entry.at_ns)
-            self._apply(issued)
+                self._apply(message)
+        except WrongReplay:
+            raise
         except Exception as error:
             # Whatever it is: another version may have facts, or readers of them, of other kinds.
             raise WrongReplay(f"it cannot be done again ({error!r})") from error
         for name, noted in entry.tallies.items():
             self._compare(name, noted)
 
+    def _compare_revision(self, message: Message) -> None:
+        if not isinstance(message, FactsAppended):
+            return
+        expected = self._state(message.partition, message.epoch).revision + 1
+        if message.first_revision != expected:
+            raise OutOfRow(message.partition, expected=expected, found=message.first_revision)
+
     def _compare(self, name: str, noted: Tally) -> None:
         made = tally_of(self._state(name, noted.epoch), noted.epoch)
         if made != noted:
             raise WrongReplay(f"{name} comes to {made}, and the core that wrote it had {noted}")
 
-    def _apply(self, issued: Iterable[Message]) -> None:
-        for message in issued:
-            match message:
-                case FactsAppended(partition=name, epoch=epoch):
-                    state = self._state(name, epoch)
-                    for fact in message.facts:
-                        apply(state, fact)
-                case PartitionClosed(partition=name, epoch=epoch):
-                    self._states.pop((name, epoch), None)
-                case _:
-                    pass
+    def _apply(self, message: Message) -> None:
+        match message:
+            case FactsAppended(partition=name, epoch=epoch):
+                state = self._state(name, epoch)
+                for fact in message.facts:
+                    apply(state, fact)
+            case PartitionClosed(partition=name, epoch=epoch):
+                self._states.pop((name, epoch), None)
+            case _:
+                pass
 
     def _state(self, name: str, epoch: int) -> PartitionState:
         return self._states.setdefault((name, epoch), PartitionState(name))

@@ -16,12 +16,25 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from yunikorn_actors.errors import JournalError
+from yunikorn_actors.messages.codec import encode
 from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.runtime.journal.folder import COUNTED, EARLY, ENTRIES, Folder, Place, header_of
+from yunikorn_actors.runtime.journal.folder import Folder, write_all
 from yunikorn_actors.runtime.journal.folding import Folding
-from yunikorn_actors.runtime.journal.frames import framed
-from yunikorn_actors.runtime.journal.truth import APPLICATION_BYTES_MAX
+from yunikorn_actors.runtime.journal.frames import check_of, framed
+from yunikorn_actors.runtime.journal.headers import (
+    COUNTED,
+    EARLY,
+    ENTRIES,
+    Place,
+    header_of,
+)
+from yunikorn_actors.runtime.journal.reading import read
+from yunikorn_actors.runtime.journal.row import row_of
+from yunikorn_actors.runtime.journal.snapshots import write_part
+from yunikorn_actors.runtime.journal.truth import APPLICATION_BYTES_MAX, Entry
 from yunikorn_actors.runtime.logs import logger
 
 SYNC_S: Final = 0.05
@@ -46,6 +59,8 @@ class Journal:
         self._lock = self._folder.take()
         self._file = -1
         self._end = 0
+        self._check = 0
+        """The checksum of the last record of its file."""
         self._writing = threading.Lock()
         self._is_dirty = threading.Event()
         self._closing = False
@@ -70,32 +85,54 @@ class Journal:
 
     def _go_on(self) -> None:
         folder = self._folder
-        self.number = max(folder.numbers(*COUNTED), default=0) + 1
+        try:
+            row = row_of(folder)
+            made = read(folder, row)
+        except JournalError:
+            raise
+        except OSError as error:
+            raise JournalError(
+                f"the journal {folder.path} cannot be read: {error.strerror}: let user "
+                f"{os.geteuid()} list and read it (chown, chmod), or name another folder"
+            ) from error
+        # Nothing was changed up to here: what cannot be read stays as it is.
+        folder.drop_parts()
+        self._id = row.journal_id or os.urandom(16).hex()
+        self.number = max(folder.begun.number, *folder.numbers(*COUNTED), 0) + 1
         """Of its first file: no other core has had it."""
         self._current = self.number
-        row = folder.row()
-        truth, place = folder.read(row)
         self._file = folder.create(EARLY, self.number)
-        self._write(header_of(ENTRIES, place))
-        os.fsync(self._file)
-        if place is not None:
-            truth.forget(APPLICATION_BYTES_MAX)
-            self.restored = folder.write_part(self.number, truth)
+        try:
+            self._write(header_of(ENTRIES, self.number, self._id, made.place))
+            os.fsync(self._file)
+            if made.place is not None:
+                made.truth.forget(APPLICATION_BYTES_MAX)
+                self.restored = write_part(folder, self.number, self._id, made)
+        except OSError:
+            # Nothing was announced yet, and the disk may be full.
+            with suppress(OSError):
+                folder.file(EARLY, self.number).unlink()
+            raise
+        if made.place is not None:
             folder.adopt(self.number)
-        folder.settle(self.number)
+        folder.settle(self.number, self._id)
+        # The snapshot that was read is good. The new one was not read back yet.
         folder.drop_before(row.snapshot)
 
-    def append(self, entry: bytes) -> None:
+    def append(self, entry: Entry) -> None:
         """Write a record; it survives this process as soon as this returns."""
         with self._writing:
             if self.failure is None:
-                try:
-                    self._write(framed(entry))
-                except OSError as error:
-                    self._fail(error)
+                self._append(entry)
         if self.failure is not None:
             raise JournalError(self._why(self.failure)) from self.failure
         self._is_dirty.set()
+
+    def _append(self, entry: Entry) -> None:
+        try:
+            self._write(framed(encode(replace(entry, follows=self._check))))
+        except OSError as error:
+            self._fail(error)
 
     def close(self) -> None:
         """Bring everything to the disk, and let the folder go."""
@@ -107,6 +144,11 @@ class Journal:
         if self._folding is not None:
             self._folding.stop()
         with self._writing:
+            if self.failure is None:
+                # Without it the next core could not tell a file that lost its end from a whole one.
+                self._append(Entry(at_ns=time.time_ns(), ended=True))
+                with suppress(OSError):
+                    os.fdatasync(self._file)
             # A stop that ran out of time leaves a handler behind: the number of this file may be
             # another's by the time that it writes.
             self.failure = self.failure or OSError(errno.ESHUTDOWN, "it is closed")
@@ -120,10 +162,9 @@ class Journal:
         os.close(self._lock)
 
     def _write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._file, view) :]
+        write_all(self._file, data)
         self._end += len(data)
+        self._check = check_of(data)
 
     def _fail(self, error: OSError) -> None:
         # A part of the record may be there: the next core would take it for a torn one.
@@ -178,6 +219,8 @@ class Journal:
         self._tried_at = 0
         try:
             os.fdatasync(former)
+            # Its first record, too: a snapshot beside an empty file would say that some was lost.
+            os.fdatasync(self._file)
         finally:
             os.close(former)
         try:
@@ -189,15 +232,16 @@ class Journal:
     def _begin(self) -> int:
         """Return the file that is left; nobody writes into it any more."""
         folder = self._folder
-        number = max(folder.numbers(*COUNTED)) + 1
+        number = max(self._current, *folder.numbers(*COUNTED)) + 1
         created = folder.create(EARLY, number)
         with self._writing:
-            former, place = self._file, Place(number=self._current, bytes=self._end)
+            former, end, check = self._file, self._end, self._check
+            place = Place(number=self._current, bytes=end, check=check)
             self._file, self._end = created, 0
             try:
-                self._write(header_of(ENTRIES, place))
+                self._write(header_of(ENTRIES, number, self._id, place))
             except OSError:
-                self._file, self._end = former, place.bytes
+                self._file, self._end, self._check = former, end, check
                 os.close(created)
                 folder.file(EARLY, number).unlink()
                 raise
@@ -206,5 +250,5 @@ class Journal:
 
     def _settle(self) -> None:
         if not self._is_settled:
-            self._folder.settle(self._current)
+            self._folder.settle(self._current, self._id)
             self._is_settled = True
