@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.facts import ApplicationRemoved, AskRemoved, parts_of
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.domain.why import Cause, Obstacle, Why
+from yunikorn_actors.domain.why import Cause, Obstacle
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import Machine, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
@@ -77,13 +77,22 @@ class Waits(Struct, frozen=True, kw_only=True):
     periods: tuple[Period, ...]
 
     def lasting(self) -> "Waits":
-        """Leave out what was true for no time."""
-        lasting = (it for it in self.periods if it.end is None or it.end.at_ns > it.begin.at_ns)
+        """Leave out what was true for no time, but not what is true at the end."""
+        lasting = (
+            it
+            for it in self.periods
+            if it.end is None or it.end.at_ns > it.begin.at_ns or it is self.periods[-1]
+        )
         return replace(self, periods=tuple(lasting))
 
     def gathered(self, alike: Callable[[Period], object]) -> "Waits":
-        """Make one period of those that follow each other and are alike; the first one speaks."""
+        """Make one period of those that follow each other and are alike; the first gives the text.
+
+        What is true at the end keeps its own text: a person acts on that one.
+        """
         groups = [tuple(group) for _, group in groupby(self.periods, alike)]
+        if groups and self.periods[-1].waits:
+            groups[-1:] = _and_its_end(groups[-1])
         return replace(
             self, periods=tuple(replace(group[0], end=group[-1].end) for group in groups)
         )
@@ -95,6 +104,13 @@ class Waits(Struct, frozen=True, kw_only=True):
             sum(end.at_ns - begin.at_ns for begin, end in spans),
             sum(end.record - begin.record for begin, end in spans),
         )
+
+
+def _and_its_end(group: tuple[Period, ...]) -> list[tuple[Period, ...]]:
+    """Part the periods that have the text of the last one from those before it."""
+    before = [number for number, it in enumerate(group, 1) if _text(it) != _text(group[-1])]
+    end = before[-1] if before else 0
+    return [part for part in (group[:end], group[end:]) if part]
 
 
 class Answer(Struct, frozen=True, kw_only=True):
@@ -159,6 +175,7 @@ def _why(again: Again, is_named: IsNamed, start_ns: int, stop: int = 0) -> Answe
             inquest.follow(step)
             if 0 < stop <= step.record and course.has_times and not inquest.waits:
                 break
+        inquest.look_at_the_end()
     except DifferentError as error:
         difference = error
     return Answer(
@@ -182,6 +199,8 @@ class _Inquest:
     def __init__(self, is_named: IsNamed) -> None:
         self._is_named = is_named
         self._asks: dict[tuple[str, str, str], _Ask] = {}
+        self._last: dict[str, Step] = {}
+        """The latest step of each mailbox."""
 
     @property
     def waits(self) -> bool:
@@ -190,6 +209,7 @@ class _Inquest:
 
     def follow(self, step: Step) -> None:
         machine = step.machine
+        self._last[step.mailbox] = step
         if isinstance(machine, Context):
             for item in asks_in(step.deliveries):
                 self._note(item)
@@ -198,6 +218,13 @@ class _Inquest:
                 ask.hear(machine, step)
             for loop in _loops(machine, ask.partition):
                 ask.look(loop, step)
+
+    def look_at_the_end(self) -> None:
+        """Ask once more where a cycle was still to come: the recording ends before it."""
+        for step in self._last.values():
+            for ask in self._asks.values():
+                for loop in _loops(step.machine, ask.partition):
+                    ask.look_at_the_end(loop, step)
 
     def finish(self, last: Moment) -> Iterator[Waits]:
         for ask in self._asks.values():
@@ -299,9 +326,12 @@ class _Ask:
                 self._began = Moment(min(ask.created_ns, at_ns), step.record)
                 self._refusal = None
             if not loop.cycle_is_coming:
-                answer = explain(loop.planner, self._id, self._key, at_ns)
-                assert answer is not None
-                self._answered(loop, step, answer)
+                self._ask(loop, step)
+
+    def look_at_the_end(self, loop: PlanningLoop, step: Step) -> None:
+        """Ask where no more can come; a planner of a former life of the partition is not meant."""
+        if loop.cycle_is_coming and self._began is not None and loop.epoch == self._epoch:
+            self._ask(loop, step)
 
     def waits(self, last: Moment) -> Waits:
         """Return all of it; what is true at the end of the recording ends there."""
@@ -315,7 +345,9 @@ class _Ask:
             periods=tuple(self._periods),
         )
 
-    def _answered(self, loop: PlanningLoop, step: Step, answer: Why) -> None:
+    def _ask(self, loop: PlanningLoop, step: Step) -> None:
+        answer = explain(loop.planner, self._id, self._key, step.deliveries[-1].at_ns)
+        assert answer is not None
         obstacle = answer.decisive
         waits = self._periods and self._periods[-1].waits
         former = self._periods[-1] if waits else None

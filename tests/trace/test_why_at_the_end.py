@@ -1,0 +1,157 @@
+"""The last reason that a recording gives is the one that the core gave when the recording ended.
+
+A recording may end anywhere: each is looked at where the run ended, and cut off at random records.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+import ranges
+from differential.scripts import drawn_script, written
+
+from yunikorn_actors.domain.why import Cause, Why
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages.base import CONTEXT, Delivery
+from yunikorn_actors.planning.explain import explain
+from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.scenario.document import Scenario, parse_scenario, read_scenario
+from yunikorn_actors.scenario.runner import RunOptions, run_scenario
+from yunikorn_actors.sim.checkers import default_checkers
+from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.wait_lines import wait_rows
+from yunikorn_actors.trace.why import why_of
+
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+FILES = sorted(SCENARIOS.rglob("*.yaml"))
+PARTS = 12
+"""The first part of the files is looked at in every run."""
+CUTS = 2
+SCRIPTS = 10
+
+Named = tuple[str, str, str]
+"""A partition, an application and the key of an ask."""
+
+
+class Difference(NamedTuple):
+    file: str
+    record: int
+    ask: Named
+    live: tuple[str, str]
+    recorded: tuple[str, str] | None
+
+
+class Live:
+    """What the planners said of all that waited, after each message."""
+
+    def __init__(self) -> None:
+        self.after: list[dict[Named, Why]] = [{}]
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
+        self.after.append(dict(self._waiting(simulator)))
+
+    def _waiting(self, simulator: Simulator) -> Iterator[tuple[Named, Why]]:
+        for name, planner in _planners(simulator):
+            for app in planner.state.applications.values():
+                for key in (it.spec.key for it in app.asks.values() if it.is_open):
+                    why = explain(planner, app.id, key, simulator.now_ns)
+                    assert why is not None
+                    yield (name, app.id, key), why
+
+
+def _planners(simulator: Simulator) -> Iterator[tuple[str, Planner]]:
+    context = simulator.machines[CONTEXT]
+    assert isinstance(context, Context)
+    for partition in context.partitions.values():
+        scheduler = simulator.machines.get(partition.speaker or "")
+        if partition.planner is not None:
+            yield partition.name, partition.planner
+        elif isinstance(scheduler, Scheduler) and scheduler.replica.revision:
+            yield partition.name, scheduler.planner
+
+
+def differences(
+    path: Path, scenario: Scenario, topology: TopologyName, seed: int, schedulers: int = 1
+) -> Iterator[Difference | Cause]:
+    """Yield where the recording says something else; where it does not, what both say."""
+    live = Live()
+    options = RunOptions(
+        seeds=(seed,), topology=topology, schedulers=schedulers, trace=path,
+        checkers=lambda: (*default_checkers(), live),
+    )  # fmt: skip
+    run_scenario(scenario, options)
+    with TraceReader(path) as trace:
+        written_ = [trace.raw_header, *trace.raw()]
+    draw = Random(seed)  # noqa: S311 - a repeatable draw, no secret
+    last = len(live.after) - 1
+    for record in (last, *(1 + int(draw.random() * last) for _ in range(CUTS))):
+        if record < last:
+            path.write_bytes(b"".join(written_[: record + 1]))
+        told = _told(path, live.after[record])
+        for ask, why in live.after[record].items():
+            said = (why.decisive.cause.value, why.decisive.text)
+            found = told.get(ask)
+            is_same = found == said
+            different = Difference(scenario.name, record, ask, said, found)
+            yield why.decisive.cause if is_same else different
+
+
+def _told(path: Path, asks: Iterable[Named]) -> dict[Named, tuple[str, str]]:
+    """As the command tells it, in JSON: the last line of each."""
+    answer = why_of(path, {f"{app}/{key}" for _, app, key in asks}).told()
+    assert answer.difference is None
+    return {_named(row): (row["cause"], row["text"]) for row in wait_rows(answer)}
+
+
+def _named(row: dict[str, Any]) -> Named:
+    return row["partition"], row["application_id"], row["key"]
+
+
+def check(found: Iterable[Difference | Cause], causes: set[Cause]) -> None:
+    seen = list(found)
+    assert [] == [it for it in seen if isinstance(it, Difference)]
+    counted = Counter(it for it in seen if isinstance(it, Cause))
+    assert causes <= counted.keys(), f"vacuous: {counted}"
+
+
+@ranges.each("part", PARTS, usual=1)
+@pytest.mark.parametrize(
+    ("topology", "schedulers"), [("proposing", 1), ("proposing", 2), ("fused", 1)]
+)
+def test_of_each_scenario(
+    tmp_path: Path, part: int, topology: TopologyName, schedulers: int
+) -> None:
+    check(
+        (
+            it
+            for file in FILES[part::PARTS]
+            for it in differences(
+                tmp_path / "a.trace", read_scenario(file), topology, part, schedulers
+            )
+        ),
+        {Cause.CLUSTER_FULL, Cause.NO_NODE},
+    )
+
+
+@ranges.seeds(200, usual=SCRIPTS)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_of_scripts_drawn_at_random(tmp_path: Path, seeds: range, topology: TopologyName) -> None:
+    check(
+        (
+            it
+            for number in seeds
+            for it in differences(
+                tmp_path / "a.trace",
+                parse_scenario(written(drawn_script(number)), "drawn.yaml"),
+                topology,
+                number,
+            )
+        ),
+        {Cause.CLUSTER_FULL, Cause.QUEUE_LIMIT, Cause.GANG_WAITS},
+    )
