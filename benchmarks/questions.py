@@ -138,6 +138,7 @@ def questions(path: Path, applications: int) -> Iterator[tuple[str, list[str]]]:
     yield "story of another", ["story", file, other]
     yield "why", ["why", file, one]
     yield "why of another", ["why", file, other]
+    yield "view", ["view", file, "--why", "none", "-o", os.devnull]
     yield "replay", ["replay", file]
     yield "diff", ["diff", file, file]
 

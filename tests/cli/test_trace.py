@@ -4,6 +4,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from recordings import ask, in_service, records, register, rewrite, simulate, submit, write
 
 from yunikorn_actors import SchedulerCore
-from yunikorn_actors.cli import main, trace
+from yunikorn_actors.cli import main
+from yunikorn_actors.cli.terminal import Progress
 from yunikorn_actors.messages.scheduling import RunCycle
 
 Screen = pytest.CaptureFixture[str]
@@ -228,13 +230,37 @@ def test_replay_counts_on_a_terminal(
     path: Path, capsys: Screen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     simulate(path)
-    monkeypatch.setattr(trace._Progress, "EACH", 50)
+    monkeypatch.setattr(Progress, "EACH", 50)
     assert main(["trace", "replay", str(path)]) == 0
     assert capsys.readouterr().err == ""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert main(["trace", "replay", str(path)]) == 0
-    assert terminal.getvalue() == "\r50 messages\r100 messages\r\x1b[K"
+    assert terminal.getvalue() == "\r50 messages\x1b[K\r100 messages\x1b[K\r\x1b[K"
+
+
+@pytest.mark.parametrize(
+    ("command", "doing"),
+    [
+        (["view", "--why", "all"], ["drawing", "names in", "stories in", "why asks waited in"]),
+        (["why", "a"], [""]),
+    ],
+)
+def test_what_takes_long_counts_on_a_terminal_and_nowhere_else(
+    path: Path, command: list[str], doing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    simulate(path)
+    monkeypatch.chdir(path.parent)
+    monkeypatch.setattr(Progress, "EACH", 50)
+    name, *options = command
+    for terminal, counts in ((io.StringIO(), False), (Terminal(), True)):
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main(["trace", name, str(path), *options]) == 0
+        shown = terminal.getvalue()
+        for what in doing:
+            assert bool(re.search(rf"\r{what} ?\d+ messages", shown)) is counts
+        assert shown.endswith("\r\x1b[K" if counts else "")
+        assert counts or not shown
 
 
 class Terminal(io.StringIO):

@@ -1,17 +1,19 @@
 """The life of a thing, and the way of an ask, beside what the raw records say."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from recordings import in_service, node, records, register, rewrite, simulate, submit
+from recordings import ask, in_service, node, records, register, rewrite, simulate, submit
 
 from yunikorn_actors import SchedulerCore, si
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.trace import story as story_module
 from yunikorn_actors.trace.path import path_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.story import stories, story, subjects_in
@@ -53,6 +55,40 @@ def raw_facts(path: Path) -> list[dict[str, Any]]:
 
 
 # -- lives
+
+
+BATCH = 200
+
+
+def test_what_a_batch_says_is_worked_out_once_for_all_lives(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once for each of hundreds of asks in it, a page of 20,000 messages took minutes."""
+    with SchedulerCore(driver="direct", trace=path) as core:
+        register(core)
+        node(core, "n1", si.ActionFromRM.CREATE, BATCH // 2)
+        submit(core, "app-1")
+        ask(core, "app-1", *(f"a-{number}" for number in range(BATCH)))
+    worked_out: Counter[tuple[str, int]] = Counter()
+
+    def counted(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def count(value: Any) -> Any:
+            worked_out[name, id(value)] += 1
+            return function(value)
+
+        return count
+
+    for name in ("message_summary", "keys_in", "refusals_in"):
+        monkeypatch.setattr(story_module, name, counted(name, getattr(story_module, name)))
+    with TraceReader(path) as trace:
+        deliveries = list(trace)
+    subjects = subjects_in(deliveries)
+    lives = stories(deliveries, subjects)
+    asks = [
+        life for it, life in zip(subjects, lives, strict=True) if it.kind == "ask" and len(life) > 1
+    ]
+    assert len(asks) == BATCH
+    assert max(worked_out.values()) == 1
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

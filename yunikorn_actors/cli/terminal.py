@@ -3,7 +3,7 @@
 import shutil
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -36,6 +36,30 @@ def json_of(value: object) -> str:
 def _escaped(character: str) -> str:
     units = character.encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
+class Progress:
+    """A line on a terminal that counts messages, and that is gone in the end."""
+
+    EACH: Final = 1_000
+
+    def __init__(self) -> None:
+        self._is_seen = sys.stderr.isatty()
+        self._last = "", 0
+
+    def tell(self, messages: int, doing: str = "") -> None:
+        """Count on; `doing` says what is done with them."""
+        now = doing, messages // self.EACH
+        if self._is_seen and now[1] and now != self._last:
+            self._last = now
+            print(f"\r{doing}{messages} messages\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_seen:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def complain(text: str) -> None:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Self, get_args
+from typing import Final, get_args
 
 from yunikorn_actors.cli.exporting import (
     add_export,
@@ -18,7 +18,7 @@ from yunikorn_actors.cli.exporting import (
     warn_of_end,
     whole_file,
 )
-from yunikorn_actors.cli.terminal import tell, width
+from yunikorn_actors.cli.terminal import Progress, tell, width
 from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
@@ -307,30 +307,10 @@ def _add_replayed(parser: argparse.ArgumentParser) -> None:
 
 def _replay(options: argparse.Namespace) -> int:
     extent = Extent(until=options.end, goes_on=options.all)
-    with TraceReader(options.file) as trace, _Progress() as progress:
+    with TraceReader(options.file) as trace, Progress() as progress:
         outcome = replay(trace, extent, progress.tell)
     tell(outcome_rows(outcome) if options.json else None, (outcome.report(),))
     return 0 if outcome.difference is None else NO
-
-
-class _Progress:
-    """A line on a terminal that counts, and that is gone in the end."""
-
-    EACH: Final = 1_000
-
-    def __init__(self) -> None:
-        self._is_seen = sys.stderr.isatty()
-
-    def tell(self, messages: int) -> None:
-        if self._is_seen and messages % self.EACH == 0:
-            print(f"\r{messages} messages", end="", file=sys.stderr, flush=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_seen:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 def _add_scrubbed(parser: argparse.ArgumentParser) -> None:
@@ -418,7 +398,8 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> int:
-    answer = why_of(options.file, options.keys).told(each=options.each)
+    with Progress() as progress:
+        answer = why_of(options.file, options.keys, tell=progress.tell).told(each=options.each)
     for names in map(answer.names, options.keys):
         if len(names) > 1:
             text = f"{options.file}: say which, as several have it: {', '.join(names)}"

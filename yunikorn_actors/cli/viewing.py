@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from yunikorn_actors.cli.exporting import whole_file
+from yunikorn_actors.cli.terminal import Progress
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.view.objects import WHY_USUAL, WhyOf
 from yunikorn_actors.trace.view.page import page
@@ -33,7 +34,8 @@ def view(options: argparse.Namespace, wanted: Wanted) -> list[int]:
     with ExitStack() as opened:
         paths = [opened.enter_context(readable_twice(path)) for path in files]
         names = [path.absolute().name for path in files]
-        made = page([*map(Shown, names, paths)], wanted, WhyOf(options.why))
+        shown, progress = [*map(Shown, names, paths)], opened.enter_context(Progress())
+        made = page(shown, wanted, WhyOf(options.why), progress.tell)
     out = options.out or Path(f"{_stem(options.file)}.html")
     with whole_file(out) as path:
         path.write_text(made.text, "utf-8")

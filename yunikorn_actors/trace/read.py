@@ -128,6 +128,10 @@ class _Counter:
             raise ValueError(f"more than {ITEMS_MAX} items")
 
 
+def silent(messages: int, doing: str = "") -> None:
+    """Tell nobody how far it is: what is given to those that count if nobody looks on."""
+
+
 def not_opened(path: Path, error: OSError) -> TraceError:
     return TraceError(
         f"{path}: cannot be opened: {error.strerror}; give the path of a recorded trace"

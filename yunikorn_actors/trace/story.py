@@ -7,16 +7,17 @@ placeholder is a part of its life: that it is asked back, and given back.
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.termination import TerminationType
-from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
@@ -26,7 +27,7 @@ from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import Wanted, did_you_mean, texts_in
+from yunikorn_actors.trace.wanted import did_you_mean, texts_in, with_missing
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
@@ -89,20 +90,29 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
 def stories(deliveries: Iterable[Delivery], subjects: Iterable[Subject]) -> list[list[Told]]:
     """Read a recording once, and return the life of each."""
     lives = [_Life(subject) for subject in subjects]
-    index = _Index(lives)
-    asked_back: dict[str, tuple[Delivery, f.ReleaseRequested]] = {}
+    in_parts, whole = (_Index([it for it in lives if it.in_parts is way]) for way in (True, False))
+    by_name = _by_name(lives)
+    asked_back: dict[str, _AskedBack] = {}
     for delivery, fact in news_of(deliveries, with_messages=True):
         if fact is None:
-            for life in index.of(texts_in(delivery.message)):
-                life.hear(delivery)
-        else:
-            if isinstance(fact, f.ReleaseRequested) and fact.type is _REPLACED:
-                asked_back[fact.uuid] = delivery, fact
-            for life in index.of(chain.from_iterable(map(texts_in, f.parts_of(fact)))):
-                if isinstance(fact, f.AskParked) and fact.placeholder in asked_back:
-                    life.park(*asked_back[fact.placeholder], fact)
-                life.live(delivery, fact)
-                index.add(life)
+            said = _Said(delivery)
+            for life in _hearing(said, in_parts, by_name):
+                life.hear(said)
+            continue
+        # A batch speaks of thousands: of each part those lives alone are asked that stand in it.
+        parts = [(part, tuple(texts_in(part))) for part in f.parts_of(fact)]
+        if isinstance(fact, f.ReleaseRequested) and fact.type is _REPLACED:
+            asked_back[fact.uuid] = _AskedBack(said, fact)
+        elif isinstance(fact, f.AskParked) and fact.placeholder in asked_back:
+            for life in in_parts.of(parts[0][1]):
+                life.park(asked_back[fact.placeholder], fact)
+                in_parts.add(life)
+        for part, texts in parts:
+            in_parts.tell(said, part, texts)
+        if len(parts) > 1 and len({_About(part).application_id for part, _ in parts}) == 1:
+            parts = [(fact, tuple(chain.from_iterable(texts for _, texts in parts)))]
+        for part, texts in parts:
+            whole.tell(said, part, texts)
     # Facts stand where they are first told, which may be behind what they have led to.
     return [sorted(life.told, key=lambda line: line.at_ns) for life in lives]
 
@@ -222,6 +232,46 @@ class _About:
 # -- following it
 
 
+class _Said:
+    """A message; what all lives have to know of it is worked out once."""
+
+    def __init__(self, delivery: Delivery) -> None:
+        self.delivery = delivery
+
+    @cached_property
+    def texts(self) -> dict[str, int]:
+        """All texts in it, with their order."""
+        texts = dict.fromkeys(texts_in(self.delivery.message))
+        return {text: place for place, text in enumerate(texts)}
+
+    @cached_property
+    def asks(self) -> set[tuple[str, str]]:
+        """Applications and keys in a request or an answer about asks."""
+        message = self.delivery.message
+        is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
+        return set(keys_in(message)) if is_talk else set()
+
+    @cached_property
+    def summary(self) -> str:
+        return message_summary(self.delivery.message)
+
+    @cached_property
+    def refusals(self) -> dict[str, list[str]]:
+        """The reasons, by what was refused."""
+        reasons: dict[str, list[str]] = {}
+        for refusal in refusals_in(self.delivery):
+            reasons.setdefault(refusal.id, []).append(refusal.reason)
+        return reasons
+
+    @cached_property
+    def written_ns(self) -> int:
+        """The time of facts that have none: they were written together with others that have."""
+        delivery = self.delivery
+        beside = delivery.message.facts if isinstance(delivery.message, FactsAppended) else ()
+        sent_ns = delivery.at_ns if delivery.sent_ns is None else delivery.sent_ns
+        return next((it.at_ns for it in beside if hasattr(it, "at_ns")), sent_ns)
+
+
 class _Life:
     """What was told of one thing so far."""
 
@@ -229,26 +279,35 @@ class _Life:
         self.subject = subject
         self.told: list[Told] = []
         self._concerns = _CONCERNS[subject.kind]
+        self.in_parts = bool(subject.keys) or subject.kind == "node"
+        """Whether it hears of the parts of a run one by one; of an application it is one line."""
 
-    def hear(self, delivery: Delivery) -> None:
-        self.told.extend(_messages(delivery, self.subject))
+    def hear(self, said: _Said) -> None:
+        self.told.extend(_messages(said, self.subject))
 
-    def park(self, delivery: Delivery, asked: f.ReleaseRequested, fact: f.AskParked) -> None:
+    def park(self, asked_back: "_AskedBack", fact: f.AskParked) -> None:
         """Learn what a member is parked for; its placeholder was asked back right before."""
-        subject = self.subject
+        subject, (said, asked) = self.subject, asked_back
         is_member = fact.application_id == subject.application_id and fact.key in subject.keys
         if not is_member or asked.key in subject.keys:
             return
         subject.placeholders[fact.placeholder] = asked.key
         subject.parked_for.add(asked.key)
-        self.told.append(_written(delivery, asked))
+        self.told.append(_written(said, asked))
 
-    def live(self, delivery: Delivery, fact: f.Fact) -> None:
-        for part in _told_as(self.subject, fact):
-            if self._concerns(self.subject, part):
-                self.told.append(_written(delivery, part))
+    def is_concerned(self, fact: f.Fact) -> bool:
+        """Say whether a fact is about it; it takes the names that it gets by the fact."""
+        is_concerned = self._concerns(self.subject, fact)
         if isinstance(fact, f.SwapCompleted | f.AskUnparked):
             self.subject.parked_for.discard(self.subject.placeholders.get(fact.placeholder, ""))
+        return is_concerned
+
+
+class _AskedBack(NamedTuple):
+    """A placeholder that goes for a member, and the message that says so."""
+
+    said: _Said
+    fact: f.ReleaseRequested
 
 
 class _Index:
@@ -268,35 +327,47 @@ class _Index:
         """Return those that are spoken of, each once."""
         found: dict[int, _Life] = {}
         for text in texts:
-            found.update(self._by_name.get(text, {}))
+            if text in self._by_name:
+                found.update(self._by_name[text])
         return found.values()
 
+    def tell(self, said: _Said, fact: f.Fact, texts: Iterable[str]) -> None:
+        """Let those hear of a fact that stand in it; what they become by it is known at once."""
+        told: Told | None = None
+        for life in self.of(texts):
+            if life.is_concerned(fact):
+                told = told or _written(said, fact)
+                life.told.append(told)
+                self.add(life)
 
-def _told_as(subject: Subject, fact: f.Fact) -> Iterable[f.Fact]:
-    """Take a run apart where a part of it is meant; of an application it is one line."""
-    parts = f.parts_of(fact)
-    if subject.keys or subject.kind == "node":
-        return parts
-    return [fact] if len({_About(part).application_id for part in parts}) == 1 else parts
+
+def _by_name(lives: Iterable[_Life]) -> dict[str, list[_Life]]:
+    named: dict[str, list[_Life]] = {}
+    for life in lives:
+        named.setdefault(life.subject.name, []).append(life)
+    return named
 
 
-def _written(delivery: Delivery, fact: f.Fact) -> Told:
+def _hearing(said: _Said, asks: _Index, by_name: dict[str, list[_Life]]) -> Iterator[_Life]:
+    """Yield whose ask was asked for or announced, and what was refused, each once."""
+    found = {id(life): life for life in asks.of(key for _, key in said.asks)}
+    for name in said.refusals:
+        for life in by_name.get(name, ()):
+            # The number of a proposal may be somebody's name: a name stands in the message.
+            if not life.subject.names.isdisjoint(said.texts):
+                found[id(life)] = life
+    yield from found.values()
+
+
+def _written(said: _Said, fact: f.Fact) -> Told:
     """Tell a fact where and when it was written down, and not where the message came to."""
     return Told(
-        at_ns=_written_ns(delivery, fact),
-        step=delivery.cause,
-        stimulus=delivery.stimulus,
+        at_ns=getattr(fact, "at_ns", said.written_ns),
+        step=said.delivery.cause,
+        stimulus=said.delivery.stimulus,
         what=type(fact).__name__,
         text=fact_summary(fact),
     )
-
-
-def _written_ns(delivery: Delivery, fact: f.Fact) -> int:
-    """Return its time; some facts have none, but were written together with others that have."""
-    beside = delivery.message.facts if isinstance(delivery.message, FactsAppended) else ()
-    times = (it.at_ns for it in chain((fact,), beside) if hasattr(it, "at_ns"))
-    sent_ns = delivery.at_ns if delivery.sent_ns is None else delivery.sent_ns
-    return next(times, sent_ns)
 
 
 def _told(delivery: Delivery, text: str) -> Told:
@@ -309,22 +380,16 @@ def _told(delivery: Delivery, text: str) -> Told:
     )
 
 
-def _messages(delivery: Delivery, subject: Subject) -> Iterator[Told]:
+def _messages(said: _Said, subject: Subject) -> Iterator[Told]:
     """Tell what was asked for and announced of an ask, and what was refused of anything."""
-    message = delivery.message
-    is_talk = isinstance(message, AllocationsRequested | CallUpdateAllocation)
-    if is_talk and subject.keys and _speaks_of(message, subject):
-        named = Wanted(about=tuple(sorted(subject.keys | subject.parked_for))).named
-        yield _told(delivery, named(message_summary(message), message))
-    for refusal in refusals_in(delivery):
-        if refusal.id == subject.name:
-            yield _told(delivery, f"refused: {refusal.reason}")
-
-
-def _speaks_of(message: Message, subject: Subject) -> bool:
-    found = set(keys_in(message))
-    keys = subject.keys | subject.parked_for
-    return any((subject.application_id, key) in found for key in keys)
+    whose = subject.keys | subject.parked_for
+    if any((subject.application_id, key) in said.asks for key in whose):
+        keys = list(whose)
+        if len(keys) > 1:
+            keys = sorted(whose & said.texts.keys(), key=said.texts.__getitem__)
+        yield _told(said.delivery, with_missing(said.summary, keys))
+    for reason in said.refusals.get(subject.name, ()):
+        yield _told(said.delivery, f"refused: {reason}")
 
 
 def _of_ask(subject: Subject, fact: f.Fact) -> bool:

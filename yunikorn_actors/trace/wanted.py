@@ -1,9 +1,10 @@
 """Which messages of a recording a command is asked about: the filters that all commands share."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
@@ -105,11 +106,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
     def named(self, text: str, part: Struct) -> str:
         """Add what was asked for to a summary that has cut it off."""
-        if not self.about:
-            return text
-        words = _WORD_ENDS.sub(" ", text).split()
-        missing = dict.fromkeys(id_ for id_ in _mentioned(part, self.about) if id_ not in words)
-        return f"{text} with {', '.join(missing)}".lstrip() if missing else text
+        return with_missing(text, _mentioned(part, self.about)) if self.about else text
 
 
 class Sieve:
@@ -156,6 +153,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
+def with_missing(text: str, ids: Iterable[str]) -> str:
+    """Add those of the ids to a summary that do not stand in it."""
+    words = _WORD_ENDS.sub(" ", text).split()
+    missing = dict.fromkeys(id_ for id_ in ids if id_ not in words)
+    return f"{text} with {', '.join(missing)}".lstrip() if missing else text
+
+
 def facts_of(message: Struct) -> Iterable[Fact]:
     """Return the facts in a message, each by itself also where it came in a run."""
     if not isinstance(message, FactsAppended):
@@ -163,20 +167,41 @@ def facts_of(message: Struct) -> Iterable[Fact]:
     return chain.from_iterable(map(parts_of, message.facts))
 
 
+_NO_TEXT: Final = frozenset({int, bool, float, bytes, type(None)})
+
+
 def texts_in(part: object) -> Iterator[str]:
     """Yield every text in a payload: the values, and the keys of maps."""
     rest: list[object] = [part]
     while rest:
         value = rest.pop()
+        kind = type(value)
+        if kind in _NO_TEXT:
+            continue
         if isinstance(value, str):
             yield value
         elif isinstance(value, Struct):
-            rest.extend(getattr(value, name) for name in value.__struct_fields__)
+            rest += _values_of(value)
         elif isinstance(value, dict):
-            rest.extend(value)
-            rest.extend(value.values())
+            rest += value
+            rest += value.values()
         elif isinstance(value, list | tuple | frozenset):
-            rest.extend(value)
+            rest += value
+
+
+_readers: dict[type, Callable[[Struct], tuple[object, ...]]] = {}
+
+
+def _values_of(part: Struct) -> tuple[object, ...]:
+    """Read all fields at once: a payload may have a million of them."""
+    kind, names = type(part), part.__struct_fields__
+    if kind not in _readers:
+        _readers[kind] = attrgetter(*names) if len(names) > 1 else _one_by_one
+    return _readers[kind](part)
+
+
+def _one_by_one(part: Struct) -> tuple[object, ...]:
+    return tuple(getattr(part, name) for name in part.__struct_fields__)
 
 
 def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:

@@ -30,7 +30,7 @@ from yunikorn_actors.trace.again import Again, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
 from yunikorn_actors.trace.places import Places
-from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.replay import DifferentError, Step
 from yunikorn_actors.trace.source import STANDARD_INPUT
 
@@ -146,24 +146,31 @@ def named(keys: Collection[str]) -> IsNamed:
     return lambda application_id, key: key in keys or f"{application_id}/{key}" in keys
 
 
-def why_of(path: Path, keys: Collection[str], checkpoints: Checkpoints | None = None) -> Answer:
+def why_of(
+    path: Path,
+    keys: Collection[str],
+    checkpoints: Checkpoints | None = None,
+    tell: Callable[[int], None] = silent,
+) -> Answer:
     """Say it of asks in a recording, run again from before them to where no more can come."""
     with TraceReader(path) as trace:
         if path == STANDARD_INPUT:
-            return why(trace, named(keys))
+            return why(trace, named(keys), tell)
         span = Places(path).span_of({key.rpartition("/")[2] or key for key in keys})
         again = Again(
             trace, checkpoints, lambda checkpoint: not span or checkpoint.record < span.start
         )
-        return _why(again, named(keys), trace.header.start_ns, span.stop)
+        return _why(again, named(keys), trace.header.start_ns, tell, span.stop)
 
 
-def why(trace: TraceReader, is_named: IsNamed) -> Answer:
-    """Say it of all asks that are named."""
-    return _why(Again(trace), is_named, trace.header.start_ns)
+def why(trace: TraceReader, is_named: IsNamed, tell: Callable[[int], None] = silent) -> Answer:
+    """Say it of all asks that are named; `tell` hears how many messages have been run again."""
+    return _why(Again(trace), is_named, trace.header.start_ns, tell)
 
 
-def _why(again: Again, is_named: IsNamed, start_ns: int, stop: int = 0) -> Answer:
+def _why(
+    again: Again, is_named: IsNamed, start_ns: int, tell: Callable[[int], None], stop: int = 0
+) -> Answer:
     """Say it of all asks that are named; from the record `stop` on there is none, if it is given.
 
     In a simulated run the clock may stand still up to there, and then go on.
@@ -173,6 +180,7 @@ def _why(again: Again, is_named: IsNamed, start_ns: int, stop: int = 0) -> Answe
     try:
         for step in again.run():
             inquest.follow(step)
+            tell(again.rerun.messages)
             if 0 < stop <= step.record and course.has_times and not inquest.waits:
                 break
         inquest.look_at_the_end()

@@ -6,16 +6,18 @@ takes long for many asks, so it may be left out, or done for some of them.
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Cause, Delivery
-from yunikorn_actors.trace.read import TraceError, TraceReader
+from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
-from yunikorn_actors.trace.view.run import NONE
+from yunikorn_actors.trace.view.run import NONE, Tell, counted
 from yunikorn_actors.trace.wanted import texts_in
 from yunikorn_actors.trace.why import Period, Waits, why
 
@@ -78,13 +80,15 @@ class Objects(Struct, kw_only=True):
     """Why there is no `why`, or not of all."""
 
 
-def objects_of(path: Path, deliveries: list[Delivery], why_of: WhyOf) -> Objects:
+def objects_of(
+    path: Path, deliveries: list[Delivery], why_of: WhyOf, tell: Tell = silent
+) -> Objects:
     """Return what the messages of a picture speak of; its life is told whole."""
     with TraceReader(path) as trace:
-        subjects = subjects_in(trace)
+        subjects = subjects_in(counted(trace, tell, "names in "))
         start_ns = trace.header.start_ns
     with TraceReader(path) as trace:
-        told = stories(trace, subjects)
+        told = stories(counted(trace, tell, "stories in "), subjects)
     spoken = _spoken_of(subjects, deliveries)
     numbers = {Cause(it.mailbox, it.step): number for number, it in enumerate(deliveries)}
     lines: dict[Told, int] = {}
@@ -97,7 +101,7 @@ def objects_of(path: Path, deliveries: list[Delivery], why_of: WhyOf) -> Objects
         for it, life, messages in zip(subjects, told, spoken, strict=True)
         if messages
     ]  # fmt: skip
-    has_times, problem = _add_why(path, objects, numbers, why_of)
+    has_times, problem = _add_why(path, objects, numbers, why_of, tell)
     all_lines = [
         Line(
             at_ns=it.at_ns - start_ns, message=numbers.get(it.step, NONE), place=place(it.step),
@@ -123,12 +127,26 @@ def _spoken_of(subjects: list[Subject], deliveries: list[Delivery]) -> list[list
         for name in _names(subject):
             by_name.setdefault(name, []).append(number)
     spoken: list[list[int]] = [[] for _ in subjects]
+    facts: dict[tuple[str, int, int], tuple[Message, list[int]]] = {}
     for number, delivery in enumerate(deliveries):
-        texts = set(texts_in(delivery.message))
-        for found in {it for name in texts & by_name.keys() for it in by_name[name]}:
-            if _is_meant(subjects[found], texts):
-                spoken[found].append(number)
+        # Facts go to several receivers: a copy speaks of the same things.
+        message = delivery.message
+        copied, found = facts.get(_news(message), (None, []))
+        if copied != message:
+            texts = set(texts_in(message))
+            named = {it for name in texts & by_name.keys() for it in by_name[name]}
+            found = [it for it in named if _is_meant(subjects[it], texts)]
+        if isinstance(message, FactsAppended):
+            facts[_news(message)] = message, found
+        for it in found:
+            spoken[it].append(number)
     return spoken
+
+
+def _news(message: Message) -> tuple[str, int, int]:
+    if isinstance(message, FactsAppended):
+        return message.partition, message.epoch, message.first_revision
+    return "", 0, 0
 
 
 def _is_meant(subject: Subject, texts: Collection[str]) -> bool:
@@ -141,7 +159,7 @@ def _is_meant(subject: Subject, texts: Collection[str]) -> bool:
 
 
 def _add_why(
-    path: Path, objects: list[Object], numbers: dict[Cause, int], why_of: WhyOf
+    path: Path, objects: list[Object], numbers: dict[Cause, int], why_of: WhyOf, tell: Tell
 ) -> tuple[bool, str]:
     """Work out why asks waited; return whether that has times, and what was in the way of it."""
     asks = [it for it in objects if it.kind == "ask"]
@@ -150,9 +168,13 @@ def _add_why(
     if why_of is WhyOf.NONE or not asks:
         return True, ""
     wanted = {it.name: it for it in asks}
+
+    def is_wanted(application_id: str, key: str) -> bool:
+        return f"{application_id}/{key}" in wanted
+
     try:
         with TraceReader(path) as trace:
-            answer = why(trace, lambda app, key: f"{app}/{key}" in wanted).told()
+            answer = why(trace, is_wanted, partial(tell, doing="why asks waited in ")).told()
     except TraceError as error:
         return True, str(error)
     for waits in answer.waits:

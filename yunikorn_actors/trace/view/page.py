@@ -15,9 +15,10 @@ from msgspec import Struct
 
 from yunikorn_actors.pages.document import Document
 from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.trace.read import silent
 from yunikorn_actors.trace.view.aligned import Aligned, aligned
 from yunikorn_actors.trace.view.objects import Objects, WhyOf, objects_of
-from yunikorn_actors.trace.view.run import Run, Shown, drawn
+from yunikorn_actors.trace.view.run import Run, Shown, Tell, drawn
 from yunikorn_actors.trace.wanted import Wanted
 
 ASSETS: Final = files("yunikorn_actors.trace.view") / "assets"
@@ -40,11 +41,11 @@ class Page(Struct, kw_only=True):
     """How many of each recording are in it."""
 
 
-def page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf) -> Page:
+def page(recordings: Sequence[Shown], wanted: Wanted, why_of: WhyOf, tell: Tell = silent) -> Page:
     """Make the page of one recording, or of two above each other."""
-    pictures = [drawn(it, wanted) for it in recordings]
+    pictures = [drawn(it, wanted, tell) for it in recordings]
     runs = [
-        _Pictured(run=it.run, about=objects_of(shown.path, it.deliveries, why_of))
+        _Pictured(run=it.run, about=objects_of(shown.path, it.deliveries, why_of, tell))
         for shown, it in zip(recordings, pictures, strict=True)
     ]
     blocks = {"data": msgspec.json.encode(_Data(runs=runs, comparison=_compared(recordings, runs)))}
@@ -74,5 +75,5 @@ def _text(title: str, blocks: dict[str, bytes]) -> str:
 
 
 def _packed(name: str, data: bytes) -> str:
-    packed = base64.b64encode(zlib.compress(data, zlib.Z_BEST_COMPRESSION)).decode()
+    packed = base64.b64encode(zlib.compress(data)).decode()
     return f'<script type="text/plain" id="{name}">{packed}</script>'

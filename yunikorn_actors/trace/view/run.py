@@ -5,8 +5,9 @@ columns, with an entry for each message. The payloads stand apart, one a line, i
 number that stands for a message is its place in these columns.
 """
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct, field
 
@@ -14,7 +15,7 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
-from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.show import ending, origin, place
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
@@ -89,15 +90,28 @@ class Drawn(Struct, kw_only=True):
     deliveries: list[Delivery]
 
 
-def drawn(shown: Shown, wanted: Wanted) -> Drawn:
+class Tell(Protocol):
+    """Hears how many messages have been read, and what is done with them."""
+
+    def __call__(self, messages: int, doing: str) -> None: ...
+
+
+def counted(deliveries: Iterable[Delivery], tell: Tell, doing: str) -> Iterator[Delivery]:
+    for messages, delivery in enumerate(deliveries, start=1):
+        tell(messages, doing)
+        yield delivery
+
+
+def drawn(shown: Shown, wanted: Wanted, tell: Tell = silent) -> Drawn:
     wanted = along_swaps(shown.path, wanted)
     with TraceReader(shown.path) as trace:
-        return _Drawing(trace, Sieve(wanted, trace)).drawn(shown.name)
+        return _Drawing(trace, Sieve(wanted, trace), tell).drawn(shown.name)
 
 
 class _Drawing:
-    def __init__(self, trace: TraceReader, sieve: Sieve) -> None:
+    def __init__(self, trace: TraceReader, sieve: Sieve, tell: Tell) -> None:
         self._trace = trace
+        self._tell = tell
         self._sieve = sieve
         self._columns = Columns()
         self._texts = _Numbers()
@@ -114,6 +128,7 @@ class _Drawing:
     def drawn(self, name: str) -> Drawn:
         trace, timeline = self._trace, Timeline(self._trace.header)
         for step in timeline.steps(trace, self._sieve):
+            self._tell(step.number, "drawing ")
             self._end_former(step.delivery)
             self._whole_run(step)
             if step.is_wanted:
