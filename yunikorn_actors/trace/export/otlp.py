@@ -1,25 +1,34 @@
 """The recording as spans of OpenTelemetry, in JSON as its protocol has it (OTLP/JSON).
 
 A request from outside is a trace, and handling a message is a span of it, below the span of the
-step that sent it. What was handled together is linked: what came of it is below the last of them.
-Numbers of traces and spans come from the names, so they are the same whenever it is exported.
+step that sent it. What came of several messages that were handled together is below the last of
+them; links lead to those of them that brought its own items. The time of the handling is told once,
+by the last of them. Numbers of traces and spans come from the names, so they are the same whenever
+it is exported.
+
+Each line is a JSON document of its own, as collectors read files: a line at a time.
 """
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from yunikorn_actors.messages.base import Cause, Delivery
+from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.export.timeline import Step, Timeline
+from yunikorn_actors.trace.news import items_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import origin
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.wanted import Sieve
 from yunikorn_actors.version import VERSION
 
+LINE_BYTES: Final = 256 * 1024
+"""A line has so much at most, or one span: collectors cut off lines from a mebibyte on."""
+LINKS_MAX: Final = 128
+"""What libraries of OpenTelemetry keep of a span as well, if nothing else is set."""
 _CONSUMER: Final = 5
 _TRACE_BYTES: Final = 16
 _SPAN_BYTES: Final = 8
@@ -30,15 +39,30 @@ Json = dict[str, Any]
 def otlp(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
     spans = _Spans(trace, sieve)
     resource = {"service.name": "yunikorn-actors", "service.instance.id": trace.header.instance}
-    scope = {"name": "yunikorn_actors.trace", "version": VERSION}
     head = _json({"attributes": _attributes(resource | spans.note)})
-    before = (
-        f'{{"resourceSpans":[{{"resource":{head},"scopeSpans":[{{"scope":{_json(scope)},"spans":[\n'
-    )
-    for span in spans.ended():
-        yield before + _json(span)
-        before = ","
-    yield ("" if before == "," else before) + "]}]}]}"
+    scope = _json({"name": "yunikorn_actors.trace", "version": VERSION})
+    before = f'{{"resourceSpans":[{{"resource":{head},"scopeSpans":[{{"scope":{scope},"spans":['
+    line: list[str] = []
+    size = 0
+    for text in map(_json, spans.ended()):
+        if line and size + len(text.encode()) > LINE_BYTES:
+            yield f"{before}{','.join(line)}]}}]}}]}}"
+            line, size = [], 0
+        line.append(text)
+        size += len(text.encode()) + 1
+    if line:
+        yield f"{before}{','.join(line)}]}}]}}]}}"
+
+
+class _Together(NamedTuple):
+    """Messages that were handled together; the last of them has caused what came of it."""
+
+    of_items: dict[object, Cause]
+    """The step that brought each item last."""
+
+    def take(self, delivery: Delivery) -> None:
+        at = Cause(delivery.mailbox, delivery.step)
+        self.of_items.update(dict.fromkeys(_names(delivery.message), at))
 
 
 class _Spans:
@@ -52,55 +76,80 @@ class _Spans:
         """Of each step that has a span."""
         self._open: dict[str, list[Json]] = {}
         """What was handled last in each mailbox, together: it ends as soon as that is known."""
-        self._last: dict[str, int] = {}
-        """The last step of these."""
+        self._last: dict[str, Delivery] = {}
+        """The last message of each mailbox."""
+        self._together: dict[Cause, _Together] = {}
+        """What was handled together with each step that was the last of several."""
 
     def ended(self) -> Iterator[Json]:
         for step in self._timeline.steps(self._trace, self._sieve):
             delivery = step.delivery
+            mailbox, last = delivery.mailbox, self._last.get(delivery.mailbox)
             if not delivery.joined:
-                took_ns, is_next = delivery.previous_took_ns, delivery.step - 1
-                yield from self._end(delivery.mailbox, took_ns, is_next)
+                is_next = last is not None and last.step == delivery.step - 1
+                yield from self._end(mailbox, delivery.previous_took_ns if is_next else None)
+            elif last is not None:
+                self._join(delivery, last)
             if step.is_wanted:
                 self._begin(step)
+            self._last[mailbox] = delivery
         footer = self._trace.footer
         took = {} if footer is None else footer.took_ns
         for mailbox in tuple(self._open):
-            yield from self._end(mailbox, took.get(mailbox), self._last[mailbox])
+            yield from self._end(mailbox, took.get(mailbox))
+
+    def _join(self, delivery: Delivery, last: Delivery) -> None:
+        together = self._together.pop(Cause(last.mailbox, last.step), None)
+        if together is None:
+            together = _Together({})
+            together.take(last)
+        together.take(delivery)
+        self._together[Cause(delivery.mailbox, delivery.step)] = together
 
     def _begin(self, step: Step) -> None:
         delivery = step.delivery
         at = Cause(delivery.mailbox, delivery.step)
-        begin_ns = self._trace.header.start_ns + step.begin_ns
+        begin_ns = _nano(self._trace.header.start_ns + step.begin_ns)
         span: Json = {
             "traceId": self._trace_id(delivery.stimulus),
             "spanId": self._span_id(at),
-            "name": type_name(delivery.message),
+            "name": type_name(delivery.message) or "message",
             "kind": _CONSUMER,
-            "startTimeUnixNano": _nano(begin_ns),
-            "endTimeUnixNano": _nano(begin_ns),
+            "startTimeUnixNano": begin_ns,
+            "endTimeUnixNano": begin_ns,
             "attributes": _attributes(_told(step)),
         }
-        together = self._open.setdefault(delivery.mailbox, [])
-        links = [{"traceId": it["traceId"], "spanId": it["spanId"]} for it in together]
-        sender = self._stimuli.get(delivery.cause)
-        if sender == delivery.stimulus:
+        if self._stimuli.get(delivery.cause) == delivery.stimulus:
             span["parentSpanId"] = self._span_id(delivery.cause)
-        elif sender is not None:
-            links.append(
-                {"traceId": self._trace_id(sender), "spanId": self._span_id(delivery.cause)}
-            )
+        links = self._links(delivery)
         if links:
-            span["links"] = links
-        together.append(span)
-        self._last[delivery.mailbox] = delivery.step
+            span["links"] = links[:LINKS_MAX]
+        if len(links) > LINKS_MAX:
+            span["droppedLinksCount"] = len(links) - LINKS_MAX
+        self._open.setdefault(delivery.mailbox, []).append(span)
         self._stimuli[at] = delivery.stimulus
 
-    def _end(self, mailbox: str, took_ns: int | None, last_step: int) -> Iterator[Json]:
-        spans = self._open.pop(mailbox, ())
-        known_ns = took_ns if took_ns is not None and self._last.get(mailbox) == last_step else 0
-        for span in spans:
-            yield {**span, "endTimeUnixNano": _nano(int(span["startTimeUnixNano"]) + known_ns)}
+    def _links(self, delivery: Delivery) -> list[Json]:
+        """Lead to the cause, if it is no parent, and to what brought the items of a message."""
+        causes = dict.fromkeys([delivery.cause])
+        together = self._together.get(delivery.cause)
+        if together is not None:
+            brought = map(together.of_items.get, _names(delivery.message))
+            causes |= dict.fromkeys(it for it in brought if it is not None)
+        if self._stimuli.get(delivery.cause) == delivery.stimulus:
+            del causes[delivery.cause]
+        return [
+            {"traceId": self._trace_id(self._stimuli[it]), "spanId": self._span_id(it)}
+            for it in causes
+            if it in self._stimuli
+        ]
+
+    def _end(self, mailbox: str, took_ns: int | None) -> Iterator[Json]:
+        spans = self._open.pop(mailbox, [])
+        if spans:
+            end_ns = int(spans[-1]["startTimeUnixNano"]) + (took_ns or 0)
+            spans[-1]["endTimeUnixNano"] = _nano(end_ns)
+        yield from spans
 
     def _trace_id(self, stimulus: str) -> str:
         return _digest(self._run + stimulus, _TRACE_BYTES)
@@ -124,6 +173,15 @@ def _told(step: Step) -> dict[str, str | int | bool]:
         "joined": delivery.joined,
         **({} if waited is None else {"waited_ns": waited}),
     }
+
+
+def _names(message: Message) -> Iterator[object]:
+    """Yield what the items of a message are known by: the key in an application, and the UUID."""
+    for application_id, key, uuid in items_in(message):
+        if key:
+            yield application_id, key
+        if uuid:
+            yield uuid
 
 
 def _waited(delivery: Delivery) -> int | None:
