@@ -134,7 +134,7 @@ def test_a_file_that_cannot_be_read_leaves_with_2(path: Path, capsys: Screen, co
     out, err = capsys.readouterr()
     assert out == ""
     assert err == (
-        f"{path}: record 1 is not the header of a trace; give a file that a run with --trace wrote\n"
+        f"{path}: record 1 is not the header of a trace: the file is text; give a file that a run with --trace wrote\n"
     )
 
 

@@ -27,6 +27,7 @@ from yunikorn_actors.messages.codec import (
     delivery_of,
     has_unknown_fields,
 )
+from yunikorn_actors.trace.foreign import kind_of
 from yunikorn_actors.trace.source import CHUNK, FileId, Source
 from yunikorn_actors.version import VERSION
 
@@ -247,13 +248,10 @@ class TraceReader:
     def _read_header(self) -> Header:
         raw = next(self._raw, None)
         if raw is None:
-            raise TraceError(
-                f"{self.path}: has no header yet; wait until the run that writes it has begun, or "
-                "record it again"
-            )
+            raise self._headless()
         start = self._start_of(raw)
         if start.record != "header":
-            raise self._error("is not the header of a trace", _NO_TRACE)
+            raise self._foreign()
         if start.format not in FORMATS_READ:
             read = " and ".join(map(str, FORMATS_READ))
             raise self._error(
@@ -282,7 +280,7 @@ class TraceReader:
                     self.rest = len(pending) - at
                     return
                 if begin == 0 == len(pending) and chunk[0] not in _MAP_STARTS:
-                    raise self._error("is not the header of a trace", _NO_TRACE)
+                    raise self._foreign()
                 unpacker.feed(chunk)
                 del pending[:at]
                 at = 0
@@ -354,7 +352,27 @@ class TraceReader:
             raise self._error(f"is not as recorded: {error}", _DAMAGED) from error
         return delivery
 
+    def _headless(self) -> TraceError:
+        kind = kind_of(self._source.head)
+        if kind is not None:
+            return self._foreign()
+        empty = "" if self._source.head else ": the file is empty"
+        return TraceError(
+            f"{self.path}: has no header yet{empty}; wait until the run that writes it has begun, "
+            "or record it again"
+        )
+
+    def _foreign(self) -> TraceError:
+        """Say what is there in place of a trace, if its first bytes tell that."""
+        kind = kind_of(self._source.head)
+        what = "is not the header of a trace"
+        if kind is None:
+            return self._error(what, _NO_TRACE)
+        return self._error(f"{what}: the file is {kind.what}", kind.remedy or _NO_TRACE)
+
     def _unreadable(self, error: Exception) -> TraceError:
+        if self.number == 1 and kind_of(self._source.head) is not None:
+            return self._foreign()
         remedy = _DAMAGED if self.number > 1 else _NO_TRACE
         why = _WORDS.get(type(error)) or str(error) or type(error).__name__
         return self._error(f"cannot be read: {why}", remedy)

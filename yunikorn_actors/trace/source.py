@@ -17,6 +17,8 @@ from typing import BinaryIO, Final, NamedTuple, Self
 
 import msgspec
 
+from yunikorn_actors.trace.foreign import HEAD
+
 STANDARD_INPUT: Final = Path("-")
 INDEX: Final = ".index"
 """How the name of a file ends that is kept beside a recording, and belongs to it."""
@@ -53,6 +55,8 @@ class Source:
         """
         self._path = path
         self._wait = wait
+        self.head = b""
+        """What the first file begins with, as it is on the disk; known once that is read."""
         with ExitStack() as opened:
             self._files = [opened.enter_context(_open(part)) for part in parts(path)]
             self._opened = opened.pop_all()
@@ -82,7 +86,10 @@ class Source:
     def _read(self, file: BinaryIO) -> Iterator[bytes]:
         """Yield the bytes of a segment; the last one may go on, and be put away for the next."""
         while True:
-            yield from iter(lambda: file.read(CHUNK), b"")
+            for chunk in iter(lambda: file.read(CHUNK), b""):
+                if len(self.head) < HEAD and file is self._files[0]:
+                    self.head += chunk[: HEAD - len(self.head)]
+                yield chunk
             if self._wait is None or file is not self._files[-1]:
                 return
             self._wait()
