@@ -18,7 +18,7 @@ from yunikorn_actors.cli.exporting import (
     warn_of_end,
     whole_file,
 )
-from yunikorn_actors.cli.terminal import Progress, tell, width
+from yunikorn_actors.cli.terminal import Progress, json_of, tell, width
 from yunikorn_actors.cli.viewing import add_view, view
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause
@@ -34,7 +34,7 @@ from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.refusals import grouped
 from yunikorn_actors.trace.replay import DifferentError, Extent, outcome_rows, replay
 from yunikorn_actors.trace.scrub.scrub import Scrubbed, ScrubError
-from yunikorn_actors.trace.show import Look, show, tail
+from yunikorn_actors.trace.show import Look, show, shown_rows, tail
 from yunikorn_actors.trace.source import STANDARD_INPUT, readable_twice
 from yunikorn_actors.trace.stats import stats
 from yunikorn_actors.trace.story import NotFound, story
@@ -122,10 +122,12 @@ def _add_wanted(parser: argparse.ArgumentParser, end: str = "--to") -> None:
 def _add_shown(parser: argparse.ArgumentParser) -> None:
     _add_drawn(parser)
     _add_look(parser)
+    _add_json(parser)
 
 
 def _add_tailed(parser: argparse.ArgumentParser) -> None:
     _add_wanted(parser)
+    _add_clock(parser)
     _add_look(parser)
 
 
@@ -142,6 +144,7 @@ def _add_drawn(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--limit", default=0, type=_positive, metavar="N", help="stop after so many messages"
     )
+    _add_clock(parser)
 
 
 def _add_told(parser: argparse.ArgumentParser) -> None:
@@ -155,6 +158,11 @@ def _add_chained(parser: argparse.ArgumentParser) -> None:
     _add_json(parser)
 
 
+def _add_life(parser: argparse.ArgumentParser) -> None:
+    _add_named(parser)
+    _add_clock(parser)
+
+
 def _add_named(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "name", metavar="ID",
@@ -162,6 +170,13 @@ def _add_named(parser: argparse.ArgumentParser) -> None:
         "node, a queue or a user",
     )  # fmt: skip
     _add_json(parser)
+
+
+def _add_clock(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--clock", action="store_true",
+        help="print the time of day as well (UTC), beside the time since the start",
+    )  # fmt: skip
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
@@ -223,16 +238,32 @@ def _colour() -> bool:
 def _show(options: argparse.Namespace) -> int:
     look = Look(
         colour=_colour(), width=width(), full=options.full, times=options.times,
-        limit=options.limit,
+        limit=options.limit, clock=options.clock,
     )  # fmt: skip
     wanted = _wanted(options)
     with TraceReader(options.file) as trace:
-        shown = show(trace, sys.stdout, wanted, look)
+        shown = (
+            _show_rows(trace, wanted, options.limit)
+            if options.json
+            else show(trace, sys.stdout, wanted, look)
+        )
     return 0 if shown else _look_for(options.file, wanted)
 
 
+def _show_rows(trace: TraceReader, wanted: Wanted, limit: int) -> int:
+    shown = 0
+    for row in shown_rows(trace, wanted, limit):
+        shown += 1
+        print(json_of(row))
+    if not shown == limit > 0:
+        warn_of_end(trace)
+    return shown
+
+
 def _tail(options: argparse.Namespace) -> int:
-    look = Look(colour=_colour(), width=width(), full=options.full, times=options.times)
+    look = Look(
+        colour=_colour(), width=width(), full=options.full, times=options.times, clock=options.clock
+    )
     try:
         tail(options.file, sys.stdout, _wanted(options), look, lambda: time.sleep(TAIL_S))
     except KeyboardInterrupt:
@@ -242,9 +273,10 @@ def _tail(options: argparse.Namespace) -> int:
 
 def _draw(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
+    how = {"width": width(), "limit": options.limit, "clock": options.clock}
     drawn = 0
     with readable_twice(options.file) as path:
-        for line in draw(path, wanted, width=width(), limit=options.limit):
+        for line in draw(path, wanted, **how):
             drawn += 1
             print(line)
     return 0 if drawn else _look_for(options.file, wanted)
@@ -368,7 +400,8 @@ def _story(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path:
             subject, lines = story(path, options.name)
-            tell(lines if options.json else None, story_lines(path, subject, lines))
+            told = story_lines(path, subject, lines, clock=options.clock)
+            tell(lines if options.json else None, told)
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
@@ -461,7 +494,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
         _add_drawn, _draw,
     ),
     "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
-    "story": ("print the life of one thing", _add_named, _story),
+    "story": ("print the life of one thing", _add_life, _story),
     "path": ("print where the time of an ask went, from call to callback", _add_named, _path),
     "refusals": ("print what was refused, grouped by the reason", _add_told, _refusals),
     "stats": (

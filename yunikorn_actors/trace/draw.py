@@ -24,7 +24,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.read import TraceError, TraceReader
-from yunikorn_actors.trace.show import NewFacts, cut, ending, is_whole
+from yunikorn_actors.trace.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.wanted import Wanted
@@ -33,11 +33,13 @@ _OUTSIDE = "outside"
 _GAP = "   "
 _FACT_INDENT = "  "
 
-_Row = tuple[str, str, bool, list[tuple[str, str]]]
-"""Sender, receiver, whether joined, and the texts: of the message, then of its facts."""
+_Row = tuple[int, str, str, bool, list[tuple[str, str]]]
+"""The time, sender, receiver, whether joined, and the texts: of the message, then of its facts."""
 
 
-def draw(path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0) -> Iterator[str]:
+def draw(
+    path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0, clock: bool = False
+) -> Iterator[str]:
     """Yield the lines, none if no message is wanted; width 0 cuts nothing, limit 0 draws all.
 
     The recording is read twice: which columns there are is known at its end.
@@ -47,14 +49,17 @@ def draw(path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0) -> Itera
         columns = _Columns(_ends(islice(_rows(trace, wanted), limit or None)))
     with TraceReader(path) as trace:
         if columns.has_any:
-            yield columns.heading
-            yield columns.between.rstrip()
-        for sender, receiver, joined, texts in islice(_rows(trace, wanted), limit or None):
-            before = columns.arrow(sender, receiver, joined=joined) + _GAP
+            heading = f"{'ms':>10}  {'clock':<{CLOCK_WIDTH}}  " if clock else ""
+            yield heading + columns.heading
+            yield (" " * len(heading) + columns.between).rstrip()
+        for at_ns, sender, receiver, joined, texts in islice(_rows(trace, wanted), limit or None):
+            since_ns = at_ns - trace.header.start_ns
+            when = f"{since_ns / 1e6:>10.3f}  {utc(at_ns)}  " if clock else ""
+            before = when + columns.arrow(sender, receiver, joined=joined) + _GAP
             for kind, words in texts:
                 start = before + kind
                 yield start + cut(words, start, width)
-                before = columns.between + _GAP + _FACT_INDENT
+                before = " " * len(when) + columns.between + _GAP + _FACT_INDENT
         if columns.has_any and not limit and not is_whole(trace):
             yield ""
             yield ending(trace)
@@ -63,7 +68,7 @@ def draw(path: Path, wanted: Wanted, *, width: int = 0, limit: int = 0) -> Itera
 def _ends(rows: Iterator[_Row]) -> Iterator[str]:
     """Yield who sends and who receives, as far as the recording can be read."""
     with suppress(TraceError):
-        for sender, receiver, *_ in rows:
+        for _, sender, receiver, *_ in rows:
             yield sender
             yield receiver
 
@@ -77,7 +82,7 @@ def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
         )
         if not (is_copy and leaves_out_copies):
             ends = _column(delivery.sender), _column(delivery.mailbox)
-            yield *ends, delivery.joined, _texts(delivery, wanted, new_facts)
+            yield delivery.at_ns, *ends, delivery.joined, _texts(delivery, wanted, new_facts)
 
 
 def _texts(delivery: Delivery, wanted: Wanted, new_facts: NewFacts) -> list[tuple[str, str]]:

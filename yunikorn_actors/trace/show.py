@@ -1,15 +1,16 @@
 """Prints a trace for a person: one line for each message, in the order of the recording.
 
-A line tells the time (milliseconds since the start), the stimulus from outside that started the
-chain, the step of which mailbox sent the message, the step that handles it, and the message. Facts
-follow their message, one on a line. Names come from outside, so characters that could control a
-terminal are printed as escapes. A `+` behind a step says that it was handled together with the step
-before it in its mailbox.
+A line tells the time (milliseconds since the start, and the time of day if that is wanted), the
+stimulus from outside that started the chain, the step of which mailbox sent the message, the step
+that handles it, and the message. Facts follow their message, one on a line. Names come from
+outside, so characters that could control a terminal are printed as escapes. A `+` behind a step
+says that it was handled together with the step before it in its mailbox.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -22,13 +23,17 @@ from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.news import News
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.summary import fact_summary, message_summary
+from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
 from yunikorn_actors.trace.wanted import Wanted, facts_of
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
 _JSON_INDENT = " " * 4
 _CUT = "..."
+
+CLOCK_DIGITS: Final = 6
+CLOCK_WIDTH: Final = len("2026-01-01T00:00:00.") + CLOCK_DIGITS + len("Z")
+"""How the time of day is written."""
 
 _BOLD = "1"
 _DIM = "2"
@@ -43,11 +48,13 @@ class Look(Struct, frozen=True, kw_only=True):
     times: bool = False
     """Whether to tell how long each message waited, and how long the step before it took."""
     limit: int = 0
+    clock: bool = False
+    """Whether to print the time of day beside the time since the start."""
 
 
 def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
     """Print, and return how many messages were wanted."""
-    for line in _heading(trace):
+    for line in _heading(trace, look):
         print(printable(line), file=out)
     page = _Page(trace.header.start_ns, wanted, look)
     shown = 0
@@ -59,6 +66,30 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
             break
     print(_closing(trace, shown, stopped=shown == look.limit > 0), file=out)
     return shown
+
+
+def shown_rows(trace: TraceReader, wanted: Wanted, limit: int) -> Iterator[dict[str, object]]:
+    """Yield each message that is wanted as plain values, whole."""
+    for delivery in islice(wanted.over(trace), limit or None):
+        waited_ns = None if delivery.sent_ns is None else delivery.at_ns - delivery.sent_ns
+        message = delivery.message
+        yield {
+            "record": trace.number,
+            "at_ns": delivery.at_ns,
+            "since_start_ns": delivery.at_ns - trace.header.start_ns,
+            "clock": utc(delivery.at_ns, 9),
+            "mailbox": delivery.mailbox,
+            "step": place(Cause(delivery.mailbox, delivery.step)),
+            "joined": delivery.joined,
+            "sender": delivery.sender,
+            "cause": place(delivery.cause) if delivery.cause.step else None,
+            "stimulus": delivery.stimulus,
+            "waited_ns": waited_ns,
+            "step_before_took_ns": delivery.previous_took_ns,
+            "type": type_name(message),
+            "text": wanted.named(message_summary(message), message),
+            "payload": msgspec.Raw(in_json(message)),
+        }
 
 
 def cut(text: str, before: str, width: int) -> str:
@@ -125,7 +156,8 @@ class _Page:
 
     def _line(self, delivery: Delivery, text: str) -> str:
         milliseconds = (delivery.at_ns - self._start_ns) / 1e6
-        when = f"{milliseconds:>10.3f}  {printable(delivery.stimulus):<14} "
+        clock = f"{utc(delivery.at_ns)}  " if self._look.clock else ""
+        when = f"{milliseconds:>10.3f}  {clock}{printable(delivery.stimulus):<14} "
         joined = " +" if delivery.joined else ""
         route = f"{origin(delivery)} -> {delivery.mailbox}/{delivery.step}{joined}"
         start = f"{printable(route):<{_ROUTE_WIDTH}} "
@@ -153,15 +185,21 @@ def _times(delivery: Delivery) -> str:
     return f" ({', '.join(told)})" if told else ""
 
 
-def _heading(trace: TraceReader) -> Iterator[str]:
-    header = trace.header
-    seconds, rest_ns = divmod(header.start_ns, 1_000_000_000)
+def utc(at_ns: int, digits: int = CLOCK_DIGITS) -> str:
+    """Write a time of day as ISO 8601 has it, with so many digits behind the seconds."""
+    seconds, rest_ns = divmod(at_ns, 1_000_000_000)
     start = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{start}.{rest_ns:09}"[: len(start) + 1 + digits] + "Z"
+
+
+def _heading(trace: TraceReader, look: Look) -> Iterator[str]:
+    header = trace.header
     seed = "" if header.seed is None else f", seed {header.seed}"
     yield f"{trace.path}: {header.topology} topology, driver {header.driver}{seed}"
-    yield f"instance {header.instance}, started {start}.{rest_ns // 1_000_000:03}Z"
+    yield f"instance {header.instance}, started {utc(header.start_ns, 3)}"
     yield ""
-    yield f"{'ms':>10}  {'stimulus':<14} {'cause -> mailbox/step':<{_ROUTE_WIDTH}} message"
+    clock = f"{'clock':<{CLOCK_WIDTH}}  " if look.clock else ""
+    yield f"{'ms':>10}  {clock}{'stimulus':<14} {'cause -> mailbox/step':<{_ROUTE_WIDTH}} message"
 
 
 def origin(delivery: Delivery) -> str:

@@ -10,7 +10,7 @@ from yunikorn_actors.trace.chain import Link
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup
-from yunikorn_actors.trace.show import lacking, place
+from yunikorn_actors.trace.show import lacking, place, utc
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import Subject, Told
 from yunikorn_actors.trace.summary import message_summary
@@ -93,15 +93,21 @@ def _waited(delivery: Delivery) -> str:
 # -- lives and ways
 
 
-def story_lines(path: Path, subject: Subject, lines: Iterable[Told]) -> Iterator[str]:
+def story_lines(
+    path: Path, subject: Subject, lines: Iterable[Told], *, clock: bool = False
+) -> Iterator[str]:
     with TraceReader(path) as trace:
         start_ns = trace.header.start_ns
     yield printable(subject.title)
     rows = [
-        (milliseconds(it.at_ns - start_ns), it.stimulus, place(it.step), f"{it.what} {it.text}")
+        (
+            milliseconds(it.at_ns - start_ns), *((utc(it.at_ns),) if clock else ()),
+            it.stimulus, place(it.step), f"{it.what} {it.text}",
+        )
         for it in lines
-    ]
-    yield from table(("ms", "stimulus", "by", ""), rows, left=4)
+    ]  # fmt: skip
+    head = ("ms", *(("clock",) if clock else ()), "stimulus", "by", "")
+    yield from table(head, rows, left=len(head))
 
 
 def path_lines(way: Way) -> Iterator[str]:
