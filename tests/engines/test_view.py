@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browsing import Opened, browser
+from browsing import EDGE_CONTRAST_MIN, Opened, browser
 from recordings import in_service, records, rewrite, simulate, write
 from viewed import data, texts
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.messages.scheduling import RunCycle
+from yunikorn_actors.trace.view.roles import Role
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
 
@@ -108,6 +109,10 @@ def test_it_can_be_read_in_light_and_dark(opens: Opening, path: Path, scheme: st
     opened = opens(viewed(simulate(path)), color_scheme=scheme)
     pairs = [(name, on) for name in READ for on in ("page", "panel")]
     assert opened.weak(*pairs, ("box-text", "box")) == []
+    words = [("box-text", role) for role in (*Role, "chain")]
+    edges = [(f"{role}-edge", on) for role in Role for on in ("page", "panel", role)]
+    assert opened.weak(*words) == []
+    assert opened.weak(*edges, least=EDGE_CONTRAST_MIN) == []
     shade = opened.page.evaluate("() => getComputedStyle(document.body).backgroundColor")
     assert (int(shade.split("(")[1].split(",")[0]) > 128) is (scheme == "light")
     kept_quiet(opened)
@@ -266,6 +271,137 @@ def test_the_slider_tells_how_full_the_queues_were(opens: Opening, path: Path) -
     opened.drawn()
     assert opened.page.get_attribute("#cursor", "aria-valuetext") == "message 1"
     assert "0 %" in opened.text(f"#level-names div:has-text('{series['name']}') >> nth=0")
+    kept_quiet(opened)
+
+
+WRITTEN = """() => new Promise((done) => {
+  const found = [];
+  const write = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    if (this.canvas.id === "lane-canvas") found.push([text, x, y, this.measureText(text).width]);
+    write.call(this, text, x, y);
+  };
+  app.look(ARGUMENTS);
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    CanvasRenderingContext2D.prototype.fillText = write;
+    done(found);
+  }));
+})"""
+
+
+def test_words_stand_where_there_is_room_and_cross_no_other_box(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    run = data(page)["runs"][0]["run"]
+    opened = opens(page)
+    near = opened.page.evaluate(WRITTEN.replace("ARGUMENTS", "0, 3"))
+    words = [text for text, *_ in near]
+    assert {texts(run, "kind")[it] for it in range(3)} <= set(words), "a type in each box"
+    assert any(says in words for says in texts(run, "says")[:3] if says)
+    far = opened.page.evaluate(WRITTEN.replace("ARGUMENTS", "0, 50"))
+    kinds = {it[:7] for it in texts(run, "kind")}
+    beside = [it for it in far if it[0][:7] in kinds]
+    assert len(beside) > 5, "beside narrow boxes as well"
+    boxes = opened.page.evaluate(
+        """() => app._lanes._rows.flatMap((row) => row.messages.map((it) =>
+             [app._lanes._x(app.axis.begin(row.run, it)), row.y, row.y + app._lanes._lane]))"""
+    )
+    for _, x, y, wide in beside:
+        crossed = [it for it in boxes if x + 1 < it[0] < x + wide - 8 and it[1] < y < it[2]]
+        assert crossed == []
+    kept_quiet(opened)
+
+
+def test_each_role_has_a_colour_and_a_place_in_the_legend(opens: Opening, path: Path) -> None:
+    page = viewed(simulate(path))
+    assert set(texts(data(page)["runs"][0]["run"], "role")) == set(Role)
+    opened = opens(page)
+    swatches = opened.page.evaluate(
+        """() => [...document.querySelectorAll('#legend .role')].map((it) =>
+             [it.textContent, getComputedStyle(it, '::before').backgroundColor])"""
+    )
+    assert [name.split(",")[0] for name, _ in swatches] == list(Role)
+    assert len({colour for _, colour in swatches}) == len(Role)
+    opened.press("b")
+    opened.drawn()
+    roles = opened.page.evaluate(
+        "() => [...document.querySelectorAll('#table .role')].map((it) => it.className)"
+    )
+    of_page = texts(data(page)["runs"][0]["run"], "role")[: len(roles)]
+    assert roles == [f"role {role}" for role in of_page]
+    kept_quiet(opened)
+
+
+@pytest.mark.parametrize("zoomed_out", [False, True])
+def test_a_click_on_an_object_marks_its_messages(
+    opens: Opening, path: Path, zoomed_out: bool
+) -> None:
+    if zoomed_out:
+        in_service(path)
+    else:
+        simulate(path)
+    page = viewed(path, options=("--why", "none"))
+    about = data(page)["runs"][0]["about"]
+    app = next(it for it in about["objects"] if it["kind"] == "application")
+    opened = opens(page)
+
+    def marked() -> list[int]:
+        found: list[int] = opened.page.evaluate(
+            "() => [...app._lanes.flags[0].keys()].filter((it) => app._lanes.flags[0][it] & SPEAKS)"
+        )
+        return found
+
+    assert marked() == []
+    opened.page.click("#objects button >> nth=0")
+    opened.drawn()
+    assert marked() == app["messages"] != []
+    assert opened.page.get_attribute("#objects button >> nth=0", "aria-pressed") == "true"
+    said = opened.page.text_content("#announced")
+    assert said.endswith(f"{len(app['messages'])} messages are marked")
+    assert f"{len(app['messages'])} speak of it" in opened.text("#right")
+    blue = opened.page.evaluate(
+        """() => { const it = document.getElementById('lane-canvas');
+          const {data} = it.getContext('2d').getImageData(0, 0, it.width, it.height);
+          const hex = app.colours.accent.slice(1);
+          const [r, g, b] = [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16));
+          let count = 0;
+          for (let at = 0; at < data.length; at += 4)
+            count += data[at] === r && data[at + 1] === g && data[at + 2] === b;
+          return count; }"""
+    )
+    assert blue > 10
+    # They stay marked while one of them is looked at, and each of them is a key away.
+    opened.press("g")
+    assert opened.selected[1] in app["messages"]
+    assert marked() == app["messages"]
+    opened.press("Escape")
+    assert marked() == []
+    opened.page.click("#objects button >> nth=0")
+    opened.page.click("#objects button >> nth=0")
+    assert marked() == []
+    kept_quiet(opened)
+
+
+def test_an_object_is_marked_in_both_runs(opens: Opening, path: Path) -> None:
+    page = viewed(*parted(path))
+    opened = opens(page)
+    opened.page.click("#objects button >> nth=0")
+    for side, run in enumerate(data(page)["runs"]):
+        app = next(it for it in run["about"]["objects"] if it["name"] == "app-1")
+        found = opened.page.evaluate(
+            f"""() => [...app._lanes.flags[{side}].keys()]
+                 .filter((it) => app._lanes.flags[{side}][it] & SPEAKS)"""
+        )
+        assert found == app["messages"] != []
+    kept_quiet(opened)
+
+
+@pytest.mark.parametrize("wide", [1400, 900, 500])
+def test_nothing_is_wider_than_the_window(opens: Opening, path: Path, wide: int) -> None:
+    opened = opens(viewed(in_service(path, schedulers=2), options=("--why", "none")))
+    opened.page.set_viewport_size({"width": wide, "height": 900})
+    opened.page.click("#objects button >> nth=0")
+    opened.drawn()
+    assert opened.page.evaluate("() => document.documentElement.scrollWidth") <= wide
     kept_quiet(opened)
 
 

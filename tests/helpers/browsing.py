@@ -40,6 +40,8 @@ def blank_page() -> Iterator[Any]:
 
 CONTRAST_MIN = 4.5
 """Of what is read, as the guidelines for the web have it."""
+EDGE_CONTRAST_MIN = 3.0
+"""Of what is only seen."""
 _CONTRASTS = """(names) => {
   const style = getComputedStyle(document.documentElement);
   const light = (name) => {
@@ -96,9 +98,9 @@ class Opened:
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
         )
 
-    def weak(self, *pairs: tuple[str, str]) -> list[Any]:
+    def weak(self, *pairs: tuple[str, str], least: float = CONTRAST_MIN) -> list[Any]:
         """Return the pairs of colours, by their names, that cannot be told apart well."""
-        return [it for it in self.page.evaluate(_CONTRASTS, pairs) if it[2] < CONTRAST_MIN]
+        return [it for it in self.page.evaluate(_CONTRASTS, pairs) if it[2] < least]
 
     def nameless(self) -> list[str]:
         """Return what does not say what it is to somebody who does not see it."""

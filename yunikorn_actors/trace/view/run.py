@@ -21,6 +21,7 @@ from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, mess
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
 from yunikorn_actors.trace.view.marks import marks_in
+from yunikorn_actors.trace.view.roles import role_of
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 NONE: Final = -1
@@ -42,6 +43,8 @@ class Columns(Struct, kw_only=True):
     place: list[int] = []
     """The mailbox and the step, such as `context/751`."""
     kind: list[int] = []
+    role: list[int] = []
+    """What it is for: a request, a decision, a fact, a callback."""
     stimulus: list[int] = []
     origin: list[int] = []
     cause: list[int] = []
@@ -154,6 +157,7 @@ class _Drawing:
         columns.lane.append(self._lanes.of(lane_of(it.mailbox)))
         columns.place.append(text(place(at)))
         columns.kind.append(text(type_name(it.message)))
+        columns.role.append(text(role_of(it)))
         columns.stimulus.append(text(it.stimulus))
         columns.origin.append(text(origin(it)))
         columns.cause.append(self._messages.get(it.cause, NONE))

@@ -14,6 +14,14 @@ const ROOM_MIN = 2.5;
 const PASSES = 1;
 const IN_CHAIN = 2;
 const SELECTED = 4;
+const SPEAKS = 8;
+
+// What a message is for has a colour; the words beside the boxes say it as well.
+const ROLES = ["request", "decision", "fact", "callback", "timer"];
+const LINE = 13;
+const LETTER = 6.2;
+// Beside a box fewer letters than these tell nothing.
+const LETTERS_MIN = 8;
 
 class Lanes {
   constructor(app) {
@@ -87,7 +95,14 @@ class Lanes {
       if (seen.length > this._width / ROOM_MIN) this._heat(row, seen);
       else boxed.push({row, seen});
     }
-    for (const {row, seen} of boxed) for (const message of seen) this._box(row, message);
+    for (const {row, seen} of boxed) {
+      const sent = seen.map((message) => this._x(app.axis.sent(row.run, message)));
+      const begins = seen.map((message) => this._x(app.axis.begin(row.run, message)));
+      seen.forEach((message, place) => {
+        // The line of the next one, which tells how long it waited, would cross the words.
+        this._box(row, message, Math.min(begins[place + 1], sent[place + 1]) || this._width);
+      });
+    }
     const count = boxed.reduce((sum, {seen}) => sum + seen.length, 0);
     this._arrows(count > ARROWS_MAX ? [] : boxed);
     this._lines();
@@ -122,15 +137,18 @@ class Lanes {
     const {axis, colours} = this._app;
     const flags = this.flags[row.run.side];
     const bins = Math.ceil(this._width / BIN);
-    const [all, passing] = [new Uint32Array(bins), new Uint32Array(bins)];
+    const all = new Uint32Array(bins);
+    const passing = ROLES.map(() => new Uint32Array(bins));
     const notable = new Map();
     for (const message of seen) {
       const at = this._x(axis.begin(row.run, message));
       const bin = Math.floor(at / BIN);
       if (bin < 0 || bin >= bins) continue;
       all[bin]++;
-      if (flags[message] & PASSES) passing[bin]++;
-      if (this._isNotable(row.run, message)) notable.set(Math.round(at / 8), message);
+      if (flags[message] & PASSES) passing[ROLES.indexOf(row.run.role(message))][bin]++;
+      if (!this._isNotable(row.run, message)) continue;
+      const place = Math.round(at / 8);
+      if (!(flags[notable.get(place)] & (IN_CHAIN | SELECTED))) notable.set(place, message);
     }
     const most = Math.log1p(all.reduce((one, other) => Math.max(one, other), 0));
     const tall = (count) => (count ? 4 + (this._tall - 4) * (Math.log1p(count) / most) : 0);
@@ -138,18 +156,26 @@ class Lanes {
     for (let bin = 0; bin < bins; bin++) {
       this._pen.fillStyle = colours.line;
       this._pen.fillRect(bin * BIN, bottom - tall(all[bin]), BIN, tall(all[bin]));
-      this._pen.fillStyle = colours.box;
-      this._pen.fillRect(bin * BIN, bottom - tall(passing[bin]), BIN, tall(passing[bin]));
+      let top = bottom;
+      const count = passing.reduce((sum, role) => sum + role[bin], 0);
+      for (const [role, name] of ROLES.entries()) {
+        if (!passing[role][bin]) continue;
+        const part = tall(count) * (passing[role][bin] / count);
+        top -= part;
+        this._pen.fillStyle = colours[`${name}Edge`];
+        this._pen.fillRect(bin * BIN, top, BIN, part);
+      }
     }
     for (const message of notable.values()) this._signs(row, message, 0);
   }
 
   _isNotable(run, message) {
-    const isMarked = this.flags[run.side][message] & (IN_CHAIN | SELECTED);
+    const isMarked = this.flags[run.side][message] & (IN_CHAIN | SELECTED | SPEAKS);
     return isMarked || run.difference[message] || run.refused.has(message);
   }
 
-  _box(row, message) {
+  // What is free to the right of it, up to the next one, has room for its words.
+  _box(row, message, next) {
     const {axis, colours} = this._app;
     const pen = this._pen;
     const flags = this.flags[row.run.side][message];
@@ -160,24 +186,33 @@ class Lanes {
     const sent = this._x(axis.sent(row.run, message));
     pen.fillStyle = colours.wait;
     if (sent < left) pen.fillRect(sent, top + this._tall / 2, left - sent, 1);
-    pen.fillStyle = flags & IN_CHAIN ? colours.chain : colours.box;
+    const role = row.run.role(message);
+    const [fill, edge] = flags & IN_CHAIN
+      ? [colours.chain, colours.chainEdge] : [colours[role], colours[`${role}Edge`]];
+    pen.fillStyle = wide > 4 ? fill : edge;
     pen.fillRect(left, top, wide, this._tall);
     if (wide > 4) {
-      const edge = flags & IN_CHAIN ? colours.chainEdge : colours.boxEdge;
       pen.strokeStyle = row.run.difference[message] ? colours.different : edge;
       pen.strokeRect(left + 0.5, top + 0.5, wide - 1, this._tall - 1);
     }
-    if (wide > 28) this._word(row.run.kind(message), Math.max(0, left) + 4, top + this._tall / 2 + 4, left + wide);
+    if (wide > 28) this._words(row.run, message, {x: Math.max(0, left) + 4, top, right: left + wide, least: 3, colour: colours.boxText});
+    else this._words(row.run, message, {x: left + wide + 4, top, right: next, least: LETTERS_MIN, colour: colours.text});
     pen.globalAlpha = 1;
     if (this._isNotable(row.run, message)) this._signs(row, message, wide);
   }
 
-  _word(text, x, y, right) {
-    const fits = Math.floor((Math.min(right, this._width) - x - 2) / 6.2);
-    if (fits < 3) return;
-    this._pen.font = "11px system-ui, sans-serif";
-    this._pen.fillStyle = this._app.colours.boxText;
-    this._pen.fillText(text.length > fits ? `${text.slice(0, fits - 1)}…` : text, x, y);
+  // Its type, and what it says: on a line of its own where a lane is tall enough.
+  _words(run, message, {x, top, right, least, colour}) {
+    const fits = Math.floor((Math.min(right, this._width) - x - 2) / LETTER);
+    if (fits < least) return;
+    const pen = this._pen;
+    pen.font = "11px system-ui, sans-serif";
+    pen.fillStyle = colour;
+    const [kind, says] = [run.kind(message), shown(run.says(message))];
+    const lines = this._tall >= 2 * LINE + 2 ? [kind, says] : [`${kind} ${says}`];
+    const first = top + this._tall / 2 + 4 - (LINE / 2) * (lines.length - 1);
+    for (const [number, line] of lines.entries())
+      pen.fillText(line.length > fits ? `${line.slice(0, fits - 1)}…` : line, x, first + number * LINE);
   }
 
   // What is told of a message by more than its colour: each sign has its own place and shape.
@@ -194,6 +229,10 @@ class Lanes {
     if (flags & IN_CHAIN) {
       pen.fillStyle = colours.chainEdge;
       pen.fillRect(left, top + this._tall + 2, Math.max(3, wide), 3);
+    }
+    if (flags & SPEAKS) {
+      pen.fillStyle = colours.accent;
+      pen.fillRect(left, top - 5, Math.max(3, wide), 3);
     }
     if (flags & SELECTED) {
       pen.strokeStyle = colours.selected;

@@ -7,6 +7,9 @@ const NAMES_OF_COLOURS = {
   panel: "panel", line: "line", soft: "soft", text: "text", faint: "faint",
   box: "box", boxEdge: "box-edge", boxText: "box-text", wait: "wait", chain: "chain",
   chainEdge: "chain-edge", selected: "selected", refused: "refused", timeout: "timeout",
+  request: "request", requestEdge: "request-edge", decision: "decision",
+  decisionEdge: "decision-edge", fact: "fact", factEdge: "fact-edge", callback: "callback",
+  callbackEdge: "callback-edge", timer: "timer", timerEdge: "timer-edge",
   lost: "lost", different: "different", level: "level", full: "full", accent: "accent",
 };
 const NO_FILTER = {text: "", kind: "", lane: "", stimulus: "", refused: false, object: null};
@@ -16,6 +19,8 @@ class App {
     this.runs = runs;
     this.comparison = comparison;
     this.selected = null;
+    // The object whose messages are marked; it stays while one of them is looked at.
+    this.marked = null;
     this.chain = [];
     this.cursor = 0;
     this._inChain = runs.map(() => new Set());
@@ -125,23 +130,36 @@ class App {
 
   selectObject(run, object) {
     this.selected = {run, object};
+    this.marked = {run, object};
     this.chain = [];
     this._chainChanged();
     $("object-kind").value = object.kind;
     this._listObjects();
     this._showDetail(objectPanel(this, run, object));
-    this._announce(shown(`${object.kind} ${object.name}`));
+    const count = `${object.messages.length} messages are marked`;
+    this._announce(`${shown(`${object.kind} ${object.name}`)}: ${count}`);
   }
 
   unselect() {
     this.selected = null;
+    this.marked = null;
     this.chain = [];
     this._chainChanged();
+    this._listObjects();
     this._showDetail(summaryPanel(this));
   }
 
   isSelected(run, message) {
     return this.selected?.run === run && this.selected.message === message;
+  }
+
+  isMarked(run, message) {
+    return this.marked !== null && this._markedIn(run).spoken.has(message);
+  }
+
+  _markedIn(run) {
+    const {object} = this.marked;
+    return run.objects.includes(object) ? object : twin(run, object);
   }
 
   isInChain(run, message) { return this._inChain[run.side].has(message); }
@@ -213,6 +231,8 @@ class App {
       const [flags, passes] = [this._lanes.flags[run.side], this._passes?.[run.side]];
       for (let message = 0; message < run.count; message++) flags[message] = passes?.[message] ?? PASSES;
     }
+    for (const run of this.marked ? this.runs : [])
+      for (const message of this._markedIn(run).spoken) this._lanes.flags[run.side][message] |= SPEAKS;
     for (const {run, message} of this.chain) this._lanes.flags[run.side][message] |= IN_CHAIN;
     if (this.selected?.message !== undefined)
       this._lanes.flags[this.selected.run.side][this.selected.message] |= SELECTED;
@@ -263,9 +283,10 @@ class App {
     $("difference").hidden = this.runs.length === 1;
     $("difference").disabled = !this._differences.length;
     document.querySelector("input[value=time]").disabled = this._axes.time === null;
-    const signs = ["× refused", "▁ chain", "▣ selected"];
+    const roles = ROLES.map((role) => el("span", {className: `role ${role}`}, role === "timer" ? "timer, cycle" : role));
+    const signs = ["× refused", "▁ chain", "▣ selected", "▔ speaks of the object"];
     if (this.runs.length > 1) signs.push("◇ different", "◆ only in this run");
-    $("legend").replaceChildren(...signs.map((sign) => el("span", {}, sign)));
+    $("legend").replaceChildren(...roles, ...signs.map((sign) => el("span", {}, sign)));
   }
 
   // -- drawing, once for all that has changed
@@ -349,6 +370,8 @@ class App {
     "n": ["next difference", () => this.go(this._differences, 1)],
     "N": ["former difference", () => this.go(this._differences, -1)],
     "m": ["next refusal, timeout or loss", () => this.go(this._marked(), 1)],
+    "g": ["next message that speaks of the object", () => this.go(this._speaking(), 1)],
+    "G": ["former message that speaks of the object", () => this.go(this._speaking(), -1)],
     "+": ["zoom in", () => this.zoom(1 / ZOOM)],
     "-": ["zoom out", () => this.zoom(ZOOM)],
     "0": ["the whole run", () => this.look(0, this.axis.total)],
@@ -367,6 +390,10 @@ class App {
     const active = document.activeElement;
     if (active?.matches("input, select")) active.blur();
     else this.unselect();
+  }
+
+  _speaking() {
+    return this._inOrder.filter(({run, message}) => this.isMarked(run, message));
   }
 
   _marked() {

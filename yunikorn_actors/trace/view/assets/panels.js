@@ -23,6 +23,7 @@ const SIGNS = {refused: "×", timeout: "◷", lost: "■"};
 function messagePanel(app, run, message) {
   const nodes = [
     el("h2", {}, id(run.place(message)), " ", run.kind(message)),
+    el("p", {}, el("span", {className: `role ${run.role(message)}`}, run.role(message))),
     ...run.marksOf(message).map((mark) =>
       el("p", {}, badge(mark.kind, `${SIGNS[mark.kind]} ${mark.kind}`), id(mark.text))),
   ];
@@ -131,7 +132,7 @@ function objectPanel(app, run, object) {
     el("h2", {}, `${object.kind} `, id(object.name)),
     facts([
       ...(app.runs.length > 1 ? [["run", id(run.name)]] : []),
-      ["messages", `${object.messages.length} speak of it`],
+      ["messages", `${object.messages.length} speak of it; they are marked ▔`],
       ...(object.names.length > 1 ? [["known as", ...object.names.flatMap((it) => [id(it), " "])]] : []),
     ]),
     el("p", {}, only),
@@ -222,11 +223,11 @@ function objectList(app, kind, words) {
         object.name.toLowerCase().includes(wanted))
       .map((object) => ({run, object})));
   const nodes = found.slice(0, OBJECTS_MAX).map(({run, object}) => {
-    const isSelected = app.selected?.object === object;
+    const isSelected = app.marked?.object === object;
     const button = el(
       "button", {type: "button", attributes: {"aria-pressed": String(isSelected)}},
       id(app.named(run, object.name)));
-    button.addEventListener("click", () => app.selectObject(run, object));
+    button.addEventListener("click", () => (isSelected ? app.unselect() : app.selectObject(run, object)));
     return el("li", {}, button);
   });
   const rest = found.length - nodes.length;
@@ -267,13 +268,14 @@ function messageRow(app, run, message) {
   const notes = [
     ...run.marksOf(message).map((mark) => `${SIGNS[mark.kind]} ${mark.kind}`),
     ...(app.isInChain(run, message) ? ["in the chain"] : []),
+    ...(app.isMarked(run, message) ? ["▔ speaks of the object"] : []),
     DIFFERENCES[run.difference[message]],
   ];
   const says = id(run.says(message));
   const cells = [
     ...(app.runs.length > 1 ? ["AB"[run.side]] : []),
     link(run.place(message), () => app.selectMessage(run, message)),
-    run.kind(message), says, notes.filter(Boolean).join(", "), seconds(run.begin(message)),
+    el("span", {className: `role ${run.role(message)}`}, run.kind(message)), says, notes.filter(Boolean).join(", "), seconds(run.begin(message)),
     duration(run.waited(message)), duration(run.took(message)),
     id(run.stimulus(message)), id(run.origin(message)),
   ];

@@ -39,6 +39,7 @@ class Run {
   // -- what a message is
 
   kind(message) { return this._texts[this.columns.kind[message]]; }
+  role(message) { return this._texts[this.columns.role[message]]; }
   place(message) { return this._texts[this.columns.place[message]]; }
   stimulus(message) { return this._texts[this.columns.stimulus[message]]; }
   origin(message) { return this._texts[this.columns.origin[message]]; }
