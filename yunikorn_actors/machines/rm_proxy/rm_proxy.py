@@ -321,15 +321,24 @@ class RmProxy:
         return self._call(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
+        # One of an older recording does not say where they are.
+        placed = message.placed or (rm.PlacedIn(queue=""),) * len(message.accepted)
         response = si.ApplicationResponse(
             rejected=tuple(
                 [
-                    si.RejectedApplication(application_id=item.id, reason=item.reason)
+                    si.RejectedApplication(
+                        application_id=item.id, reason=item.reason, queues=item.queues
+                    )
                     for item in message.rejected
                 ]
             ),
             accepted=tuple(
-                [si.AcceptedApplication(application_id=id_) for id_ in message.accepted]
+                [
+                    si.AcceptedApplication(
+                        application_id=id_, queue=it.queue, by_last_resort=it.by_last_resort
+                    )
+                    for id_, it in zip(message.accepted, placed, strict=True)
+                ]
             ),
             updated=tuple(
                 [

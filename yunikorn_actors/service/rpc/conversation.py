@@ -22,6 +22,7 @@ from yunikorn_actors.service.rpc.messages import (
     Answer,
     Kind,
     Opening,
+    Placement,
     Records,
     Said,
     StateDumpRequest,
@@ -149,6 +150,8 @@ class Conversation:
             self._opened.set_result(None)
         for field, (method, hear) in _HEARERS.items():
             value = getattr(told, field)
+            if field == "applications" and value is not None:
+                value = placed(value, told.placements)
             if value is not None:
                 answer = self._answer_of(method, partial(hear, self._callback, value))
                 if told.number:
@@ -171,6 +174,29 @@ def hears(callback: si.ResourceManagerCallback) -> tuple[Kind, ...]:
     wanted = {**QUESTIONS, "send_event": Kind.EVENTS}
     asked = (kind for method, kind in wanted.items() if overrides(callback, method))
     return (*sorted(ANSWERS), *asked)
+
+
+def placed(
+    response: si.ApplicationResponse, placements: tuple[Placement, ...]
+) -> si.ApplicationResponse:
+    """Give each application its queue, as a core in this process does; an older service has none.
+
+    An id may stand in both lists, and several times in one that was rejected.
+    """
+    queues = {it.application_id: it for it in placements if it.queue}
+    offered = {it.application_id: it.queues for it in placements if it.queues}
+    none = Placement()
+    return replace(
+        response,
+        accepted=tuple(
+            replace(it, queue=where.queue, by_last_resort=where.by_last_resort)
+            for it in response.accepted
+            for where in (queues.get(it.application_id, none),)
+        ),
+        rejected=tuple(
+            replace(it, queues=offered.get(it.application_id, ())) for it in response.rejected
+        ),
+    )
 
 
 Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]
