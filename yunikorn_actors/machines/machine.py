@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.scheduling import MachineFailed
@@ -113,7 +114,7 @@ class Replaceable(Machine, Protocol):
 
 def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
     """Say that a machine has failed: what a driver sends for it, from its address."""
-    failed = MachineFailed(address=address, failure=repr(error), legacy=machine.legacy())
+    failed = MachineFailed(address=address, failure=masked(repr(error)), legacy=machine.legacy())
     return Send(to=CONTEXT, message=failed)
 
 

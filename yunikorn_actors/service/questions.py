@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
 from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
@@ -65,7 +66,7 @@ def _why(core: SchedulerCore, application: str, key: str, partition: str) -> dic
     try:
         return {"why": msgspec.to_builtins(core.explain(application, key, partition=partition))}
     except UnknownAsk as error:
-        return {"unknown": str(error)}
+        return {"unknown": masked(str(error))}
 
 
 def _waiting(core: SchedulerCore, partition: str) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
     try:
         change()
     except (Refused, ConfigError) as error:
-        return {"refused": str(error)}
+        return {"refused": masked(str(error))}
     core._catch_up()
     return {}
 

@@ -15,6 +15,7 @@ from typing import Any, Final, Generic, NamedTuple
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.runtime.meter import role_of
 from yunikorn_actors.service.part import Questions
@@ -117,7 +118,7 @@ class Live:
             failure = self._questions.ask("is_ready")
             return {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
         except (CoreStopped, CoreFailed, NoReply) as error:
-            return {"failure": str(error).partition(";")[0]}
+            return {"failure": masked(str(error)).partition(";")[0]}
 
 
 class Timed(Generic[T]):

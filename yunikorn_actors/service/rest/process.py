@@ -26,6 +26,7 @@ from typing import Final
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreFailed, CoreStopped
 from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
@@ -212,7 +213,7 @@ class ProcessPart(Part):
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
         except Exception as error:  # noqa: BLE001 - the edge: who asks is told
-            self._outbox.put(Answered(asked.number, error=str(error) or repr(error)))
+            self._outbox.put(Answered(asked.number, error=masked(str(error) or repr(error))))
         else:
             self._outbox.put(Answered(asked.number, value))
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.logs import logger
@@ -210,7 +211,7 @@ class RestServer:
         try:
             self._side.handle(message, now_ns)
         except Exception as error:  # noqa: BLE001 - the edge: told to everybody who asks
-            self._failure = f"the read side has failed: {error!r}"
+            self._failure = masked(f"the read side has failed: {error!r}")
             logger.error("{}", self._failure, exception=error)
 
     async def _reap(self) -> None:
@@ -275,7 +276,7 @@ class RestServer:
         except web.RequestPayloadError:
             return _refused(request, Refusal(_BAD_REQUEST, "the body cannot be read"))
         except _OVER as error:
-            return _refused(request, Refusal(_UNAVAILABLE, str(error).partition(";")[0]))
+            return _refused(request, Refusal(_UNAVAILABLE, masked(str(error)).partition(";")[0]))
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - the edge: told once, and others are answered

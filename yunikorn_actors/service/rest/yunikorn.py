@@ -12,6 +12,7 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.domain.config.names import is_group_name, is_queue_name, is_user_name
 from yunikorn_actors.domain.health import Health
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.quantity import UINT64_MAX
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.machines.events.publisher import Ring
@@ -325,7 +326,7 @@ def _verdict(body: bytes) -> Any:  # noqa: ANN401 - a value
     try:
         parse_config(body.decode())
     except (ConfigError, UnicodeDecodeError) as error:
-        return {"allowed": False, "reason": str(error)}
+        return {"allowed": False, "reason": masked(str(error))}
     return {"allowed": True}
 
 
