@@ -196,6 +196,14 @@ class TraceReader:
 
     def records(self) -> Iterator[tuple[bytes, Delivery | None]]:
         """Yield each record behind the header as it is written, and the message if it holds one."""
+        for raw, head in self._heads():
+            yield raw, None if head is None else self._delivery(head)
+
+    def heads(self) -> Iterator[StoredDelivery]:
+        """Yield the deliveries without reading their payloads."""
+        return (head for _, head in self._heads() if head is not None)
+
+    def _heads(self) -> Iterator[tuple[bytes, StoredDelivery | None]]:
         for raw in self._raw:
             record = self._record(raw)
             if self.footer is not None and record is not None:
@@ -203,7 +211,7 @@ class TraceReader:
             match record:
                 case StoredDelivery():
                     self.messages += 1
-                    yield raw, self._delivery(record)
+                    yield raw, record
                     continue
                 case Gap():
                     self._count(record)

@@ -80,8 +80,21 @@ def chain_lines(path: Path, links: Iterable[Link]) -> Iterator[str]:
         at = place(Cause(delivery.mailbox, delivery.step))
         what = f"{type_name(delivery.message)} {message_summary(delivery.message)}".rstrip()
         when = f"{(delivery.at_ns - start_ns) / 1e6:>10.3f}"
-        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_waited(delivery)}"
+        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_noted(link)}{_waited(delivery)}"
         yield printable(text)
+
+
+def _noted(link: Link) -> str:
+    """Say what else the message came of, what it is also about, and what it was handled with."""
+    notes = []
+    if link.set_off_by is not None:
+        notes.append(f"set off by {place(link.set_off_by)}")
+    others = link.together - 1
+    if others:
+        notes.append(f"handled together with {others} other{'s' if others > 1 else ''}")
+    if link.is_wanted and link.others:
+        notes.append(f"about {link.about}; {link.others} more: --about")
+    return f"  ({'; '.join(notes)})" if notes else ""
 
 
 def _waited(delivery: Delivery) -> str:
