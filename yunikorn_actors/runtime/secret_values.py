@@ -1,5 +1,6 @@
 """Records and dumps without the secrets in them; the texts of logs need no codec for that."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
@@ -39,6 +40,13 @@ def masked_dump(dump: dict[str, Any]) -> dict[str, Any]:
         return dump
     plain: dict[str, Any] = msgspec.msgpack.decode(covered)
     return plain
+
+
+def masked_texts(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return tags or attributes without the secrets in them."""
+    if not texts:
+        return texts
+    return {_masked_key(key, stars): _masked_item(key, it, stars) for key, it in texts.items()}
 
 
 def _masked_value(value: Any, cover: Cover) -> Any:  # noqa: ANN401 - whatever MessagePack can hold

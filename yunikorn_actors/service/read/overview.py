@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from yunikorn_actors.domain.application import Application, FinishedApplication
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
@@ -264,7 +265,7 @@ def _finished(app: FinishedApplication) -> Value:
         "user": app.spec.user,
         "state": app.state.value,
         "since_ns": app.submitted_ns,
-        "message": app.message,
+        "message": masked(app.message),
         "gang": app.spec.is_gang,
         "ended": True,
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ConfigError, parse_config
@@ -29,6 +30,7 @@ from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.slowly import LOOKS, Each, Steps
 from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route, Texts
 from yunikorn_actors.service.rest.written import Foreign, Style
+from yunikorn_actors.si import EventRecord
 
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30_000_000_000
@@ -228,7 +230,13 @@ def _records(ring: Ring, first: int, count: int) -> Each | None:
         return None
     end = min(first + count, ring.next_id)
     parts = (ring.read(it, min(LOOKS, end - it)) for it in range(first, end, LOOKS))
-    return Each(lambda record: record, chain.from_iterable(parts))
+    return Each(_shown_record, chain.from_iterable(parts))
+
+
+def _shown_record(record: EventRecord) -> EventRecord:
+    """A message may quote what a resource manager has sent, such as the queue of an application."""
+    message = masked(record.message)
+    return record if message == record.message else replace(record, message=message)
 
 
 # -- health, history

@@ -15,6 +15,7 @@ import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import ConnectionLost, CoreError
 from yunikorn_actors.gateway import overrides
 from yunikorn_actors.runtime.hooks import CallbackRaised
@@ -163,7 +164,7 @@ class Conversation:
             return hear()
         except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the callback's
             self._raised(CallbackRaised(self.rm_id, method, error))
-            return Answer(failure=f"{method} raised {error!r}")
+            return Answer(failure=masked(f"{method} raised {error!r}"))
 
 
 # -- what comes, and the method that hears it
