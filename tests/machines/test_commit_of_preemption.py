@@ -318,19 +318,30 @@ def _preempt_sibling(driver: Preempting, going: int) -> Refusal | None:
     return driver.preempt("a", *victims, node="n2", taker="a", giver="b")
 
 
-@pytest.mark.parametrize(("going", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
-def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
-    driver: Preempting, going: int, expected: Refusal | None
-) -> None:
-    """It lives on its parent's, which is used up: so much has to go there that it is kept."""
-    written = driver.written
+def _share_a_guarantee(written: Written, vcore: int) -> None:
+    """Both live on the guarantee of their parent."""
     written.queue("root.p", leaf=False)
     written.queue("root.p.a")
     written.queue("root.p.b")
-    guarantee(written, "root.p", 3)
+    guarantee(written, "root.p", vcore)
     guarantee(written, "root.p.b", 1)
     written.node("n2", vcore=4)
+
+
+@pytest.mark.parametrize(("going", "expected"), [(2, None), (1, Refusal.PREEMPTION_REFUSED)])
+def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
+    driver: Preempting, going: int, expected: Refusal | None
+) -> None:
+    """Its parent uses exactly its guarantee, which is shared anew: as much goes as comes."""
+    _share_a_guarantee(driver.written, 4)
     assert expected is _preempt_sibling(driver, going)
+
+
+@pytest.mark.parametrize("going", [2, 3])
+def test_a_queue_above_its_guarantee_claims_nothing(driver: Preempting, going: int) -> None:
+    """Its parent uses four of three: victims below it would not mend that."""
+    _share_a_guarantee(driver.written, 3)
+    assert _preempt_sibling(driver, going) is Refusal.PREEMPTION_REFUSED
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])

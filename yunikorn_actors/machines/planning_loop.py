@@ -73,7 +73,7 @@ class PlanningLoop:
         questions: list[Effect] = []
         if self.predicate_gate is not None:
             proposals, questions = self.predicate_gate.put(proposals)
-        effects = [*self._commit(proposals, now_ns), *questions]
+        effects = [*self._commit(self.planner.send(proposals), now_ns), *questions]
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
         effects.extend(self._come_back())
@@ -84,14 +84,15 @@ class PlanningLoop:
         assert self.predicate_gate is not None
         proposal = self.predicate_gate.answered(message, now_ns)
         decided = [] if proposal is None else [proposal]
-        return [*self._commit(decided, now_ns), *self._come_back()]
+        return [*self._commit(self.planner.send(decided), now_ns), *self._come_back()]
 
     def on_denials_lifted(self) -> list[Effect]:
         self.planner.denials.lift_all()
+        self.planner.answered()
         return self.next_cycle()
 
-    def on_planning_due(self) -> list[Effect]:
-        self.planner.wakes.time_came()
+    def on_planning_due(self, now_ns: int) -> list[Effect]:
+        self.planner.time_came(now_ns)
         return self.next_cycle()
 
     def explain(self, message: ExplainRequested, now_ns: int) -> Explanation:

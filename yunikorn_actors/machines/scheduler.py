@@ -85,7 +85,7 @@ class Scheduler:
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was resolved twice")
-        self.planner.reject(message.proposal_id)
+        self.planner.refuse(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
         return self.loop.next_cycle()
 
@@ -99,7 +99,7 @@ class Scheduler:
         return self.loop.on_denials_lifted()
 
     def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
-        return self.loop.on_planning_due()
+        return self.loop.on_planning_due(self._now_ns)
 
     def _on_explain_requested(self, message: ExplainRequested) -> list[Effect]:
         return [Send(to=CONTEXT, message=self.loop.explain(message, self._now_ns))]

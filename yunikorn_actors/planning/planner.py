@@ -23,6 +23,7 @@ from yunikorn_actors.planning.parts.part import Desk, Part
 from yunikorn_actors.planning.parts.placing import Placer
 from yunikorn_actors.planning.parts.preempting import Preemptor
 from yunikorn_actors.planning.parts.reserving import Reserver
+from yunikorn_actors.planning.refusals import RECORDS, Refusals
 from yunikorn_actors.planning.wakes import Wakes
 
 Step = Callable[[int, int], list[Proposal]]
@@ -46,6 +47,7 @@ class Planner:
         self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
         self.desk = desk = Desk(scheduler_number, self.findings)
+        self._refusals = Refusals(model)
         self.denials = Denials(model)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
@@ -74,6 +76,7 @@ class Planner:
         )
         self._timed = (self.denials, self.backoff, self.reserver, self.preemptor)
         """Those for which a time may come; it never does for the others."""
+        self._planned_ns = 0
         self.stages = self._in_order()
         self._steps = tuple(step for steps in self.stages.values() for step in steps)
 
@@ -127,6 +130,7 @@ class Planner:
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
+        self._planned_ns = now_ns
         # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
         if not self.state.suspended and limit > 0:
             room = limit
@@ -135,7 +139,9 @@ class Planner:
                 if made := step(now_ns, room):
                     proposals.extend(made)
                     room -= len(made)
-        return proposals
+        made = self._without_refused(proposals)
+        self._refusals.note_made(made)
+        return made
 
     # -- what becomes of the decisions
 
@@ -152,10 +158,48 @@ class Planner:
     def is_in_flight(self, proposal_id: int) -> bool:
         return proposal_id in self.desk.owner
 
+    def refuse(self, proposal_id: int) -> None:
+        """Context refused: the ask waits again, and until there is news if nothing was newer."""
+        subject = self.desk.owner[proposal_id].subject_of(proposal_id)
+        is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
+        self.reject(proposal_id)
+        if is_hopeless:
+            self._refusals.set_aside(subject)
+
     def reject(self, proposal_id: int) -> None:
-        """Context refused: what the proposal took is free again, and the ask waits again."""
+        """What the proposal took is free again, and the ask is tried again."""
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
+        self._refusals.gave_up()
+
+    def send(self, proposals: list[Proposal]) -> list[Proposal]:
+        """Return what Context gets now: an answer to a question may have taken long."""
+        sent = self._without_refused(proposals)
+        self._refusals.note_sent(sent)
+        return sent
+
+    def _without_refused(self, proposals: list[Proposal]) -> list[Proposal]:
+        """Leave out what Context has refused on the same facts."""
+        if not self._refusals.are_there:
+            return proposals
+        kept: list[Proposal] = []
+        for proposal in proposals:
+            if self._refusals.was_refused(proposal):
+                subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
+                self.reject(proposal.proposal_id)
+                self._refusals.set_aside(subject)
+            else:
+                kept.append(proposal)
+        return kept
+
+    def answered(self) -> None:
+        """The resource manager has answered, or made a request: what was refused may be allowed."""
+        self._refusals.something_arrived()
+
+    def time_came(self, now_ns: int) -> None:
+        """A delay, a pause or a rest has ended."""
+        self._refusals.time_came(now_ns)
+        self.wakes.time_came()
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
@@ -166,6 +210,7 @@ class Planner:
             self.denials.add(ask, proposal.node_id, reason, now_ns, use)
         # Behind the denial: the ask is tried again at once, and must not find this node again.
         self.reject(proposal.proposal_id)
+        self.answered()
 
     # -- what is known
 
@@ -176,6 +221,9 @@ class Planner:
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
         follow(self.model, self.desk, fact)
+        # Behind the change: what was set aside is tried on the state as it is now.
+        if type(fact) not in RECORDS:
+            self._refusals.something_arrived()
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         return self.model.ask_of(application_id, key)

@@ -385,9 +385,9 @@ class Context(Joining):
         loops = (partition.loop for partition in own if partition.loop is not None)
         return [effect for loop in loops for effect in loop.on_denials_lifted()]
 
-    def _on_planning_due(self, message: s.PlanningDue, _: int) -> list[Effect]:
+    def _on_planning_due(self, message: s.PlanningDue, now_ns: int) -> list[Effect]:
         loop = self._partitions.loop_of(message)
-        return [] if loop is None else loop.on_planning_due()
+        return [] if loop is None else loop.on_planning_due(now_ns)
 
     def _on_machine_failed(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
         return self._partitions.replace(message, now_ns)

@@ -170,8 +170,10 @@ class Partitions:
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
-        for proposal, _ in commit_all(turn, proposals):
-            partition.planner.reject(proposal.proposal_id)
+        partition.refused.clear()
+        for proposal, reason in commit_all(turn, proposals):
+            partition.planner.refuse(proposal.proposal_id)
+            partition.refused.append((proposal, reason))
         return self.finish(work)
 
     def _record_suspension(self, work: Work, manager: ResourceManager) -> None:

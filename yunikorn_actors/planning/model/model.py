@@ -39,6 +39,8 @@ class Model:
         self.gangs = Gangs(ground, self.asks, self.participants)
         self.applications = Applications(ground, self._limits, self.gangs, self.participants)
         self.apps = self.applications.views
+        self.set_aside = self.asks.set_aside
+        """Asks, gangs and paths of queues for which nothing is proposed on these facts."""
 
     def app_of(self, application_id: str) -> AppView:
         return self.apps[self.state.applications[application_id].serial]

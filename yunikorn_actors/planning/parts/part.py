@@ -6,6 +6,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 NEVER_NS = 2**63 - 1
 
@@ -22,6 +23,8 @@ ResolvingOne = (
 )
 """Facts that may carry the id of the proposal that led to them."""
 Resolving = ResolvingOne | f.AllocationsCommitted
+Subject = AskView | AppView | str
+"""What a proposal is for: an ask, a gang, or the queue of this path."""
 
 
 class Part(Protocol):
@@ -47,6 +50,9 @@ class Owner(Protocol):
 
     def reject(self, proposal_id: int) -> None:
         """Context or the resource manager refused: what the proposal took is free again."""
+
+    def subject_of(self, proposal_id: int) -> Subject:
+        """Return what the proposal is for."""
 
 
 class Desk:

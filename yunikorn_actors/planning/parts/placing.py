@@ -239,6 +239,9 @@ class Placer:
 
     # -- what becomes of it
 
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self._in_flight[proposal_id].ask
+
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""
         assert isinstance(fact, AllocationCommitted | AllocationsCommitted)

@@ -160,6 +160,9 @@ class Reserver:
 
     # -- what becomes of the proposals
 
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self.in_flight[proposal_id].ask
+
     def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
         flight = self.in_flight.pop(proposal_id)
         ask, node, model = flight.ask, flight.node, self._model
@@ -291,7 +294,7 @@ class Reserver:
                     self.due_ns = min(self.due_ns, due_ns)
                 elif check_use(model.state, ask.app.app, ask.ask, item) is None:
                     self._marks.waits = True
-                elif not ask.keeping:
+                elif not ask.keeping and ask not in model.set_aside:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
 
