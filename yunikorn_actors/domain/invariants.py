@@ -21,7 +21,7 @@ from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import is_overpromised
+from yunikorn_actors.domain.preempting import is_overdrawn, is_overpromised
 from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -238,6 +238,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
     if is_overpromised(node):
         yield f"node {node.id} is promised to more asks than will have room"
+    if is_overdrawn(node):
+        yield f"node {node.id} secures room that was taken by force"
     for item in kept:
         app = state.applications.get(item.application_id)
         ask = None if app is None else app.asks.get(item.key)
@@ -245,6 +247,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
             yield f"node {node.id} is reserved for {item.key}, which does not know it"
         elif item.earmark is not None and item.earmark != ask.spec.resource:
             yield f"node {node.id} promises {item.key} what it does not want"
+        elif item.secured and not fits_in(item.secured, item.promised or ask.spec.resource):
+            yield f"node {node.id} secures more room for {item.key} than it wants"
 
 
 def reservations_of(state: PartitionState, app: Application) -> Iterator[str]:

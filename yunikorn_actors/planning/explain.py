@@ -17,6 +17,7 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
@@ -372,17 +373,21 @@ def _kept(case: Case) -> Iterator[Obstacle]:
     shape = case.ask.shape
     for node_id in dict.fromkeys(case.ask.ask.reserved):
         node = case.planner.model.nodes.views[node_id]
-        lacks = shortfall(node.free, {}, shape.wanted, True)
+        free = room_for(node.node, case.ask.ask.spec, node.free)
+        lacks = shortfall(free, {}, shape.wanted, True)
+        short = f"{case.words.amounts(lacks)} short"
+        if free is not node.free:
+            short += ", beside the room that victims of other asks made"
         if lacks:
             sizes = _of(shape.wanted, node.node.capacity)
             yield Obstacle(
                 cause=Cause.NODE_KEPT,
                 where=node_id,
                 wanted=dict(shape.wanted),
-                used=sub(sizes, _of(shape.wanted, node.free)),
+                used=sub(sizes, _of(shape.wanted, free)),
                 maximum=sizes,
                 lacks=lacks,
-                text=f"{node_id} is reserved for it and is {case.words.amounts(lacks)} short",
+                text=f"{node_id} is reserved for it and is {short}",
                 remedy="release that much on the node",
             )
 

@@ -24,6 +24,7 @@ from yunikorn_actors.domain.gang import (
     unplaced,
 )
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
@@ -339,4 +340,4 @@ def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSp
         return True
     node = state.nodes[swap.node_id]
     growth = sub(spec.resource, node.incoming[swap.placeholder].resource)
-    return fits_in(growth, node.available)
+    return fits_in(growth, room_for(node, spec, node.available))

@@ -22,7 +22,7 @@ from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import is_overpromised
+from yunikorn_actors.domain.preempting import is_overdrawn, is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
@@ -183,8 +183,10 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
 
 def drop_overpromised(turn: Turn, node: Node) -> None:
     """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
-    while node.reservations and is_overpromised(node):
-        item = tuple(node.reservations.values())[-1]
+    while node.reservations and (is_overpromised(node) or is_overdrawn(node)):
+        # Of those that require the node, only the last that has something to lose.
+        held = [it for it in node.reservations.values() if it.secured or not it.required]
+        item = held[-1]
         app = turn.state.applications[item.application_id]
         _drop(turn, app.asks[item.key], node.id, "its room was taken")
 

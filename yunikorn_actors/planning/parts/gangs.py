@@ -221,7 +221,7 @@ class Swapper:
         """Take the first placeholder that does not stand on the node where there is room."""
         order = ask.app.node_order
         node = self._model.nodes.first_other(ask.shape, "", order)
-        if node is None:
+        if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
         # The other node is never that of the placeholder: there it was refused (H-10).

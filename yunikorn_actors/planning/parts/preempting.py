@@ -194,7 +194,7 @@ class Preemptor:
                     yield from self._make_room(ask, node, now_ns)
 
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
-        if not ask.open or node.fits(ask.shape.wanted) or not ask.ask.spec.allow_preempt_other:
+        if not ask.open or not ask.ask.spec.allow_preempt_other or self._model.may_use(ask, node):
             return
         if _is_refused(ask):
             self._marks.full[node.id] = None

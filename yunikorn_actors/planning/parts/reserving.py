@@ -66,7 +66,7 @@ class Reserved:
                 continue
             for ask, item in fitting:
                 # Asked again for each: the planner may have placed the one before it meanwhile.
-                if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
+                if node_id not in self._unused(ask) or not model.may_use(ask, node):
                     continue
                 if not ask.shape.is_refused(node_id, Use.PLACING):
                     yield ask, node, item
@@ -74,7 +74,7 @@ class Reserved:
     def _fitting(self, node: NodeView) -> Iterator[tuple[AskView, Reservation]]:
         for item in node.node.reservations.values():
             ask = self._model.ask_of(item.application_id, item.key)
-            if ask is not None and node.fits(ask.shape.wanted):
+            if ask is not None and self._model.may_use(ask, node):
                 for _ in range(item.repeats):
                     yield ask, item
 
