@@ -39,7 +39,8 @@ from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_scenario, s
 from yunikorn_actors.scenario.stage import Stage
 from yunikorn_actors.scenario.written import Expect
 from yunikorn_actors.sim import rest
-from yunikorn_actors.sim.rest import NoRest, RefusalChecker
+from yunikorn_actors.sim.refusals import RefusalChecker
+from yunikorn_actors.sim.rest import NoRest
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 STORIES: list[tuple[type, str]] = [

@@ -67,12 +67,12 @@ def expected(queue: Queue) -> Resource:
 
 # -- the room that victims made
 
-Holder = tuple[str, str]
-"""The application and the key of an ask that has a reservation."""
+ReservationKey = tuple[str, str]
+"""Of the reservations of a node: the application and the key of the ask."""
 
 
 def room_for(
-    node: Node, asking: AskSpec, free: Resource, served: Container[Holder] = ()
+    node: Node, asking: AskSpec, free: Resource, served: Container[ReservationKey] = ()
 ) -> Resource:
     """Return what an ask may use of the free room of a node.
 
@@ -91,7 +91,9 @@ def room_for(
     return room
 
 
-def secure_free_room(node: Node, holder: Holder, wanted: Resource, victims: Resource) -> None:
+def secure_free_room(
+    node: Node, holder: ReservationKey, wanted: Resource, victims: Resource
+) -> None:
     """Secure what the ask needs beside its victims, of the room that is free and not secured."""
     needed = dict(wanted)
     discharge(needed, node.reservations[holder].secured)
@@ -99,7 +101,9 @@ def secure_free_room(node: Node, holder: Holder, wanted: Resource, victims: Reso
     _secure(node, holder, needed, wanted)
 
 
-def secure_freed_room(node: Node, holder: Holder, freed: Resource, wanted: Resource) -> None:
+def secure_freed_room(
+    node: Node, holder: ReservationKey, freed: Resource, wanted: Resource
+) -> None:
     """A victim has gone, or has become smaller: what is needed of its room is for the ask.
 
     Where more is used than the node has, its room is not free and serves nobody.
@@ -108,7 +112,7 @@ def secure_freed_room(node: Node, holder: Holder, freed: Resource, wanted: Resou
         _secure(node, holder, freed, wanted)
 
 
-def _secure(node: Node, holder: Holder, more: Resource, wanted: Resource) -> None:
+def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource) -> None:
     free = dict(node.available)
     for other in node.reservations.values():
         discharge(free, other.secured)
@@ -127,7 +131,7 @@ def without_one(kept: Reservation, size: Resource) -> Reservation:
     return replace(kept, repeats=kept.repeats - 1, secured=secured)
 
 
-def going_for(node: Node, holder: Holder) -> Resource:
+def going_for(node: Node, holder: ReservationKey) -> Resource:
     """Add up what is still on its way out on a node for the earmarks of an ask."""
     application_id, key = holder
     rule = PreemptionRule.GUARANTEE

@@ -7,7 +7,7 @@
 - The ledger sees requests and callbacks, and compares what was asked with what the resource manager
   was told (G14 to G16, G25, G27).
 - The refusal checker sees that no proposal is made again that was refused on the same facts
-  (`sim/rest.py`).
+  (`sim/refusals.py`).
 - The decision checker follows the facts with a replica of its own, and checks each decision on the
   truth of that moment (G22, G23).
 
@@ -65,7 +65,7 @@ from yunikorn_actors.planning.audit import Audit
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
-from yunikorn_actors.sim.rest import RefusalChecker
+from yunikorn_actors.sim.refusals import RefusalChecker
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 _CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
