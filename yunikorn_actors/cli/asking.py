@@ -14,7 +14,7 @@ from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.service.safety import Unsafe, is_local, read_token
+from yunikorn_actors.service.safety import Unsafe, is_local, own_certificate, read_token
 from yunikorn_actors.trace.tables import table
 from yunikorn_actors.trace.wanted import did_you_mean
 
@@ -53,7 +53,10 @@ def client_of(options: argparse.Namespace) -> Client:
             f"--server {options.server}: the token would be seen on the way there: give --tls-ca, "
             "or --insecure if nobody else is on that network"
         )
-    return Client(options.server, token=token, ca=options.tls_ca, who=_myself())
+    own = own_certificate(options.tls_cert, options.tls_key)
+    if own is not None and options.tls_ca is None:
+        raise Unsafe("--tls-cert: needs --tls-ca beside it, or there is no TLS to show it in")
+    return Client(options.server, token=token, ca=options.tls_ca, own=own, who=_myself())
 
 
 def _myself() -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=SiMessage)
 
 
+class Trust(NamedTuple):
+    """Files of PEM for TLS."""
+
+    ca: str | Path | None
+    """The certificate to trust; None where the service has no TLS."""
+    cert: str | Path | None = None
+    key: str | Path | None = None
+
+
 class RemoteCore:
     """A core that is served elsewhere: make it with an address, `start` it or enter it, register.
 
@@ -54,13 +63,22 @@ class RemoteCore:
         *,
         token: str = "",
         ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
-        """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS."""
-        check_forms(address=address, token=token, ca=ca, on_callback_error=on_callback_error)
+        """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS.
+
+        `cert` and `key` name the files of the program's own certificate, where the service wants
+        one (`serve --tls-client-ca`).
+        """
+        files = {"ca": ca, "cert": cert, "key": key}
+        check_forms(address=address, token=token, on_callback_error=on_callback_error, **files)
+        if (cert is None) is not (key is None) or (cert is not None and ca is None):
+            raise InvalidRequest("cert: belongs together with key and ca: give all three")
         if parted(address) is None:
             raise InvalidRequest(f"address: must be HOST:PORT, not {address!r:.100}")
-        self._make_link = partial(_link, address, token, ca)
+        self._make_link = partial(_link, address, token, Trust(ca, cert, key))
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
         self._lock = threading.RLock()
@@ -347,7 +365,7 @@ def _check_config(text: str) -> None:
         parse_config(text)
 
 
-def _link(address: str, token: str, ca: str | Path | None) -> "Link":
+def _link(address: str, token: str, trust: Trust) -> "Link":
     try:
         from yunikorn_actors.service.rpc.link import Link  # noqa: PLC0415 - what the extra brings
     except ModuleNotFoundError as error:
@@ -355,4 +373,4 @@ def _link(address: str, token: str, ca: str | Path | None) -> "Link":
             f"a core elsewhere needs the package {error.name}, which is not installed: "
             "pip install 'yunikorn-actors[grpc]'"
         ) from error
-    return Link(address, token, ca)
+    return Link(address, token, trust)

@@ -43,6 +43,8 @@ from yunikorn_actors.service.rest.live import Live
 from yunikorn_actors.service.rest.sending import GZIP_LEVEL, Sending
 from yunikorn_actors.service.rest.slices import RETRY_S, Slices
 from yunikorn_actors.service.rest.written import paused, pieces
+from yunikorn_actors.service.rights import Right, needed_for
+from yunikorn_actors.service.tokens import Tokens
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -140,6 +142,8 @@ class RestServer:
         self._streams = count(1)
         self._streaming: Counter[str] = Counter()
         """How many streams each host has open."""
+        self._open: dict[int, web.Request] = {}
+        """By number: requests that are answered with a stream, for as long as that goes on."""
         self._waiting_apart = 0
         self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
         self._dumping = asyncio.Lock()
@@ -256,7 +260,7 @@ class RestServer:
                 route = self._route_of(request)
                 is_closed = route is not None and route.is_closed
                 self._guard.check_origin(request.method, path, host, headers, is_closed=is_closed)
-                self._guard.check_token(path, host, headers, request.cookies)
+                self._guard.check_right(self._needed(request), host, headers, request.cookies)
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)
@@ -289,6 +293,24 @@ class RestServer:
     def _route_of(self, request: web.Request) -> Route | None:
         resource = request.match_info.route.resource
         return None if resource is None else self._routes.get(resource.canonical)
+
+    def _needed(self, request: web.Request) -> Right:
+        """Return what the request needs; where no route is, that is only told to those who read."""
+        route = self._route_of(request)
+        if route is None or route.method != request.method:
+            return Right.READ
+        return needed_for(f"{route.method} {route.path}")
+
+    def change_tokens(self, tokens: Tokens) -> None:
+        """Put other tokens in force, and cut off the streams that were opened with former ones."""
+        self._guard.change(tokens)
+        for request in tuple(self._open.values()):
+            try:
+                host, headers = request.headers["Host"], request.headers
+                needed = self._needed(request)
+                self._guard.check_right(needed, host, headers, request.cookies)
+            except Refusal:
+                _cut(request.protocol)
 
     async def _options(self, _: web.Request) -> web.Response:
         return web.Response(status=204, headers={"Allow": "GET, OPTIONS"})
@@ -425,7 +447,7 @@ class RestServer:
                         break
             assert sending is not None
             sending.end()
-            with _impatient(request):
+            with self._opened(request):
                 await sending.sent()
         except Exception as error:
             if sending is None:
@@ -450,6 +472,19 @@ class RestServer:
         if self._failure:
             raise Refusal(_UNAVAILABLE, self._failure)
 
+    @contextmanager
+    def _opened(self, request: web.Request) -> Iterator[None]:
+        """A stream is open; a reader who takes nothing is cut off, as the end would wait for it."""
+        number = next(self._streams)
+        self._open[number] = request
+        try:
+            with suppress(ConnectionError):
+                yield
+        except TimeoutError:
+            _cut(request.protocol)
+        finally:
+            del self._open[number]
+
     # -- browsers
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
@@ -458,7 +493,7 @@ class RestServer:
         response = web.StreamResponse()
         response.content_type = "text/event-stream"
         response.charset = "UTF-8"
-        with self._live.opened(name), _impatient(request):
+        with self._live.opened(name), self._opened(request):
             await response.prepare(request)
             try:
                 async for event in self._live.follow(name):
@@ -471,7 +506,7 @@ class RestServer:
 
     async def _session(self, request: web.Request) -> web.StreamResponse:
         guard, headers = self._guard, request.headers
-        is_in = guard.lets_in(headers["Host"], headers, request.cookies)
+        is_in = guard.right_of(headers["Host"], headers, request.cookies) > Right.NONE
         return _response(request, Answer({"needs_token": guard.needs_token, "is_in": is_in}))
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
@@ -515,7 +550,7 @@ class RestServer:
         response.content_type = "application/json"
         response.charset = "UTF-8"
         await response.prepare(request)
-        with _impatient(request):
+        with self._opened(request):
             await _write(response, ({"InstanceUUID": self._side.instance},))
             for first in past[::LOOKS]:
                 # A reader so slow that they are overwritten meanwhile goes without them.
@@ -549,16 +584,6 @@ class RestServer:
 def _with_cookie(request: web.Request, value: str) -> web.Response:
     given = cookie(request.headers["Host"], value, is_encrypted=request.secure)
     return web.Response(status=204, headers={"Set-Cookie": given})
-
-
-@contextmanager
-def _impatient(request: web.Request) -> Iterator[None]:
-    """Cut off who does not read: the end of the answer would wait for that as well."""
-    with suppress(ConnectionError):
-        try:
-            yield
-        except TimeoutError:
-            _cut(request.protocol)
 
 
 def _hearer(
