@@ -230,7 +230,7 @@ def test_what_it_cannot_do_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bytes.yaml").write_bytes(b"#\npartitions: \xff")
-    assert 2 == main(["serve", "--rest", "off", *options])
+    assert 2 == main(["serve", "--grpc", "127.0.0.1:0", "--rest", "off", *options])
     assert says in capsys.readouterr().err
 
 
