@@ -272,7 +272,7 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "grpc", None)
     assert 2 == main(["serve", "--rest", "off"])
     said = capsys.readouterr().err
-    assert "pip install 'yunikorn-actors[grpc]'" in said
+    assert "pip install -e '.[grpc]'" in said
     assert "gRPC needs the package grpc" in said
 
 
@@ -282,7 +282,7 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "yunikorn_actors.service.cluster.engine", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert 2 == main(["serve", "--cluster", "127.0.0.1:6379", "--rest", "off"])
-    assert "pip install 'yunikorn-actors[ray]'" in capsys.readouterr().err
+    assert "pip install -e '.[ray]'" in capsys.readouterr().err
 
 
 def test_the_time_to_stop_leaves_room_for_the_process() -> None:

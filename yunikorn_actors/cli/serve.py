@@ -33,6 +33,7 @@ from yunikorn_actors.service.safety import (
     read_tls,
 )
 from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
+from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.cluster.engine import RayEngine
@@ -235,8 +236,8 @@ def engine_at(address: str, journal: Path | None, topology: TopologyName) -> "Ra
         )
     except ModuleNotFoundError as error:
         raise NotInstalled(
-            f"--cluster needs the package {error.name}, which is not installed: "
-            "pip install 'yunikorn-actors[ray]'"
+            f"--cluster needs the package {error.name}, which is not installed; "
+            f"{extra_command('ray')}"
         ) from error
     return RayEngine(address, journal, topology)
 

@@ -32,6 +32,7 @@ from yunikorn_actors.service.address import parted
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.rpc.conversation import Conversation
@@ -370,7 +371,7 @@ def _link(address: str, token: str, trust: Trust) -> "Link":
         from yunikorn_actors.service.rpc.link import Link  # noqa: PLC0415 - what the extra brings
     except ModuleNotFoundError as error:
         raise ConnectionLost(
-            f"a core elsewhere needs the package {error.name}, which is not installed: "
-            "pip install 'yunikorn-actors[grpc]'"
+            f"a core elsewhere needs the package {error.name}, which is not installed; "
+            f"{extra_command('grpc')}"
         ) from error
     return Link(address, token, trust)

@@ -13,6 +13,7 @@ from yunikorn_actors.service.part import Part, Questions, Site, Standing
 from yunikorn_actors.service.safety import Access
 from yunikorn_actors.service.served import ServedCore
 from yunikorn_actors.service.tokens import CurrentTokens, FollowedTokens, Tokens
+from yunikorn_actors.version import extra_command
 
 STOP_S: Final = 4.8
 """From the signal to the end of everything; a process is to be gone within 5 seconds."""
@@ -28,7 +29,7 @@ class Kind(NamedTuple):
     module: str
     """Imported when it is wanted, as others need not have installed what it needs."""
     extra: str
-    """What has to be installed for it: `pip install 'yunikorn-actors[EXTRA]'`."""
+    """What has to be installed for it: `pip install -e '.[EXTRA]'`."""
 
 
 KINDS: Final[dict[str, Kind]] = {
@@ -140,8 +141,8 @@ def maker_of(kind: Kind) -> Callable[[Site], Part]:
         module = import_module(kind.module)
     except ModuleNotFoundError as error:
         raise NotInstalled(
-            f"{kind.title} needs the package {error.name}, which is not installed: "
-            f"pip install 'yunikorn-actors[{kind.extra}]'"
+            f"{kind.title} needs the package {error.name}, which is not installed; "
+            f"{extra_command(kind.extra)}"
         ) from error
     make: Callable[[Site], Part] = module.make
     return make
