@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -28,7 +28,7 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
-from yunikorn_actors.service.address import parted
+from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
@@ -39,15 +39,6 @@ if TYPE_CHECKING:
     from yunikorn_actors.service.rpc.link import Link
 
 M = TypeVar("M", bound=SiMessage)
-
-
-class Trust(NamedTuple):
-    """Files of PEM for TLS."""
-
-    ca: str | Path | None
-    """The certificate to trust; None where the service has no TLS."""
-    cert: str | Path | None = None
-    key: str | Path | None = None
 
 
 class RemoteCore:

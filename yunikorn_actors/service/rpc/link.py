@@ -3,21 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import grpc
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import ConnectionLost, Refused
+from yunikorn_actors.service.address import Trust
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
 from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.service.rpc.statuses import error_of
 from yunikorn_actors.service.rpc.strangers import Strangers
 from yunikorn_actors.si.wire import SiMessage
-
-if TYPE_CHECKING:
-    from yunikorn_actors.service.remote import Trust
 
 EXTENSION: Final = "/yunikorn_actors.v1.Extension/"
 CONNECT_S: Final = 10.0
@@ -60,7 +58,7 @@ class Heard(NamedTuple):
 
 
 class Link:
-    def __init__(self, address: str, token: str, trust: "Trust") -> None:
+    def __init__(self, address: str, token: str, trust: Trust) -> None:
         self._address = address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
         self._channel = _channel(address, trust)
@@ -136,7 +134,7 @@ class Link:
         return conversation
 
 
-def _channel(address: str, trust: "Trust") -> grpc.Channel:
+def _channel(address: str, trust: Trust) -> grpc.Channel:
     if trust.ca is None:
         return grpc.insecure_channel(address, OPTIONS)
     ca, cert, key = (
