@@ -29,7 +29,7 @@ class Kind(NamedTuple):
     module: str
     """Imported when it is wanted, as others need not have installed what it needs."""
     extra: str
-    """What has to be installed for it: `pip install -e '.[EXTRA]'`."""
+    """Which extra of the package has to be installed for it."""
 
 
 KINDS: Final[dict[str, Kind]] = {
