@@ -79,6 +79,7 @@ _HEADERS: Final = {
 _OVER: Final = (CoreStopped, CoreFailed, NoReply)
 _BAD_REQUEST: Final = 400
 _TOO_SLOW: Final = 408
+_TOO_LARGE: Final = 413
 _NOT_TAKEN: Final = 415
 _FAILED: Final = 500
 _UNAVAILABLE: Final = 503
@@ -184,7 +185,7 @@ class RestServer:
         )
         app.on_response_prepare.append(_harden)
         await self._runner.setup()
-        await web.SockSite(self._runner, listener, ssl_context=tls).start()
+        await _Site(self._runner, listener, ssl_context=tls).start()
         self._tasks.append(asyncio.create_task(self._reap()))
 
     async def stop(self, grace: float) -> None:
@@ -631,7 +632,7 @@ def _text_of(answer: Answer) -> Iterator[bytes]:
     return pieces(content, answer.style)
 
 
-def _takes_gzip(request: web.Request) -> bool:
+def _takes_gzip(request: web.BaseRequest) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
@@ -640,7 +641,7 @@ def _headers_of(answer: Answer, *, packs: bool) -> dict[str, str]:
     return {**answer.headers, "Content-Type": answer.type, **packed}
 
 
-def _response(request: web.Request, answer: Answer) -> web.Response:
+def _response(request: web.BaseRequest, answer: Answer) -> web.Response:
     content = answer.content
     data = content if isinstance(content, bytes) else msgspec.json.encode(content)
     headers = {**answer.headers, "Content-Type": answer.type}
@@ -651,7 +652,46 @@ def _response(request: web.Request, answer: Answer) -> web.Response:
     return response
 
 
-def _refused(request: web.Request, refusal: Refusal) -> web.Response:
+class _Protocol(web.RequestHandler):
+    """A connection; what the library itself refuses on it is refused as a route refuses."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = _FAILED,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        super().handle_error(request, status, exc, message)
+        if status == _FAILED:
+            refusal = Refusal(_FAILED, "the service has failed to answer this")
+        else:
+            what = (message or "").strip().partition("\n")[0]
+            refusal = Refusal(status, "this is no request in HTTP", f"{what:.200}")
+        response = _refused(request, refusal)
+        response.headers.update(_HEADERS)
+        response.force_close()
+        return response
+
+
+class _Site(web.SockSite):
+    """Makes its connections of that class, which the library's own site has no place for."""
+
+    async def start(self) -> None:
+        await web.BaseSite.start(self)
+        loop, server = asyncio.get_running_loop(), self._runner.server
+        assert server is not None
+        self._server = await loop.create_server(
+            lambda: _Protocol(server, loop=loop, **server._kwargs),
+            sock=self._sock,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+        )
+
+
+def _refused(request: web.BaseRequest, refusal: Refusal) -> web.Response:
     retry = {"Retry-After": str(refusal.retry_s)} if refusal.retry_s else {}
     return _response(request, Answer(refusal.value, status=refusal.status, headers=retry))
 
@@ -660,10 +700,23 @@ async def _plain(request: web.Request, error: web.HTTPException) -> web.Response
     """What the web server refuses: nothing is there, or it is asked in another way."""
     if error.status == _NOT_FOUND and (there := await _without_slash(request)):
         return web.Response(status=301, headers={"Location": there})
-    text = f"{error.status} {error.reason}\n".lower()
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    headers["Content-Type"] = TEXT
-    return web.Response(body=text.encode(), status=error.status, headers=headers)
+    answer = Answer(_plain_refusal(request, error).value, headers=headers, status=error.status)
+    return _response(request, answer)
+
+
+def _plain_refusal(request: web.Request, error: web.HTTPException) -> Refusal:
+    if error.status == _NOT_FOUND:
+        return Refusal(
+            _NOT_FOUND, f"there is no {request.path:.200}", "see docs/reference/routes.md"
+        )
+    if error.status == _NOT_ALLOWED:
+        taken = error.headers.get("Allow", "").replace(",", " and ")
+        return Refusal(_NOT_ALLOWED, f"{request.method:.20} is not taken here", f"send {taken}")
+    if error.status == _TOO_LARGE:
+        most = f"send at most {BODY_MAX} bytes"
+        return Refusal(_TOO_LARGE, "the body is too large", most)
+    return Refusal(error.status, error.reason.lower())
 
 
 async def _without_slash(request: web.Request) -> str:

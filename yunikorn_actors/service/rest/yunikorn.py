@@ -292,6 +292,8 @@ def shown_config(manager: ManagerDescribed | None, *, piecemeal: bool = False) -
     return configuration.document(manager, piecemeal=piecemeal) | {
         "checksum": "" if manager is None else manager.config.checksum,
         "extra": {} if manager is None else dict(sorted(manager.extra_config.items())),
+        "deadlockdetectionenabled": False,
+        "deadlocktimeoutseconds": 0,
     }
 
 
@@ -303,27 +305,12 @@ def _config(side: ReadSide, asked: Asked) -> Answer:
 
 
 def _config_json(manager: ManagerDescribed | None) -> Any:  # noqa: ANN401 - a value
-    shown = masked_dump(shown_config(manager))
-    extra, checksum = shown.pop("extra"), shown.pop("checksum")
-    return configuration.in_go_names(shown) | {
-        "Checksum": checksum,
-        "Extra": extra,
-        "DeadlockDetectionEnabled": False,
-        "DeadlockTimeoutSeconds": 0,
-    }
+    return configuration.in_go_names(masked_dump(shown_config(manager)))
 
 
 def _config_text(manager: ManagerDescribed | None) -> bytes:
     shown = masked_dump(shown_config(manager))
-    extra, checksum = shown.pop("extra"), shown.pop("checksum")
-    document = {
-        **shown,
-        "checksum": checksum,
-        "extra": extra,
-        "deadlockdetectionenabled": False,
-        "deadlocktimeoutseconds": 0,
-    }
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
+    return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True).encode()
 
 
 def _validate(_: ReadSide, asked: Asked) -> Answer:
@@ -367,7 +354,7 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
         ],
         "rmDiagnostics": Foreign(asked.answer),
         "logLevel": "INFO",
-        "config": shown_config(_first_manager(side), piecemeal=True),
+        "config": configuration.in_go_names(shown_config(_first_manager(side), piecemeal=True)),
         "placementRules": [
             {"partition": book.short_name, "rules": configuration.rules(book.state.config)}
             for book in books
