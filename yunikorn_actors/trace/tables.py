@@ -43,6 +43,17 @@ def table(
         yield _GAP.join(cells).rstrip()
 
 
+def fits(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int) -> bool:
+    """Say whether `table` can cut these to that width; any fits where nothing is cut."""
+    if not width:
+        return True
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    least = sum(
+        min(wide, _NARROWEST) if number < left else wide for number, wide in enumerate(widths)
+    )
+    return least + len(_GAP) * (len(widths) - 1) <= width
+
+
 def _narrow(widths: list[int], left: int, excess: int) -> None:
     """Take from the widest, as long as that is wide enough."""
     while excess > 0:

@@ -27,7 +27,8 @@ _EXPRESSION: Final = frozenset("^$*+?()[{}|")
 _GO_NAMES: Final = {
     "adminacl": "AdminACL", "checksum": "Checksum", "childtemplate": "ChildTemplate",
     "create": "Create", "deadlockdetectionenabled": "DeadlockDetectionEnabled",
-    "deadlocktimeoutseconds": "DeadlockTimeoutSeconds", "enabled": "Enabled", "extra": "Extra", "filter": "Filter", "groups": "Groups",
+    "deadlocktimeoutseconds": "DeadlockTimeoutSeconds", "enabled": "Enabled", "extra": "Extra",
+    "filter": "Filter", "groups": "Groups",
     "guaranteed": "Guaranteed", "limit": "Limit", "limits": "Limits", "max": "Max",
     "maxapplications": "MaxApplications", "maxresources": "MaxResources", "name": "Name",
     "nodesortpolicy": "NodeSortPolicy", "parent": "Parent", "partitions": "Partitions",
