@@ -99,6 +99,8 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
     node = state.nodes.get(fact.node_id)
     if state.suspended:
         yield "G22: nothing is decided while the resource manager is away"
+    if state.long_work is not None:
+        yield f"G22: nothing is decided while this is being done: {state.long_work.text}"
     if app.state not in SCHEDULABLE:
         yield f"G22: its application is {app.state.value}"
     if node is None:

@@ -91,6 +91,11 @@ class Joining(ABC):
     keeps a protocol takes longer to find out than most handlers.
     """
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it has done all that it was sent: no long work is under way."""
+        return True
+
     @abstractmethod
     def joins(self, first: Message, message: Message) -> bool:
         """Whether this message may be handled with `first`, and whatever came between them."""

@@ -323,6 +323,15 @@ class RMConfigRejected(Message, frozen=True, kw_only=True):
     reply_to: str
 
 
+class RMPartAhead(Message, frozen=True, kw_only=True):
+    """The next answer to this resource manager is a part of one.
+
+    RmProxy keeps it, and delivers it with the first answer that comes without this before it.
+    """
+
+    rm_id: str
+
+
 class AnnouncedAllocation(Struct, frozen=True, kw_only=True, gc=False):
     partition: str
     uuid: str

@@ -333,6 +333,12 @@ def _pause(case: Case) -> Iterator[Obstacle]:
             text="its resource manager is away, so its partitions are suspended",
             remedy="the resource manager must register again",
         )
+    elif state.long_work is not None:
+        yield Obstacle(
+            cause=Cause.RM_PAUSED,
+            text=f"its partition is being changed: {state.long_work.text}",
+            remedy="nothing: it ends by itself",
+        )
 
 
 def _application(case: Case) -> Iterator[Obstacle]:

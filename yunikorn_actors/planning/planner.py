@@ -115,7 +115,7 @@ class Planner:
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
-        if self.state.suspended:
+        if self.state.is_held:
             return False
         for part in self._parts:  # noqa: SIM110 - asked after every message
             if part.has_work:
@@ -131,8 +131,8 @@ class Planner:
         """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
         self._planned_ns = now_ns
-        # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
-        if not self.state.suspended and limit > 0:
+        # Nothing is decided for a partition that is suspended or half changed.
+        if not self.state.is_held and limit > 0:
             room = limit
             for step in self._steps:
                 # Most steps have nothing to do in most plans.

@@ -133,13 +133,13 @@ class StateChecker:
 
 def told_by(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
     """Return what a handler of Context wrote down, by partition."""
-    return {
-        effect.message.partition: effect.message.facts
-        for effect in effects
-        if isinstance(effect, Send)
-        and effect.to == EVENT_PUBLISHER
-        and isinstance(effect.message, FactsAppended)
-    }
+    told: dict[str, tuple[Fact, ...]] = {}
+    for effect in effects:
+        if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
+            message = effect.message
+            if isinstance(message, FactsAppended):
+                told[message.partition] = (*told.get(message.partition, ()), *message.facts)
+    return told
 
 
 class ViewChecker:

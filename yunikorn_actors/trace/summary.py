@@ -175,6 +175,8 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.SchedulingHeld: lambda fact: (
         ("suspended, backpressured" if fact.behind else "suspended") if fact.held else "open"
     ),
+    f.LongWorkStarted: lambda fact: fact.work.text,
+    f.LongWorkEnded: lambda _: "",
     f.ConfigurationRefused: lambda fact: fact.reason,
     f.AdministratorActed: lambda fact: f"{fact.node_id} {fact.what} by {fact.by}".lstrip(),
     f.QueueAdded: _queue_added,

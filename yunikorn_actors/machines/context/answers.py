@@ -239,3 +239,21 @@ def rejected_ask(spec: AskSpec, reason: str) -> rm.RejectedAsk:
         reason=reason,
         later_form=spec.later_form,
     )
+
+
+def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # noqa: ANN401
+    """Take a message to a resource manager apart, each part with its size; others come whole."""
+    fields = {name: getattr(message, name) for name in message.__struct_fields__}
+    lists = {name: items for name, items in fields.items() if isinstance(items, tuple)}
+    size = sum(map(len, lists.values()))
+    if size <= items_max:
+        yield message, size
+        return
+    left = size
+    for name, items in lists.items():
+        for start in range(0, len(items), items_max):
+            part = items[start : start + items_max]
+            left -= len(part)
+            if left:
+                yield rm.RMPartAhead(rm_id=message.rm_id), 0
+            yield type(message)(rm_id=message.rm_id, **{name: part}), len(part)

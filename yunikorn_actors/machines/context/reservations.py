@@ -35,6 +35,7 @@ from yunikorn_actors.domain.reserving import (
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import Steps
 
 NO_HEADROOM = "no headroom for too long"
 NO_START = "its application could not start for too long"
@@ -170,7 +171,7 @@ def displace(turn: Turn, node: Node) -> None:
 def drop_of_node(turn: Turn, node: Node, reason: str, *, required_too: bool) -> None:
     for item in tuple(node.reservations.values()):
         if required_too or not item.required:
-            _drop_all(turn, item, reason)
+            drop_all(turn, item, reason)
 
 
 def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
@@ -178,7 +179,7 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
     for item in tuple(node.reservations.values()):
         ask = turn.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity):
-            _drop_all(turn, item, "the node is too small")
+            drop_all(turn, item, "the node is too small")
 
 
 def drop_overpromised(turn: Turn, node: Node) -> None:
@@ -191,12 +192,13 @@ def drop_overpromised(turn: Turn, node: Node) -> None:
         _drop(turn, app.asks[item.key], node.id, "its room was taken")
 
 
-def drop_barred(turn: Turn) -> None:
+def drop_barred(turn: Turn) -> Steps:
     """The leaf may have begun to hold gangs; until admitted these cannot use a node."""
     if turn.state.reservation_count:
-        for app in turn.state.applications.values():
+        for app in tuple(turn.state.applications.values()):
             if app.task_groups:
                 drop_barred_of(turn, app)
+                yield 1
 
 
 def drop_barred_of(turn: Turn, app: Application) -> None:
@@ -221,7 +223,7 @@ def drop_used_reservation(turn: Turn, ask: Ask, node_id: str) -> None:
         _drop(turn, ask, kept, reason)
 
 
-def _drop_all(turn: Turn, item: Reservation, reason: str) -> None:
+def drop_all(turn: Turn, item: Reservation, reason: str) -> None:
     app = turn.state.applications[item.application_id]
     for _ in range(item.repeats):
         _drop(turn, app.asks[item.key], item.node_id, reason)
