@@ -194,7 +194,7 @@ def test_another_partition_is_chosen(opens: Opening, served: Served) -> None:
 def test_why_an_ask_waits(opens: Opening, town: Served) -> None:
     opened = opens(town).ready()
     says(opened, "#ask-rows", "need-0")
-    opened.page.click("#reasons button:has-text('a queue is at its maximum')")
+    opened.page.click("#reasons button:has-text('the maximum of a queue')")
     opened.page.wait_for_function(
         "() => document.getElementById('ask-rows').childElementCount === 1"
     )

@@ -134,7 +134,7 @@ def test_a_partition_at_one_glance(town: Served) -> None:
         prod["leaf"],
     )
     assert "managed" not in queues["root.dev.hogs"]
-    assert {"queue": 1, "reserved": 1} == parts["waiting"]
+    assert {"QUEUE_LIMIT": 1, "NODE_KEPT": 1} == parts["waiting"]
     assert "" == parts["failure"]
     actors = {it["role"]: it for it in parts["core"]["actors"]}
     assert actors["context"]["messages"] > 0
@@ -362,7 +362,7 @@ def test_asks_by_what_they_wait_for_and_by_a_text(town: Served) -> None:
         everything["total"],
         {it["key"] for it in everything["asks"]},
     )
-    (short,) = town.get(f"{X}/asks?reason=queue")["asks"]
+    (short,) = town.get(f"{X}/asks?reason=QUEUE_LIMIT")["asks"]
     assert ("app-etl", "root.dev.batch", 1) == (
         short["application"],
         short["queue"],
@@ -370,7 +370,7 @@ def test_asks_by_what_they_wait_for_and_by_a_text(town: Served) -> None:
     )
     assert "queue root.dev.batch has no room for it" in short["said"]
     assert ["need-0"] == [it["key"] for it in town.get(f"{X}/asks?text=ROOT.PROD")["asks"]]
-    assert {"total": 0, "asks": []} == town.get(f"{X}/asks?reason=queue&text=need")
+    assert {"total": 0, "asks": []} == town.get(f"{X}/asks?reason=QUEUE_LIMIT&text=need")
     assert 404 == town.ask("/ws/v1/x/partition/nowhere/asks").status
 
 
@@ -395,9 +395,9 @@ def test_what_waits_for_its_gang_says_so(served: Served) -> None:
     served.application("app-gang", "root.prod", ANN, placeholder_ask=group)
     served.asks("app-gang", "ph-0", "ph-1", "ph-2", placeholder=True, task_group_name="tg")
     served.asks("app-gang", "real", task_group_name="tg")
-    assert "gang" in first(served)["waiting"]
-    assert "real" in {it["key"] for it in served.get(f"{X}/asks?reason=gang")["asks"]}
-    metric = 'yunikorn_actors_waiting_asks{partition="[rm-1]default",reason="gang"}'
+    assert "GANG_WAITS" in first(served)["waiting"]
+    assert "real" in {it["key"] for it in served.get(f"{X}/asks?reason=GANG_WAITS")["asks"]}
+    metric = 'yunikorn_actors_waiting_asks{partition="[rm-1]default",reason="GANG_WAITS"}'
     assert metric in served.ask("/ws/v1/metrics").body.decode()
 
 

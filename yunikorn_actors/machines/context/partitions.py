@@ -647,7 +647,9 @@ def _answered(
 ) -> Effect:
     """Add what the planner cannot know: which asks were never taken."""
     rejections = partition.rejections
-    if not asked.application_id:
+    if asked.waiting is not None:
+        pass  # The rejected ones do not wait.
+    elif not asked.application_id:
         found = replace(found, rejected=rejections.newest(REJECTED_TOLD_MAX, now_ns))
     elif not found.waiting:
         why = rejections.explain(asked.application_id, asked.key, now_ns)

@@ -8,6 +8,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import msgspec
+
+from yunikorn_actors.domain.why import WaitingAnswer
 from yunikorn_actors.pages.document import Document
 from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.side import ReadSide
@@ -53,6 +56,15 @@ def _waiting_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
 
 def _waiting(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     return asked.answer
+
+
+def _asks_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
+    reason, text = (asked.query.get(it, "") for it in ("reason", "text"))
+    return "asks", book_of(side, asked).name, reason, text, str(overview.LISTED_MAX)
+
+
+def _asks(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    return overview.asks(book_of(side, asked), msgspec.convert(asked.answer, WaitingAnswer))
 
 
 def _mailboxes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
@@ -136,8 +148,9 @@ ROUTES: Final = (
     ),
     Route(
         f"{OWN}/partition/{{partition}}/asks",
-        "asks that wait, by what they wait for or by a text",
-        _listing(overview.asks, "reason", "text"),
+        "asks that wait, by what they wait for (a cause of `why`) or by a text",
+        _asks,
+        _asks_question,
         is_yunikorns=False,
         queries=("reason", "text"),
     ),

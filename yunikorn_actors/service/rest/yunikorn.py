@@ -420,7 +420,7 @@ def routes() -> tuple[Route, ...]:
               _applications_over_time),
         Route("/ws/v1/history/containers", "allocations, minute by minute", _containers_over_time),
         Route("/ws/v1/metrics", "metrics, in Prometheus' text format", _metrics,
-              lambda _, __: ("metrics",), is_diagnostic=True),
+              lambda side, _: ("metrics", *side.books), is_diagnostic=True),
         Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config,
               is_apart=True),
         Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,

@@ -153,7 +153,7 @@ class App {
     if (core) this._actors.show(core, elapsed);
     $("empty").hidden = Boolean(this._state.partition);
     if (!cluster) return;
-    if (parts.waiting) this._reasons.show(waiting);
+    if (parts.waiting || parts.words) this._reasons.show(waiting ?? {}, this._state.words ?? {});
     this._tiles.sample(cluster, this._reasons.total ?? 0, elapsed);
     if (parts.queues || parts.cluster) this._queues.show(queues, cluster);
     if (parts.nodes) this._showNodes(parts.nodes);
@@ -218,7 +218,7 @@ class App {
 
   _chosen() {
     if (!this._state.partition) return;
-    if (this._state.waiting) this._reasons.show(this._state.waiting);
+    if (this._state.waiting) this._reasons.show(this._state.waiting, this._state.words);
     this._polls.asks.set(this._path("asks", {reason: this._reasons.reason, text: $("ask-text").value}));
     this._polls.applications.set(this._path("applications", {text: $("application-text").value}));
   }
@@ -240,18 +240,20 @@ class App {
     this._askRows.show(asks, (it) => `${it.application} ${it.key}`);
     $("ask-table").hidden = !asks.length;
     const {reason} = this._reasons;
-    const what = reason ? `, because ${REASONS[reason]}` : "";
+    const what = reason ? `, because ${this._words(reason)}` : "";
     const rest = total > asks.length ? `; the first ${count(asks.length)} are listed` : "";
     const found = total ? `${counted(total, "ask waits", "asks wait")}${what}${rest}` : "no ask waits like this";
     this._found("ask-count", found, isNew);
   }
+
+  _words(cause) { return this._state.words?.[cause] ?? cause; }
 
   _askTexts(it) {
     const kind = it.placeholder ? "placeholder of " : it.task_group ? "member of " : "";
     const repeats = it.repeats > 1 ? `${count(it.repeats)} times ` : "";
     return [
       it.key, it.application, it.queue, age(this.nowNs - it.since_ns), repeats + amounts(it.amounts),
-      (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + (it.said || REASONS[it.reason])];
+      (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + it.said];
   }
 
   _showApplications({total, applications}, isNew) {

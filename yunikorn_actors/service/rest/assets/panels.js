@@ -260,7 +260,8 @@ class Reasons {
     this._rows = new Rows($("reasons"), ([reason]) => this._row(reason));
   }
 
-  show(waiting) {
+  show(waiting, words) {
+    this._words = words;
     const listed = Object.entries(waiting).sort((one, other) => other[1] - one[1]);
     this.total = listed.reduce((sum, [, asks]) => sum + asks, 0);
     if (this.reason && !(this.reason in waiting)) listed.push([this.reason, 0]);
@@ -269,14 +270,15 @@ class Reasons {
   }
 
   _row(reason) {
-    const [number, picture] = [el("span", {className: "number"}), bar()];
-    const button = el("button", {type: "button"}, number, REASONS[reason] ?? shown(reason), picture.node);
+    const [number, said, picture] = [el("span", {className: "number"}), el("span"), bar()];
+    const button = el("button", {type: "button"}, number, said, picture.node);
     button.addEventListener("click", () => {
       this.reason = this.reason === reason ? "" : reason;
       this._chosen();
     });
     const show = ([, asks]) => {
       write(number, count(asks));
+      write(said, shown(this._words[reason] ?? reason));
       picture.show(this.total, asks);
       button.setAttribute("aria-pressed", String(this.reason === reason));
     };

@@ -1,19 +1,9 @@
 "use strict";
-// Numbers and reasons in words.
+// Numbers in words.
 
 const SECOND = 1e9;
 const UNITS = [["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
 const IN_BYTES = /memory|storage|bytes|hugepages/;
-const REASONS = {
-  "queue": "a queue is at its maximum",
-  "user or group": "a user or group is at its limit",
-  "run limit": "no more applications may run",
-  "no node": "no node has room for it",
-  "gang": "its gang is not complete",
-  "reserved": "a node is kept for it",
-  "held": "held back when it was tried last",
-  "its turn": "it waits for its turn or for a node with room",
-};
 const SIGNS = {refused: "×", timeout: "◷", lost: "■"};
 
 function count(number) { return number.toLocaleString("en"); }
