@@ -94,7 +94,7 @@ def without_times(path: str, body: bytes) -> Any:
     except ValueError:
         return body
     if isinstance(value, dict):
-        for name in ("timestamp", "at_ns"):
+        for name in ("timestamp", "at_ns", "begin_ns", "end_ns"):
             value.pop(name, None)
     return value
 

@@ -76,7 +76,7 @@ class Causes:
         if begin_s < until_s:
             return causes
         question = WaitingQuestion(by_cause=True)
-        causes = dict(sorted(self._core._count_waiting(partition, question).causes.items()))
+        causes = self._core._count_waiting(partition, question).causes
         took_s = time.monotonic() - begin_s
         holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
         self._found[partition] = (time.monotonic() + holds_s, causes)

@@ -64,6 +64,7 @@ _READING: Final = (
     "GET /ws/v1/x/partition/{partition}/waiting",
     "GET /ws/v1/x/partition/{partition}/asks",
     "GET /ws/v1/x/partition/{partition}/applications",
+    "GET /ws/v1/x/partition/{partition}/history",
     "GET /ws/v1/x/partition/{partition}/nodes",
     "GET /ws/v1/x/mailboxes",
     "GET /ws/v1/x/trace",

@@ -19,6 +19,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.course import HOUR_NS, POINTS_MAX
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.slowly import Breaths, Steps, T, gathered
 from yunikorn_actors.service.read.values import Value, lean, most, used
@@ -170,6 +171,28 @@ def _tenths(capacity: Resource, available: Resource) -> int:
 def node_names(book: Book) -> Value:
     """Name the nodes, in the order of their signs."""
     return {"version": nodes_version(book), "names": list(islice(book.state.nodes, NODES_MAX))}
+
+
+# -- how it went on
+
+
+def course(side: ReadSide, book: Book, hours: int) -> Value:
+    """Show the samples of the last hours, and what YuniKorn's history tells of that time."""
+    begin_ns = side.now_ns - hours * HOUR_NS
+    course = side.courses.by_name.get(book.name)
+    samples = [] if course is None else course.last(hours, side.now_ns)
+    ran = [it for it in side.history.samples if it.at_ns > begin_ns]
+    some = ran[:: max(1, -(-len(ran) // POINTS_MAX))]
+    return {
+        "begin_ns": begin_ns,
+        "end_ns": side.now_ns,
+        "asks": [(it.at_ns, it.asks) for it in samples],
+        "oldest_ns": [(it.at_ns, it.oldest_ns) for it in samples],
+        "messages": [(it.at_ns, it.messages) for it in samples],
+        "wait_ns": [(it.at_ns, it.wait_ns) for it in samples],
+        "applications": [(it.at_ns, it.applications) for it in some],
+        "allocations": [(it.at_ns, it.containers) for it in some],
+    }
 
 
 # -- what is searched

@@ -13,12 +13,16 @@ import msgspec
 from yunikorn_actors.domain.why import WaitingAnswer
 from yunikorn_actors.pages.document import Document
 from yunikorn_actors.service.read import overview
+from yunikorn_actors.service.read.course import HOURS_MAX
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.asking import HTML, OWN, PAGE, TEXT, Answer, Asked, Refusal, Route
-from yunikorn_actors.service.rest.yunikorn import book_of
+from yunikorn_actors.service.rest.yunikorn import book_of, number_of
 
 ASSETS: Final = files("yunikorn_actors.service.rest") / "assets"
-SCRIPTS: Final = ("words.js", "panels.js", "grid.js", "details.js", "page.js")
+SCRIPTS: Final = (
+    "words.js", "panels.js", "sorting.js", "course.js", "grid.js", "details.js", "address.js",
+    "page.js",
+)  # fmt: skip
 POLICY: Final = ("connect-src 'self'", "img-src data:", "frame-ancestors 'none'")
 """The live page asks the service that it came from, and shows its sign in the tab."""
 _BAD_REQUEST: Final = 400
@@ -56,6 +60,11 @@ def _waiting_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
 
 def _waiting(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     return asked.answer
+
+
+def _course(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    hours = number_of(asked, "hours", 1, 1)
+    return overview.course(side, book_of(side, asked), min(hours, HOURS_MAX))
 
 
 def _asks_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
@@ -160,6 +169,13 @@ ROUTES: Final = (
         _listing(overview.applications, "text"),
         is_yunikorns=False,
         queries=("text",),
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/history",
+        "what waited, how long mailboxes were and what ran, over the last 1 to 24 hours",
+        _course,
+        is_yunikorns=False,
+        queries=("hours",),
     ),
     Route(
         f"{OWN}/partition/{{partition}}/nodes",

@@ -26,8 +26,9 @@ from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Questions
+from yunikorn_actors.service.read.course import SAMPLE_NS
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import LOOKS
+from yunikorn_actors.service.read.slowly import LOOKS, Steps
 from yunikorn_actors.service.rest import changes, own, yunikorn
 from yunikorn_actors.service.rest.asking import (
     OWN,
@@ -62,6 +63,7 @@ STREAMS_MAX: Final = 100
 STREAMS_OF_HOST_MAX: Final = 15
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
+SAMPLE_S: Final = SAMPLE_NS / 1e9
 WRITE_S: Final = 5.0
 PAGE_WRITE_S: Final = 30.0
 """A live page that takes nothing for so long is cut off; it asks again when it can."""
@@ -186,7 +188,7 @@ class RestServer:
         app.on_response_prepare.append(_harden)
         await self._runner.setup()
         await _Site(self._runner, listener, ssl_context=tls).start()
-        self._tasks.append(asyncio.create_task(self._reap()))
+        self._tasks += [asyncio.create_task(it) for it in (self._reap(), self._sample())]
 
     async def stop(self, grace: float) -> None:
         self._closing.set()
@@ -240,6 +242,22 @@ class RestServer:
                 if place < surplus or now[connection][1] > _LOOKS:
                     _cut(connection)
             idle = now
+
+    async def _sample(self) -> None:
+        """Note now and then how much waits, for those who look later."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            try:
+                told = await asyncio.get_running_loop().run_in_executor(
+                    None, self._questions.ask, "mailboxes"
+                )
+                await self._slices.done(partial(self._sampled, told))
+            except (*_OVER, Refusal):
+                continue  # A core that is over has nothing to be noted; the next one may have.
+
+    def _sampled(self, told: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
+        states = {name: book.state for name, book in self._side.books.items()}
+        return self._side.courses.take(states, told, self._now_ns())
 
     def _connections(self) -> list[Any]:
         assert self._runner is not None
