@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from msgspec import inspect
 
 from yunikorn_actors import si
-from yunikorn_actors.si.wire import BESIDE
 
 WIRE_NAMES = {
     si.RegisterResourceManagerRequest: "rmID version policyGroup buildInfo config extraConfig",
@@ -49,11 +48,6 @@ WIRE_NAMES = {
 KINDS = list(WIRE_NAMES)
 
 
-def is_sent(field: inspect.Field) -> bool:
-    """Whether the interface has it; a few fields are for callers in Python alone."""
-    return BESIDE not in (getattr(field.type, "extra", None) or {})
-
-
 def some(declared: inspect.Type) -> st.SearchStrategy[Any]:
     match declared.type if isinstance(declared, inspect.Metadata) else declared:
         case inspect.StrType():
@@ -71,7 +65,7 @@ def some(declared: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.DictType(key_type=key, value_type=value):
             return st.dictionaries(some(key), some(value), max_size=2)
         case inspect.StructType(cls=kind, fields=fields):
-            return st.builds(kind, **{it.name: some(it.type) for it in fields if is_sent(it)})
+            return st.builds(kind, **{field.name: some(field.type) for field in fields})
     raise TypeError(declared)
 
 
@@ -106,9 +100,7 @@ def test_none_leads_back_to_itself_so_the_collector_may_pass_them_over(kind: typ
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_wire_names(kind: type[si.SiMessage]) -> None:
-    form = inspect.type_info(kind)
-    assert isinstance(form, inspect.StructType)
-    assert WIRE_NAMES[kind].split() == [it.encode_name for it in form.fields if is_sent(it)]
+    assert WIRE_NAMES[kind].split() == list(kind.__struct_encode_fields__)
 
 
 @pytest.mark.parametrize("kind", KINDS)

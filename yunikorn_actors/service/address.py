@@ -1,11 +1,10 @@
-"""How the address of a service is written and taken, and what a client trusts there."""
+"""How the address of a service is written, and how it is taken."""
 
 import errno
 import os
 import re
 import socket
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+)):(?P<port>\d{1,5})")
 _PORT_MAX: Final = 65_535
@@ -15,15 +14,6 @@ _REMEDIES: Final = {
     errno.EACCES: "give a port above 1023",
 }
 _REMEDY: Final = "give an address or a name of this computer"
-
-
-class Trust(NamedTuple):
-    """Files of PEM for TLS."""
-
-    ca: str | Path | None
-    """The certificate to trust; None where the service has no TLS."""
-    cert: str | Path | None = None
-    key: str | Path | None = None
 
 
 def parted(address: str) -> tuple[str, int] | None:

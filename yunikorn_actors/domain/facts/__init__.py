@@ -27,8 +27,6 @@ from yunikorn_actors.domain.facts.cluster import (
     ConfigurationRefused,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
-    LongWorkEnded,
-    LongWorkStarted,
     MachineReplaced,
     NodeActionRefused,
     NodeAdded,
@@ -112,8 +110,6 @@ __all__ = [
     "ForeignAllocationRemoved",
     "GangAdmitted",
     "GangLapsed",
-    "LongWorkEnded",
-    "LongWorkStarted",
     "MachineReplaced",
     "NodeActionRefused",
     "NodeAdded",
@@ -147,8 +143,6 @@ __all__ = [
 Fact = (
     PartitionConfigured
     | SchedulingHeld
-    | LongWorkStarted
-    | LongWorkEnded
     | MachineReplaced
     | ConfigurationRefused
     | AdministratorActed

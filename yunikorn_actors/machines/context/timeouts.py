@@ -26,7 +26,6 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
 )
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
@@ -37,49 +36,42 @@ LEFT_OVER = "releasing placeholders on app complete"
 _T = TerminationType
 
 
-def on_timer(turn: Turn, message: ApplicationTimerDue) -> Steps:
+def on_timer(turn: Turn, message: ApplicationTimerDue) -> None:
     app = current_timer(turn.state, message)
-    if app is not None:
-        # Forgotten first: what follows may arm a timer of the same kind anew.
-        timer_has_fired(turn, app, message.kind)
-        yield from expire(turn, app, message.kind)
-
-
-def expire(turn: Turn, app: Application, kind: str) -> Steps:
-    """Do what is due when this timer has fired, or the rest of it after the core was restarted."""
-    match kind:
+    if app is None:
+        return
+    # Forgotten first: what follows may arm a timer of the same kind anew.
+    timer_has_fired(turn, app, message.kind)
+    match message.kind:
         case lifecycle.STATE_TIMER:
-            yield from _expire_state(turn, app)
+            _expire_state(turn, app)
         case lifecycle.EXECUTION_TIMER:
-            yield from _expire_application(turn, app)
+            _expire_application(turn, app)
         case lifecycle.PLACEHOLDER_TIMER:
-            yield from _expire_gang(turn, app)
+            _expire_gang(turn, app)
         case lifecycle.COMMITMENT_TIMER:
             lapse(turn, app)
-        case _:
+        case kind:
             _expire_allocation(turn, app, allocation_of_timer(kind))
 
 
-def _expire_state(turn: Turn, app: Application) -> Steps:
+def _expire_state(turn: Turn, app: Application) -> None:
     """Completed waits for the confirmations of unused placeholders."""
     if app.state is ApplicationState.STARTING:
         advance(turn, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
-        yield from give_back_placeholders(turn, app, LEFT_OVER)
+        give_back_placeholders(turn, app, LEFT_OVER)
         work_gone(turn, app)
 
 
-def _expire_gang(turn: Turn, app: Application) -> Steps:
+def _expire_gang(turn: Turn, app: Application) -> None:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
-    for number, ask in enumerate(tuple(app.asks.values())):
+    for ask in tuple(app.asks.values()):
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
-            yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
-            yield 1
-    yield from give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
+    give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
         if fails:
             fail(turn, app, GANG_EXPIRED)
@@ -88,20 +80,16 @@ def _expire_gang(turn: Turn, app: Application) -> Steps:
     work_gone(turn, app)
 
 
-def _expire_application(turn: Turn, app: Application) -> Steps:
+def _expire_application(turn: Turn, app: Application) -> None:
     """A completing application may complete: it has no turn, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
-    for number, ask in enumerate(tuple(app.asks.values())):
+    for ask in tuple(app.asks.values()):
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
-            yield 1
-        elif number % LOOKED_AT_IN_ONE == 0:
-            yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in tuple(app.allocations.values()):
         request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
-        yield 1
     fail(turn, app, APPLICATION_EXPIRED)
     work_gone(turn, app)
 
