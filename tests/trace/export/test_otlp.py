@@ -11,15 +11,19 @@ import pytest
 from recordings import in_service, records, rewrite, simulate, write
 
 from yunikorn_actors.domain.allocation import AskSpec
+from yunikorn_actors.domain.facts import AskRemoved
+from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.rm_events import (
     AskItem,
+    AskReleaseItem,
     RejectedAsk,
     RMRejectedAllocationAsk,
     RMUpdateAllocation,
 )
-from yunikorn_actors.messages.scheduling import PlanningDue, RunCycle
+from yunikorn_actors.messages.scheduling import FactsAppended, PlanningDue, RunCycle
 from yunikorn_actors.trace.export.otlp import LINKS_MAX, otlp
+from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.wanted import Sieve, Wanted
 
@@ -162,6 +166,50 @@ def test_a_message_is_linked_to_what_brought_its_items_and_to_nothing_else(path:
     assert answer["traceId"] == brought[-1]["traceId"]
     assert {it["spanId"] for it in answer["links"]} == {it["spanId"] for it in brought[:3]}
     assert {it["traceId"] for it in answer["links"]} == {it["traceId"] for it in brought[:3]}
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_each_link_of_a_service_leads_to_a_message_about_one_of_the_items(
+    path: Path, topology: TopologyName
+) -> None:
+    in_service(path, topology)
+    with TraceReader(path) as trace:
+        messages = {(it.mailbox, it.step): it.message for it in trace}
+    found = {it["spanId"]: it for it in spans(path)}
+
+    def names(span: dict[str, Any]) -> set[str]:
+        at = told(span)["messaging.destination.name"], int(told(span)["step"])
+        return {name for item in items_in(messages[at]) for name in item.names}
+
+    links = [(span, found[it["spanId"]]) for span in found.values() for it in span.get("links", [])]
+    of_items = [(names(span), names(cause)) for span, cause in links if names(span)]
+    assert len(of_items) > 5, "vacuous: hardly anything was handled together"
+    assert [pair for pair in of_items if pair[0].isdisjoint(pair[1])] == []
+
+
+def test_an_end_is_linked_to_the_request_to_end_it_and_not_to_the_ask(path: Path) -> None:
+    ask = AskItem(partition="p", spec=AskSpec(application_id="app", key="a", resource={"vcore": 1}))
+    end = AskReleaseItem(partition="p", application_id="app", key="a")
+    gone = AskRemoved(
+        application_id="app", key="a", resource={"vcore": 1}, at_ns=START_NS,
+        type=TerminationType.STOPPED_BY_RM,
+    )  # fmt: skip
+    write(
+        path,
+        RMUpdateAllocation(rm_id="rm-1", ask_releases=(end,)),
+        RMUpdateAllocation(rm_id="rm-1", asks=(ask,)),
+        CYCLE,
+        FactsAppended(rm_id="rm-1", partition="p", epoch=1, first_revision=1, facts=(gone,)),
+        driver="threads",
+    )
+    changed = records(path)
+    for number, record in enumerate(changed[1:4], start=1):
+        record["joined"] = number > 1
+    changed[4].update(cause=["context", 3], mailbox="event_publisher", step=1)
+    changed[4]["stimulus"] = changed[3]["stimulus"]
+    rewrite(path, changed)
+    brought, _, _, answer = sorted(spans(path), key=lambda it: int(told(it)["number"]))
+    assert [it["spanId"] for it in answer["links"]] == [brought["spanId"]]
 
 
 def test_a_span_has_as_many_links_as_libraries_keep_and_counts_the_others(path: Path) -> None:
