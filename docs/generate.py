@@ -75,9 +75,11 @@ ABOUT_GUARDS = """\
 - A POST with a foreign Origin is refused, and so is every request for our routes, for metrics and
   below `/debug`. Programs send none, and are served.
 - With a token each request needs `Authorization: Bearer TOKEN`, except for the live page, liveness
-  and readiness. A browser logs in once and gets a cookie that no script can read and no other site
-  can use (`HttpOnly`, `SameSite=Strict`); it lasts for 12 hours. A host that shows ten wrong tokens
-  within a minute has to wait.
+  and readiness: 401 without one that is in force. The token for reading is enough for all routes
+  but those that change something, which answer 403 to it. A browser logs in once and gets a cookie
+  that no script can read and no other site can use (`HttpOnly`, `SameSite=Strict`); it may do what
+  its token may, and ends with it, or after 12 hours. A host that shows ten wrong tokens within a
+  minute has to wait.
 
 ## Who changed what
 

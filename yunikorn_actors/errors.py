@@ -81,6 +81,19 @@ class ApplicationRejected(CoreError, ValueError):  # noqa: N818
     """The core refused an application: its queue, its user or its gang will not do."""
 
 
+class QueueNotFound(ApplicationRejected):
+    """No placement rule places the application, and it did not allow `root.default` instead."""
+
+    def __init__(self, text: str = "", queues: tuple[str, ...] = ()) -> None:
+        # Both are arguments, so that a copy and a pickle have them.
+        super().__init__(text, queues)
+        self.queues = queues
+        """Those that would take the application, at most 100."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class ApplicationEnded(CoreError, RuntimeError):  # noqa: N818
     """The application was closed, is Completed or has failed: it takes no more asks."""
 
@@ -118,6 +131,7 @@ __all__ = [
     "NoReply",
     "NodeRejected",
     "QuantityError",
+    "QueueNotFound",
     "Refused",
     "ResponsesLost",
     "SchedulerClosed",

@@ -20,7 +20,7 @@ from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config, warnings_in
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk, WaitingQuestion, Why
 from yunikorn_actors.errors import (
     ConfigError,
     CoreFailed,
@@ -403,11 +403,44 @@ class Gateway(ABC):
             return {}
         return waiting_of(answer)
 
-    def _explanation(self, partition: str, application_id: str, key: str) -> Explanation | Declined:
+    def _count_waiting(self, partition: str, question: WaitingQuestion) -> WaitingAnswer:
+        """Count asks that wait, or list them: part after part, so that no handler takes long.
+
+        Between two parts the core decides on, so what changes meanwhile may count twice or never.
+        """
+        total, causes, asks = 0, Counter[str](), list[WaitingAsk]()
+        is_all = False
+        while not is_all:
+            answer = self._explanation(partition, "", "", question)
+            if isinstance(answer, Declined) or answer.counted is None:
+                break
+            part = answer.counted
+            total, is_all = total + part.total, part.is_all
+            causes.update(part.causes)
+            asks += part.asks
+            question = msgspec.structs.replace(
+                question,
+                serial=part.serial,
+                place=part.place,
+                listed=question.listed - len(part.asks),
+            )
+        return WaitingAnswer(total=total, causes=dict(causes), asks=tuple(asks))
+
+    def _explanation(
+        self,
+        partition: str,
+        application_id: str,
+        key: str,
+        waiting: WaitingQuestion | None = None,
+    ) -> Explanation | Declined:
         answer = self._ask(
             CONTEXT,
             lambda reply_to: ExplainRequested(
-                partition=partition, application_id=application_id, key=key, reply_to=reply_to
+                partition=partition,
+                application_id=application_id,
+                key=key,
+                reply_to=reply_to,
+                waiting=waiting,
             ),
             self._name("explain"),
         )

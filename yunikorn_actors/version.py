@@ -3,3 +3,8 @@
 from typing import Final
 
 VERSION: Final = "0.1.0"
+
+
+def extra_command(extra: str) -> str:
+    """Say how an extra is installed: from the source, as the package is on no index."""
+    return f"in a clone of the repository: pip install -e '.[{extra}]'"

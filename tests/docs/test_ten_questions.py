@@ -37,8 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Screen) -> P
 def command_of(number: int) -> list[str]:
     section = re.search(rf"^## {number}\. .*?(?=^## )", PAGE, re.DOTALL | re.MULTILINE)
     assert section is not None
-    (command,) = re.findall(r"^\$ yunikorn-actors (.*)$", section[0], re.MULTILINE)
-    return shlex.split(command)
+    commands = re.findall(r"^\$ yunikorn-actors (.*)$", section[0], re.MULTILINE)
+    return shlex.split(commands[0])
 
 
 # -- what the raw records say
@@ -112,17 +112,25 @@ def what_a_request_did(records: list[Record]) -> list[str]:
 
 
 def what_led_to_it(records: list[Record]) -> list[str]:
-    by_step = {(it["mailbox"], it["step"]): it for it in messages(records)}
-    at = next(
-        it
-        for it in messages(records, type="CallUpdateAllocation")
-        if any(new["allocationKey"] == "bag" for new in it["payload"]["response"].get("new", ()))
+    """By what each is about, from the call that asked for it to the one that tells of it."""
+    about = [it for it in messages(records) if "'bag'" in repr(it["payload"])]
+    came = (
+        ("AllocationsRequested", "rm_proxy"),
+        ("RMUpdateAllocation", "context"),
+        ("FactsAppended", "scheduler:"),
     )
-    chain = []
-    while at is not None:
-        chain.append(f"{step(at)} ")
-        at = by_step.get(tuple(at["cause"]))
-    return chain[::-1]
+    went = (
+        ("ProposeAllocations", "context"),
+        ("RMNewAllocations", "rm_proxy"),
+        ("CallUpdateAllocation", "rm:"),
+    )
+    found = [next(filter(_is(*way), about)) for way in came]
+    found += [next(filter(_is(*way), reversed(about))) for way in went]
+    return [f"{step(it)} " for it in found]
+
+
+def _is(type_: str, mailbox: str) -> Callable[[Record], bool]:
+    return lambda it: it["type"] == type_ and it["mailbox"].startswith(mailbox)
 
 
 def which_way_it_took(records: list[Record]) -> list[str]:

@@ -5,6 +5,7 @@ The blocks of a page are run in their order, in one empty folder (`transcripts` 
 that need a service are run where there is one.
 """
 
+import re
 import runpy
 from pathlib import Path
 
@@ -41,7 +42,10 @@ def test_a_transcript_is_what_is_printed(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert [] == transcript_faults(page.read_text("utf-8"))
+    text = page.read_text("utf-8")
+    assert [] == transcript_faults(text)
+    for block in re.findall(r"^```python after\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(compile(block, str(page), "exec"), {"__name__": "page"})  # noqa: S102 - our own pages
 
 
 STORY = """\

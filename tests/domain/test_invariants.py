@@ -59,6 +59,12 @@ def _reserve(state: PartitionState, key: str) -> None:
     reservations[APP, key] = replace(known, key=key)
 
 
+def _secure(state: PartitionState, vcore: int, *, required: bool) -> None:
+    reservations = state.nodes["n2"].reservations
+    ((holder, known),) = reservations.items()
+    reservations[holder] = replace(known, required=required, secured={"vcore": vcore})
+
+
 def _put_on_second_node(state: PartitionState) -> None:
     uuid = _uuid(state, "real")
     state.nodes["n2"].allocations[uuid] = state.nodes["n1"].allocations[uuid]
@@ -120,6 +126,8 @@ CORRUPTIONS: list[tuple[str, str, Corrupt]] = [
     ("G18", "more reservations than repeats", lambda s: setattr(_ask(s), "remaining", 0)),
     ("G18", "that n2 does not know", lambda s: s.nodes["n2"].reservations.clear()),
     ("G18", "n2, which is too small", lambda s: setattr(s.nodes["n2"], "capacity", {})),
+    ("G18", "secures more room for waits", lambda s: _secure(s, 99, required=False)),
+    ("G18", "secures room that was taken", lambda s: _secure(s, 99, required=True)),
     ("G18", "0 reservations are counted", lambda s: setattr(s, "reservation_count", 0)),
     (
         "G18",

@@ -8,6 +8,7 @@ from browsing import Opened, browser
 from served import ANN, BOB, CONFIG, Confirming, Served, live, node, register, serving
 
 from yunikorn_actors import si
+from yunikorn_actors.service.read.course import SAMPLE_NS, Course, Sample
 from yunikorn_actors.service.rest.guard import Guard
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
@@ -15,7 +16,7 @@ pytestmark = [pytest.mark.engines, pytest.mark.timeout(500)]
 MARKUP = "<img src=x onerror=alert(1)>"
 BACKWARDS = "\u202eppa\u200f"
 TOKEN = "a-token-of-nothing-0123456789"  # noqa: S105 - of nothing
-READ = ("text", "faint", "accent", "refused", "timeout", "lost")
+READ = ("text", "faint", "accent", "refused", "preempted", "timeout", "lost")
 
 
 @pytest.fixture(scope="module")
@@ -293,6 +294,152 @@ def test_branches_of_queues_are_folded(opens: Opening, town: Served) -> None:
     opened.press("Enter")
     assert opened.page.locator("#queue-rows tr").count() == 5
     kept_quiet(opened)
+
+
+# -- addresses
+
+
+ASK = "#partition=%5Brm-1%5Ddefault&application=app-etl&ask=etl-6"
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        (ASK, "Why it waits"),
+        ("#partition=%5Brm-1%5Ddefault&application=app-etl", "Asks that wait (1)"),
+        ("#application=app-done", "Completed"),
+        ("#node=n2", "Work of others (1)"),
+        ("#queue=root.prod", "takes applications"),
+        ("#application=nobody-at-all", "No application of this id"),
+    ],
+)
+def test_an_address_opens_what_it_names(
+    opens: Opening, town: Served, address: str, said: str
+) -> None:
+    opened = opens(town)
+    opened.page.goto(f"{opened.url}{address}")
+    opened.page.reload()
+    opened.ready()
+    says(opened, "#right", said)
+    assert opened.page.url == f"{opened.url}{address}"
+
+
+def test_what_is_selected_is_in_the_address_and_back_goes_back(
+    opens: Opening, town: Served
+) -> None:
+    opened = opens(town).ready()
+    opened.page.click("#ask-rows button:has-text('etl-6')")
+    says(opened, "#right", "Why it waits")
+    assert opened.page.url == f"{opened.url}{ASK}"
+    opened.page.click("#right button:has-text('app-etl')")
+    says(opened, "#right", "Asks that wait (1)")
+    opened.page.go_back()
+    says(opened, "#right", "Why it waits")
+    opened.page.go_back()
+    opened.page.wait_for_selector("#right", state="hidden")
+    opened.page.go_forward()
+    says(opened, "#right", "Why it waits")
+    opened.press("Escape")
+    assert "ask=" not in opened.page.url
+    kept_quiet(opened)
+
+
+def test_a_link_is_copied(opens: Opening, town: Served) -> None:
+    opened = opens(town, permissions=["clipboard-read", "clipboard-write"]).ready()
+    opened.page.click("#ask-rows button:has-text('etl-6')")
+    opened.page.click("#right .copy")
+    says(opened, "#right .copy", "Copied")
+    assert f"{opened.url}{ASK}" == opened.page.evaluate("() => navigator.clipboard.readText()")
+
+
+def test_a_partition_that_is_not_there_is_said(opens: Opening, town: Served) -> None:
+    opened = opens(town)
+    opened.page.goto(f"{opened.url}#partition=nowhere")
+    opened.page.reload()
+    opened.ready()
+    says(opened, "#empty", "There is no partition nowhere here")
+    opened.page.select_option("#partition", "[rm-1]default")
+    says(opened, "#queue-rows", "prod")
+    assert not opened.page.is_visible("#empty")
+
+
+# -- tables, the last hours
+
+
+def test_tables_sort(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    says(opened, "#application-rows", "app-need")
+    first = "#application-rows tr:first-child"
+    head = opened.page.get_by_role("button", name="application", exact=True).last
+    before = opened.text("#application-rows")
+    opened.page.click("#application-head >> text=state")
+    opened.page.wait_for_function(
+        "() => document.querySelector('#application-rows tr').innerText.includes('Accepted')"
+    )
+    opened.page.click("#application-head >> text=state")
+    assert "Running" in opened.text(first)
+    assert "descending" == opened.page.get_attribute("#application-head [aria-sort]", "aria-sort")
+    opened.page.click("#application-head >> text=state")
+    assert before.split()[0] == opened.text("#application-rows").split()[0]
+    head.click()
+    assert "app-done" in opened.text(first)
+    opened.page.click("#queue-head >> text=asks wait")
+    opened.page.click("#queue-head >> text=asks wait")
+    assert "root" == opened.page.locator("#queue-rows .link").first.inner_text()
+    assert "root.dev.batch" in opened.text("#queue-rows")
+    opened.page.click("#queue-head >> text=asks wait")
+    assert "root.dev.batch" not in opened.text("#queue-rows")
+    opened.page.click("#actor-head >> text=longest")
+    opened.page.click("#flow-head >> text=message")
+    kept_quiet(opened)
+
+
+def test_the_columns_of_the_mailboxes_are_explained(opens: Opening, town: Served) -> None:
+    opened = opens(town).ready()
+    told = opened.text("#actors .meaning")
+    for name in opened.text("#actor-head").split("\t")[1:]:
+        assert name in told
+    assert "since the service started" in told
+
+
+def test_the_last_hours_are_drawn(opens: Opening, served: Served) -> None:
+    side = served.part._server._side
+    now = served.core.clock.now_ns()
+    course = side.courses.by_name.setdefault("[rm-1]default", Course())
+    for number in range(300):
+        at = now - (300 - number) * SAMPLE_NS
+        course.take(Sample(at, number, number * 10**9, number % 7, number * 1000))
+    opened = opens(served).ready()
+    says(opened, "#course-charts", "at most 299")
+    label = opened.page.get_attribute("#course-charts canvas >> nth=0", "aria-label")
+    assert "asks that wait, over" in label
+    drawn = """() => { const it = document.querySelector('#course-charts canvas');
+      const seen = it.getContext('2d').getImageData(0, 0, it.width, it.height).data;
+      return seen.filter((value, place) => place % 4 === 3 && value > 0).length }"""
+    assert opened.page.evaluate(drawn) > 1000
+    opened.page.click("#course-hours >> text=6 h")
+    says(opened, "#course-hours [aria-pressed=true]", "6 h")
+    kept_quiet(opened)
+
+
+@pytest.mark.parametrize("width", [500, 360])
+def test_where_there_is_little_room_no_row_is_empty(
+    opens: Opening, town: Served, width: int
+) -> None:
+    opened = opens(town)
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    opened.ready()
+    says(opened, "#ask-rows", "need-0")
+    empty = """() => [...document.querySelectorAll('main .rows td, main li, main tr')]
+      .filter((it) => it.checkVisibility() && it.offsetHeight > 0)
+      .filter((it) => ['', '\u2013'].includes(it.innerText.trim()))
+      .map((it) => it.outerHTML.slice(0, 120))"""
+    assert [] == opened.page.evaluate(empty)
+    wide = "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not opened.page.evaluate(wide)
+    cut = """() => [...document.querySelectorAll('main .rows')]
+      .filter((it) => it.parentNode.scrollWidth > it.parentNode.clientWidth + 1).map((it) => it.id)"""
+    assert [] == opened.page.evaluate(cut)
 
 
 # -- keys

@@ -227,7 +227,10 @@ def test_the_command_adds_up(small: str, capsys: pytest.CaptureFixture[str]) -> 
     [
         ("dask:host:1", "'dask:host:1' is no executor: write dask://HOST:PORT"),
         ("dask://host", "'dask://host' is no executor: write dask://HOST:PORT"),
-        ("dask://host:1", "needs the package distributed: pip install 'yunikorn-actors[dask]'"),
+        (
+            "dask://host:1",
+            "needs the package distributed, which is not installed; in a clone of the repository: pip install -e '.[dask]'",
+        ),
     ],
 )
 def test_an_executor_that_is_none(

@@ -46,7 +46,7 @@ def source_of_the_page() -> str:
 
 def page_test() -> str:
     """Return the test with the fixture."""
-    return PAGE.read_text("utf-8").split("```python no-run\n")[1].split("```")[0]
+    return PAGE.read_text("utf-8").split("```python pytest\n")[1].split("```")[0]
 
 
 def cancels(*changes: tuple[str, str]) -> Callable[[Trial], None]:

@@ -318,19 +318,30 @@ def _preempt_sibling(driver: Preempting, going: int) -> Refusal | None:
     return driver.preempt("a", *victims, node="n2", taker="a", giver="b")
 
 
-@pytest.mark.parametrize(("going", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
-def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
-    driver: Preempting, going: int, expected: Refusal | None
-) -> None:
-    """It lives on its parent's, which is used up: so much has to go there that it is kept."""
-    written = driver.written
+def _share_a_guarantee(written: Written, vcore: int) -> None:
+    """Both live on the guarantee of their parent."""
     written.queue("root.p", leaf=False)
     written.queue("root.p.a")
     written.queue("root.p.b")
-    guarantee(written, "root.p", 3)
+    guarantee(written, "root.p", vcore)
     guarantee(written, "root.p.b", 1)
     written.node("n2", vcore=4)
+
+
+@pytest.mark.parametrize(("going", "expected"), [(2, None), (1, Refusal.PREEMPTION_REFUSED)])
+def test_an_ask_stays_within_the_guarantee_that_it_lives_on(
+    driver: Preempting, going: int, expected: Refusal | None
+) -> None:
+    """Its parent uses exactly its guarantee, which is shared anew: as much goes as comes."""
+    _share_a_guarantee(driver.written, 4)
     assert expected is _preempt_sibling(driver, going)
+
+
+@pytest.mark.parametrize("going", [2, 3])
+def test_a_queue_above_its_guarantee_claims_nothing(driver: Preempting, going: int) -> None:
+    """Its parent uses four of three: victims below it would not mend that."""
+    _share_a_guarantee(driver.written, 3)
+    assert _preempt_sibling(driver, going) is Refusal.PREEMPTION_REFUSED
 
 
 @pytest.mark.parametrize(("most", "expected"), [(3, None), (2, Refusal.PREEMPTION_REFUSED)])
@@ -707,3 +718,100 @@ def test_a_child_that_uses_its_guarantee_gives_nothing(shared: Preempting) -> No
     shared.written.release(uuid_of(shared.written, "a2", "a"), "a")
     assert shared.enforce("root.p", "a0", giver="a") is Refusal.PREEMPTION_REFUSED
     assert shared.enforce("root.p", "b0", giver="b") is None
+
+
+# -- whose the room is
+
+
+def _two_require(driver: Preempting, victims: int = 2) -> list[str]:
+    """`d` has victims on n1 and `e` waits there with a reservation; return their UUIDs."""
+    written = driver.written
+    written.ask("e", TAKER, vcore=1, required_node="n1")
+    written.reserve("e", "n1", TAKER)
+    written.ask("d", TAKER, vcore=1 + victims, allow_preempt_other=True, required_node="n1")
+    written.reserve("d", "n1", TAKER)
+    assert driver.require(*("v3", "v2", "v1")[:victims]) is None
+    return [uuid_of(written, key) for key in ("v3", "v2", "v1")[:victims]]
+
+
+def _secured(driver: Preempting, key: str) -> dict[str, int]:
+    return driver.written.state.nodes["n1"].reservations[TAKER, key].secured
+
+
+def test_no_other_ask_takes_the_room_of_victims_nor_what_is_needed_beside_it(
+    driver: Preempting,
+) -> None:
+    """One is free and two go for `d`: at no moment there is room for `e`."""
+    going = _two_require(driver)
+    assert {"vcore": 1} == _secured(driver, "d")
+    for secured, uuid in enumerate(going, 2):
+        assert driver.allocate("e", "n1", TAKER) is Refusal.NODE_FULL
+        driver.written.release(uuid, "giver")
+        assert {"vcore": secured} == _secured(driver, "d")
+    assert driver.allocate("e", "n1", TAKER) is Refusal.NODE_FULL
+    assert driver.allocate("d", "n1", TAKER) is None
+
+
+def test_an_ask_that_gives_its_room_up_leaves_it_to_others(driver: Preempting) -> None:
+    (first, *_) = _two_require(driver)
+    driver.written.release(first, "giver")
+    driver.written.drop("d", "n1", TAKER)
+    assert driver.allocate("e", "n1", TAKER) is None
+
+
+def test_a_victim_larger_than_needed_leaves_the_rest_to_others(driver: Preempting) -> None:
+    written = driver.written
+    written.resize_node("n1", vcore=7)
+    written.recover("big", "n1", "giver", vcore=4)
+    written.ask("e", TAKER, vcore=2, required_node="n1")
+    written.reserve("e", "n1", TAKER)
+    written.ask("d", TAKER, vcore=2, allow_preempt_other=True, required_node="n1")
+    written.reserve("d", "n1", TAKER)
+    assert driver.require("big") is None
+    written.release(uuid_of(written, "big"), "giver")
+    assert {"vcore": 2} == _secured(driver, "d")
+    assert driver.allocate("e", "n1", TAKER) is None
+    assert driver.allocate("d", "n1", TAKER) is None
+
+
+def test_room_that_is_not_free_is_nobodys(driver: Preempting) -> None:
+    """More is used on the node than it has: the room of the first victim only makes that good."""
+    first, second = _two_require(driver)
+    driver.written.drop("d", "n1", TAKER)
+    driver.written.foreign("f", "n1", vcore=2)
+    driver.written.reserve("d", "n1", TAKER)
+    driver.written.release(first, "giver")
+    assert {} == _secured(driver, "d")
+    driver.written.release(second, "giver")
+    assert {"vcore": 1} == _secured(driver, "d")
+
+
+def test_each_earmark_has_the_room_of_its_own_victim(driver: Preempting) -> None:
+    """That of the youngest ask leaves first; `q` has what was free."""
+    driver.ask("q", "r")
+    assert driver.preempt("p", "v3", "v2") is None
+    assert driver.preempt("q") is None
+    assert driver.preempt("r", "v1") is None
+    driver.written.release(uuid_of(driver.written, "v1"), "giver")
+    assert driver.allocate("p", "n1", TAKER) is Refusal.NODE_FULL
+    assert driver.allocate("r", "n1", TAKER) is None
+    assert driver.allocate("q", "n1", TAKER) is None
+
+
+def test_repeats_of_one_ask_share_what_is_secured(driver: Preempting) -> None:
+    driver.ask("q", repeats=2)
+    assert driver.preempt("q", "v3") is None
+    assert driver.preempt("q") is None
+    assert {"vcore": 1} == _secured(driver, "q")
+    driver.written.release(uuid_of(driver.written, "v3"), "giver")
+    assert {"vcore": 2} == _secured(driver, "q")
+    assert driver.allocate("q", "n1", TAKER) is None
+    assert {"vcore": 1} == _secured(driver, "q")
+
+
+def test_an_ask_that_requires_the_node_comes_before_earmarks(driver: Preempting) -> None:
+    assert driver.preempt("p", "v3") is None
+    driver.written.release(uuid_of(driver.written, "v3"), "giver")
+    driver.written.ask("d", TAKER, vcore=2, required_node="n1")
+    assert driver.allocate("d", "n1", TAKER) is None
+    assert {} == driver.written.state.nodes["n1"].reservations

@@ -5,63 +5,17 @@ lost at first. What it says when it comes back is in the tests.
 """
 
 import pytest
-from msgspec import msgpack
-from support import APP, PARTITION, RM, Lab, Races, Recorder, report, settled
+from restarting import Restarted
+from support import APP, PARTITION, RM, Lab, report, settled
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.image import image_of
 from yunikorn_actors.domain.invariants import violations
 from yunikorn_actors.errors import UnknownResourceManager
-from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER
-from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 RETURN_S = Settings().paused_timeout_ns / 1e9
-MANY_BYTES = 2**20
 EVERY = pytest.mark.parametrize("topology", TOPOLOGIES)
-
-
-def truth_of(lab: Lab) -> CoreRestored:
-    publisher = lab.simulator.machines[EVENT_PUBLISHER]
-    assert isinstance(publisher, EventPublisher)
-    message = CoreRestored(
-        registered=lab.context.registered,
-        images={name: image_of(it.state) for name, it in lab.context.partitions.items()},
-        events=publisher.remembered(MANY_BYTES),
-    )
-    return msgpack.decode(msgpack.encode(message), type=CoreRestored)
-
-
-class Restarted(Lab):
-    """A core that goes on with the truth of another."""
-
-    def __init__(self, former: Lab, topology: TopologyName) -> None:
-        self.seed = former.seed
-        self.races = Races()
-        self.simulator = Simulator(
-            Topology(topology, settings=Settings(), instance="again"),
-            checkers=(*default_checkers(), self.races),
-        )
-        self.simulator.now_ns = former.simulator.now_ns
-        self.rm = Recorder()
-        self.rm.running = dict(former.rm.running)
-        self.simulator._post(CONTEXT, truth_of(former), "restart")
-        self.settle()
-
-    def come_back(self) -> None:
-        """Register again; the manager still knows what it runs, and hears anew."""
-        rm = Recorder()
-        rm.running = self.rm.running
-        self.register(rm)
-        self.settle()
-
-    def report_node(self, name: str, *running: si.Allocation, vcore: int = 4) -> None:
-        self.node(name, si.ActionFromRM.CREATE, vcore, existing_allocations=running)
-        self.settle()
 
 
 def running_of(lab: Lab, node: str = "n1") -> list[si.Allocation]:

@@ -20,6 +20,7 @@ from yunikorn_actors.machines.context import ask_runs, commit, context, runs
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.scheduler import Scheduler
+from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation, AskItem
 from yunikorn_actors.messages.scheduling import ProposalRejected
@@ -113,9 +114,9 @@ class StaleMemory:
     def __init__(self) -> None:
         self.specs: dict[str, AskSpec] = {}
 
-    def take_items(self, turn: Turn, items: Sequence[AskItem]) -> None:
+    def take_items(self, turn: Turn, items: Sequence[AskItem]) -> Steps:
         self.specs.update((item.spec.key, item.spec) for item in items)
-        ask_runs.take_items(turn, items)
+        return ask_runs.take_items(turn, items)
 
     def announce_only(self, turn: Turn, proposal: Allocate) -> Refusal | None:
         """Tell the resource manager what stands in no book."""

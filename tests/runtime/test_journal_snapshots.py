@@ -3,11 +3,14 @@
 import errno
 import os
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -172,6 +175,37 @@ def test_a_process_that_makes_no_snapshot_leaves_all_files(
     assert [] == snapshots(tmp_path)
     assert 1 == files(tmp_path)[0]
     assert before == truth_in(tmp_path)
+
+
+@pytest.mark.usefixtures("short")
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 9))]
+)
+def test_a_process_that_is_killed_while_it_makes_a_snapshot_harms_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: StringIO, seed: int
+) -> None:
+    random, popen = Random(seed), subprocess.Popen  # noqa: S311
+    killed: list[subprocess.Popen[bytes]] = []
+
+    def doomed(command: list[str], **named: Any) -> subprocess.Popen[bytes]:
+        process = popen(command, **named)
+        killed.append(process)
+        if len(killed) % 2:
+            threading.Timer(random.uniform(0.0, 1.5), process.kill).start()
+        return process
+
+    monkeypatch.setattr(folding.subprocess, "Popen", doomed)
+    rm = Recorder()
+    with SchedulerCore(journal=tmp_path) as core:
+        begin(core, rm, vcore=1_000)
+        place(core, rm, "stays")
+        work_until(core, rm, lambda: len(killed) > 4 and bool(snapshots(tmp_path)))
+        before = truth_of(core)
+    assert any(it.returncode == -signal.SIGKILL for it in killed[:4])
+    assert "no snapshot of the journal was made, its files stay" in log.getvalue()
+    for _ in range(3):
+        assert before == truth_in(tmp_path)
+        assert not Folder(tmp_path).numbers("part")
 
 
 @pytest.mark.usefixtures("short")

@@ -3,6 +3,7 @@
 import json
 from io import StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -13,14 +14,28 @@ from viewed import blocks
 
 from yunikorn_actors import SchedulerCore, TraceSettings, si
 from yunikorn_actors.cli import main
+from yunikorn_actors.domain.masking import Cover, masked, stars
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.runtime.secret_values import masked_record
-from yunikorn_actors.runtime.secrets import Cover, salted, stars
+from yunikorn_actors.runtime.secrets import salted
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.replay import replay
 
 SECRET = "hunter2"  # noqa: S105 - it is to be found nowhere
-NAMES = ("si_secret", "Password", "x.token", "db-passwd", "API_KEY", "privateKey")
+NAMES = (
+    "si_secret", "Password", "x.token", "db-passwd", "API_KEY", "privateKey", "pwd", "PGPASS",
+    "spark.hadoop.fs.s3a.secret.key", "aws.access.key", "Cookie",
+)  # fmt: skip
+TEXTS = (
+    f"token={SECRET}",
+    f"cannot log in with --password {SECRET}",
+    f"spark.hadoop.fs.s3a.secret.key={SECRET}",
+    f"Authorization: Bearer {SECRET}",
+    f"see https://bob:{SECRET}@host/path",
+    f'{{"pwd": "{SECRET}"}} is no answer',
+    f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\n-----END RSA PRIVATE KEY-----",
+)
+"""What a program may say of itself: why a node will not do, or what went wrong."""
 CONFIG = f"""
 partitions:
 - name: default
@@ -43,8 +58,38 @@ def planted(*more: str) -> dict[str, str]:
     return {**told, "note": f"token={SECRET}", "url": f"https://bob:{SECRET}@host/", **dict(more)}  # type: ignore[arg-type]
 
 
-def work(core: SchedulerCore) -> None:
-    hearing = Hearing()
+class Careless(Hearing):
+    """Says secrets: as the reason of a predicate, and in exceptions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+        self.states: list[str] = []
+
+    def predicates(self, args: si.PredicatesArgs) -> str | None:
+        if args.node_id == "n1":
+            return None
+        text = TEXTS[int(args.node_id[1:]) % len(TEXTS)]
+        self.said.append(text)
+        if len(self.said) % 2:
+            raise RuntimeError(text)
+        return text
+
+    def update_container_scheduling_state(
+        self, request: si.UpdateContainerSchedulingStateRequest
+    ) -> None:
+        self.states.append(request.reason)
+
+    def get_state_dump(self) -> str:
+        raise RuntimeError(TEXTS[0])
+
+    def update_node(self, response: si.NodeResponse) -> None:
+        super().update_node(response)
+        raise KeyError(TEXTS[1])
+
+
+def work(core: SchedulerCore) -> Careless:
+    hearing = Careless()
     core.register_resource_manager(
         si.RegisterResourceManagerRequest(
             rm_id="rm-1", config=CONFIG, extra_config=planted(), build_info=planted()
@@ -52,11 +97,14 @@ def work(core: SchedulerCore) -> None:
         hearing,
     )
     amount = si.Resource.of({"vcore": 1})
-    node = si.NodeInfo(
-        node_id="n1", action=si.ActionFromRM.CREATE, attributes=planted(),
-        schedulable_resource=si.Resource.of({"vcore": 4}),
+    nodes = tuple(
+        si.NodeInfo(
+            node_id=f"n{number}", action=si.ActionFromRM.CREATE, attributes=planted(),
+            schedulable_resource=si.Resource.of({"vcore": 4}),
+        )
+        for number in range(1, 2 + 2 * len(TEXTS))
     )  # fmt: skip
-    core.update_node(si.NodeRequest(rm_id="rm-1", nodes=(node,)))
+    core.update_node(si.NodeRequest(rm_id="rm-1", nodes=nodes))
     application = si.AddApplicationRequest(
         application_id="app-1", queue_name="root.default", tags=planted(),
         ugi=si.UserGroupInformation(user="bob"),
@@ -73,6 +121,8 @@ def work(core: SchedulerCore) -> None:
         si.UpdateConfigurationRequest(rm_id="rm-1", config=CONFIG, extra_config=planted())
     )
     wait_until(lambda: core.is_settled() and len(hearing.told("new")) == 4)
+    assert len({*hearing.said}) == len(TEXTS), "vacuous: not all was said"
+    return hearing
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
@@ -80,12 +130,19 @@ def test_nothing_that_goes_out_has_a_secret(
     path: Path, log: StringIO, topology: TopologyName, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with SchedulerCore(topology=topology, trace=path) as core:
-        work(core)
+        hearing = work(core)
         dump = core.state_dump()
+        why = core.explain("app-1", "f")
+        events = core.events().records
     assert path.stat().st_size > 5_000
     assert SECRET.encode() not in path.read_bytes()
     assert SECRET not in log.getvalue()
     assert SECRET not in json.dumps(dump)
+    assert "get_state_dump raised" in json.dumps(dump)
+    assert SECRET not in str(why) + repr(why)
+    assert SECRET not in str(events)
+    assert hearing.states
+    assert SECRET not in "".join(hearing.states)
     assert main(["trace", "show", str(path), "--full"]) == 0
     shown = capsys.readouterr().out
     assert SECRET not in shown
@@ -107,6 +164,16 @@ def test_a_run_with_secrets_replays(path: Path, topology: TopologyName) -> None:
         outcome = replay(trace)
     assert outcome.difference is None
     assert outcome.states > 2
+
+
+def test_texts_of_programs_are_masked_before_they_get_into_a_journal(tmp_path: Path) -> None:
+    """Tags stand there as they came, because the next core goes on with them."""
+    with SchedulerCore(journal=tmp_path) as core:
+        work(core)
+    written = b"".join(it.read_bytes() for it in tmp_path.iterdir())
+    assert b"the predicate raised" in written
+    for text in TEXTS[1:]:
+        assert text.encode() not in written
 
 
 def test_a_flight_recorder_has_no_secret_either(path: Path) -> None:
@@ -140,3 +207,56 @@ def test_equal_secrets_stay_equal_and_others_differ() -> None:
 )
 def test_what_is_no_secret_stays(value: Any) -> None:
     assert value == masked_value(value, stars)
+
+
+def test_keys_are_masked_and_what_follows_an_option_in_a_list() -> None:
+    secret = SECRET
+    told = masked_value(
+        {
+            "refusals": {f"the predicate raised RuntimeError('token={secret}')": 3},
+            "arguments": ["--verbose", "--password", secret, "-x", "y"],
+            "env": [{"name": "DB_PASSWORD", "value": secret}, {"name": "HOME", "value": "/root"}],
+        },
+        stars,
+    )
+    assert told == {
+        "refusals": {"the predicate raised RuntimeError('token=***')": 3},
+        "arguments": ["--verbose", "--password", "***", "-x", "y"],
+        "env": [{"name": "DB_PASSWORD", "value": "***"}, {"name": "HOME", "value": "/root"}],
+    }
+
+
+ALPHABET = "abcXYZ0189_/+%!?~^"
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_in_whatever_a_secret_is_wrapped(number: int) -> None:
+    random = Random(number)  # noqa: S311
+    secret = "q7" + "".join(random.choices(ALPHABET, k=random.randrange(6, 30))) + "z"
+    name = random.choice(["password", "pwd", "token", "apiKey", "client_secret", "s3.access.key"])
+    name = random.choice(["", "x-", "DB_", "my.app."]) + name
+    quote, blank = random.choice(["'", '"']), random.choice(["", " ", "  "])
+    text = random.choice(
+        (
+            f"{name}{blank}={blank}{secret}",
+            f"{name}:{blank}{secret}",
+            f"{name}={quote}{secret}{quote}",
+            f"--{name} {secret}",
+            f"-{name}={secret}",
+            f"{{{quote}{name}{quote}: {quote}{secret}{quote}}}",
+            f"<{name}>{secret}</{name}>",
+            f"name: {name}, value: {secret}",
+            f"jdbc://bob:{secret.replace('/', '_')}@host/db",
+            f"Authorization: {random.choice(['Bearer', 'Basic', 'token'])} {secret}",
+        )
+    )
+    secret = secret.replace("/", "_") if "jdbc" in text else secret
+    for _ in range(random.randrange(3)):
+        wrap = random.choice(
+            [repr, json.dumps, lambda it: f"failed ({it}), again", "at\n{}\nx".format]
+        )
+        text = wrap(text)
+    assert secret in text
+    said = masked(text)
+    assert secret not in said, text
+    assert said == masked(said), "masked once is enough"

@@ -203,8 +203,7 @@ async def test_a_slow_reader_on_a_loop_holds_up_nobody() -> None:
         names = [f"n{number}" for number in range(streams.ROOM)]
         infos = tuple(si.NodeInfo(node_id=n, action=si.ActionFromRM.CREATE) for n in names)
         await core.update_node(si.NodeRequest(rm_id=RM, nodes=infos))
-        await until(lambda: stream.overflow)
-        assert streams.ROOM == stream.overflow
+        await until(lambda: stream.overflow == streams.ROOM)
         assert "n0" == (await anext(stream)).object_id
         await stream.close()
 

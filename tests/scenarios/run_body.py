@@ -1,11 +1,14 @@
 """Run a body of scenario files beside the repository: `python run_body.py FOLDER`.
 
-Every file runs with seeds 0 to 5 on both topologies and once on threads and direct. The files that
+Every file runs with seeds 0 to 5 on both topologies and once on threads and direct, in a process of
+its own that has a time limit: a file that does not end is a fault like any other. The files that
 `not_yet.txt` names wait for a feature: they run as well, and one of them that passes fails the run,
 so the list only shrinks.
 """
 
+import multiprocessing
 import sys
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from yunikorn_actors.machines.topology import TOPOLOGIES
@@ -13,6 +16,8 @@ from yunikorn_actors.scenario.runner import RunOptions, run_file
 
 NOT_YET = Path(__file__).with_name("not_yet.txt")
 SEEDS = range(6)
+LIMIT_S = 120
+"""For all runs of one file; the longest takes a few seconds on a quiet computer."""
 RUNS = (
     *(RunOptions(seeds=SEEDS, topology=topology) for topology in TOPOLOGIES),
     RunOptions(driver="threads"),
@@ -33,10 +38,32 @@ def main(folder: Path) -> int:
     names = {file.relative_to(folder).as_posix(): file for file in files}
     faults = [f"not_yet.txt names {name}, which is not there" for name in waiting.keys() - names]
     for name, file in names.items():
-        faults.extend(_faults(name, file, waiting))
+        faults.extend(_within_limit(name, file, waiting))
     summary = f"{len(names)} files, {len(waiting)} of them wait for a feature, {len(faults)} faults"
     sys.stdout.write("\n".join([*sorted(faults), summary, ""]))
     return 1 if faults or not names else 0
+
+
+def _within_limit(name: str, file: Path, waiting: dict[str, str]) -> list[str]:
+    """Run a file in a process that can be ended: a loop in a machine ends in no other way."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    runner = multiprocessing.Process(target=_send_faults, args=(theirs, name, file, waiting))
+    runner.start()
+    theirs.close()
+    try:
+        if not ours.poll(LIMIT_S):
+            return [f"{name}: does not end within {LIMIT_S} s"]
+        return list(ours.recv())
+    except EOFError:
+        return [f"{name}: its process ended without a result"]
+    finally:
+        ours.close()
+        runner.kill()
+        runner.join()
+
+
+def _send_faults(to: Connection, name: str, file: Path, waiting: dict[str, str]) -> None:
+    to.send(_faults(name, file, waiting))
 
 
 def _faults(name: str, file: Path, waiting: dict[str, str]) -> list[str]:

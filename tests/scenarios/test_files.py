@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 from probes import wait_until
 
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
@@ -43,6 +44,16 @@ def test_every_interleaving_holds(file: Path, topology: TopologyName) -> None:
     outcome = run_scenario(read(file), RunOptions(topology=topology, seeds=SEEDS))
     expected = ((), None, True, len(SEEDS))
     assert expected == (outcome.failures, outcome.error, outcome.ok, outcome.runs)
+
+
+@topologies
+@files
+def test_every_file_holds_in_the_smallest_slices(file: Path, topology: TopologyName) -> None:
+    """Whatever is more than one item goes on in a message of its own."""
+    whole = read(file)
+    scenario = replace(whole, settings=replace(whole.settings, slice_max=1))
+    outcome = run_scenario(scenario, RunOptions(topology=topology, seeds=range(2)))
+    assert ((), None, True) == (outcome.failures, outcome.error, outcome.ok)
 
 
 @pytest.mark.parametrize("driver", get_args(CoreDriver))

@@ -15,8 +15,9 @@ from yunikorn_actors.messages.base import Delivery
 from yunikorn_actors.messages.rm_events import ApplicationsRequested
 from yunikorn_actors.scenario import drivers
 from yunikorn_actors.scenario.document import DEFAULT_QUEUES, Scenario, parse_scenario
-from yunikorn_actors.scenario.drivers import DriverName, NoRest, ServiceDriver, SimulatorDriver
+from yunikorn_actors.scenario.drivers import DriverName, ServiceDriver, SimulatorDriver
 from yunikorn_actors.scenario.runner import Outcome, RunOptions, run_file, run_scenario
+from yunikorn_actors.sim.rest import NoRest
 from yunikorn_actors.sim.simulator import Simulator
 
 NODE = "create_node: {id: n1, capacity: {vcore: 10}}"

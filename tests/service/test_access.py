@@ -13,7 +13,16 @@ from calling import EXTENSION, SCHEDULER, Caller
 from grpc_health.v1 import health_pb2
 from tls import Certify, certificate_in
 
-from yunikorn_actors import ConnectionLost, RemoteCore, SchedulerCore, connect, enable_logs, si
+from yunikorn_actors import (
+    ConnectionLost,
+    InvalidRequest,
+    RemoteCore,
+    SchedulerCore,
+    connect,
+    enable_logs,
+    si,
+)
+from yunikorn_actors.cli import main
 from yunikorn_actors.service import safety
 from yunikorn_actors.service.rpc import link
 from yunikorn_actors.service.rpc.messages import EventsRequest
@@ -203,3 +212,101 @@ def test_two_services_never_share_a_port(serve: Callable[..., Serving]) -> None:
     address = serve().parts["grpc"].address
     with pytest.raises(OSError, match=r"cannot listen on .*: Address already in use: end what"):
         Serving(SchedulerCore(), {"grpc": address}).start()
+
+
+# -- certificates of clients
+
+
+@pytest.fixture
+def mutual(certificate: tuple[Path, Path], certify: Certify) -> tuple[Serving, tuple[Path, Path]]:
+    """A service that wants to be shown a certificate, and the files of the one that it trusts."""
+    own = certify()
+    access = Access(tls=read_tls(*certificate, own[0]))
+    serving = Serving(
+        SchedulerCore(), {"grpc": "127.0.0.1:0", "rest": "127.0.0.1:0"}, access=access
+    )
+    return serving, own
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_client_shows_its_certificate_by_grpc(
+    mutual: tuple[Serving, tuple[Path, Path]],
+    certificate: tuple[Path, Path],
+    certify: Certify,
+) -> None:
+    serving, (cert, key) = mutual
+    with serving:
+        address = serving.parts["grpc"].address
+        with connect(address, ca=certificate[0], cert=cert, key=key) as s:
+            s.add_node("node-1", vcore=1)
+        stranger = certify()
+        for own in ({}, {"cert": stranger[0], "key": stranger[1]}):
+            with pytest.raises(
+                ConnectionLost,
+                match="if it wants a certificate of its clients, `cert` and `key` name one",
+            ):
+                RemoteCore(address, ca=certificate[0], **own).start()
+
+
+def test_a_client_shows_its_certificate_by_rest(
+    mutual: tuple[Serving, tuple[Path, Path]],
+    certificate: tuple[Path, Path],
+    certify: Certify,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    serving, own = mutual
+    with serving:
+        server = ("--server", serving.parts["rest"].address, "--tls-ca", str(certificate[0]))
+
+        def shown(cert: Path, key: Path) -> tuple[str, ...]:
+            return ("--tls-cert", str(cert), "--tls-key", str(key))
+
+        assert 0 == main(["nodes", *server, *shown(*own)])
+        assert 2 == main(["nodes", *server])
+        assert 2 == main(["nodes", *server, *shown(*certify())])
+        said = capsys.readouterr().err.splitlines()
+        assert 2 == len(said)
+        assert all(
+            "if it wants a certificate of its clients, --tls-cert names one" in it for it in said
+        )
+        for wrong, says in (
+            (("--tls-cert", str(own[0])), "give both"),
+            (shown(own[1], own[0]), "no certificate with its key"),
+        ):
+            assert 2 == main(["nodes", *server, *wrong])
+            assert says in capsys.readouterr().err
+        assert 2 == main(["nodes", *server[:2], *shown(*own)])
+        assert "--tls-cert: needs --tls-ca" in capsys.readouterr().err
+
+
+def test_with_certificates_of_clients_no_token_is_needed(certificate: tuple[Path, Path]) -> None:
+    Access(tls=read_tls(*certificate, certificate[0])).check({"grpc": "0.0.0.0:1"})
+    with pytest.raises(Unsafe, match="others can reach this address"):
+        Access(tls=read_tls(*certificate)).check({"grpc": "0.0.0.0:1"})
+
+
+@pytest.mark.parametrize("text", ["", "no certificate", "-----BEGIN CERTIFICATE-----\nx\n"])
+def test_what_signs_no_certificates_is_refused(
+    text: str, certificate: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "clients.pem"
+    file.write_text(text)
+    with pytest.raises(Unsafe, match=r"--tls-client-ca .*clients\.pem: holds no certificate"):
+        read_tls(*certificate, file)
+    with pytest.raises(Unsafe, match="needs --tls-cert and --tls-key"):
+        read_tls(None, None, file)
+    with pytest.raises(Unsafe, match="No such file"):
+        read_tls(*certificate, tmp_path / "none")
+
+
+@pytest.mark.parametrize("files", [{"cert": "a"}, {"key": "a"}, {"cert": "a", "key": "b"}])
+def test_a_certificate_of_a_client_needs_all_three_files(files: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequest, match="cert: belongs together with key and ca"):
+        RemoteCore("127.0.0.1:1", **files)
+
+
+def test_no_key_stands_in_a_text(certificate: tuple[Path, Path]) -> None:
+    tls = read_tls(*certificate)
+    assert tls is not None
+    assert "PRIVATE" in str(tls.key)
+    assert "PRIVATE" not in f"{tls!r} {Access(tls, TOKEN)!r}"

@@ -204,7 +204,7 @@ def test_a_file_and_a_caller_by_grpc_are_named_too(
     def said() -> list[str]:
         return [it.message for it in serving_.core.events().records if " by " in it.message]
 
-    serving_.config.reload()
+    serving_.reload()
     wait_until(lambda: len(said()) > 1)
     assert [True, True] == [
         said()[0].startswith("Configuration loaded by gRPC at ipv4:127.0.0.1:"),

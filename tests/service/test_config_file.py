@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from yunikorn_actors import ResourceManagerCallback, SchedulerCore, si
-from yunikorn_actors.service import config_file
+from yunikorn_actors.service import followed_file
 from yunikorn_actors.service.config_file import ConfigFile
 from yunikorn_actors.service.part import CONFIGURATION, Standing
 
@@ -78,7 +78,7 @@ def test_a_change_is_seen_without_a_signal(
 ) -> None:
     from probes import wait_until  # noqa: PLC0415 - it waits on threads
 
-    monkeypatch.setattr(config_file, "LOOK_S", 0.01)
+    monkeypatch.setattr(followed_file, "LOOK_S", 0.01)
     file = ConfigFile(path, core, Standing())
     file.start()
     try:

@@ -6,6 +6,7 @@ import http.client
 import json
 import re
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -19,6 +20,7 @@ from served import ANN, BOB, P, Served, live, node, register, serving
 from yunikorn_actors import si
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.termination import TerminationType
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
@@ -134,13 +136,13 @@ def test_a_partition_at_one_glance(town: Served) -> None:
         prod["leaf"],
     )
     assert "managed" not in queues["root.dev.hogs"]
-    assert {"queue": 1, "reserved": 1} == parts["waiting"]
+    assert {"QUEUE_LIMIT": 1, "NODE_KEPT": 1} == parts["waiting"]
     assert "" == parts["failure"]
     actors = {it["role"]: it for it in parts["core"]["actors"]}
     assert actors["context"]["messages"] > 0
     assert {"scheduler", "context", "rm_proxy", "event_publisher"} <= actors.keys()
     assert parts["core"]["flows"][0]["count"] >= parts["core"]["flows"][-1]["count"] > 0
-    assert [("refused", "app-lost", 1)] == [
+    assert [("preempted", "app-hog", 2), ("refused", "app-lost", 1)] == [
         (it["kind"], it["whom"], it["count"]) for it in parts["troubles"]
     ]
 
@@ -362,7 +364,7 @@ def test_asks_by_what_they_wait_for_and_by_a_text(town: Served) -> None:
         everything["total"],
         {it["key"] for it in everything["asks"]},
     )
-    (short,) = town.get(f"{X}/asks?reason=queue")["asks"]
+    (short,) = town.get(f"{X}/asks?reason=QUEUE_LIMIT")["asks"]
     assert ("app-etl", "root.dev.batch", 1) == (
         short["application"],
         short["queue"],
@@ -370,7 +372,7 @@ def test_asks_by_what_they_wait_for_and_by_a_text(town: Served) -> None:
     )
     assert "queue root.dev.batch has no room for it" in short["said"]
     assert ["need-0"] == [it["key"] for it in town.get(f"{X}/asks?text=ROOT.PROD")["asks"]]
-    assert {"total": 0, "asks": []} == town.get(f"{X}/asks?reason=queue&text=need")
+    assert {"total": 0, "asks": []} == town.get(f"{X}/asks?reason=QUEUE_LIMIT&text=need")
     assert 404 == town.ask("/ws/v1/x/partition/nowhere/asks").status
 
 
@@ -395,9 +397,9 @@ def test_what_waits_for_its_gang_says_so(served: Served) -> None:
     served.application("app-gang", "root.prod", ANN, placeholder_ask=group)
     served.asks("app-gang", "ph-0", "ph-1", "ph-2", placeholder=True, task_group_name="tg")
     served.asks("app-gang", "real", task_group_name="tg")
-    assert "gang" in first(served)["waiting"]
-    assert "real" in {it["key"] for it in served.get(f"{X}/asks?reason=gang")["asks"]}
-    metric = 'yunikorn_actors_waiting_asks{partition="[rm-1]default",reason="gang"}'
+    assert "GANG_WAITS" in first(served)["waiting"]
+    assert "real" in {it["key"] for it in served.get(f"{X}/asks?reason=GANG_WAITS")["asks"]}
+    metric = 'yunikorn_actors_waiting_asks{partition="[rm-1]default",reason="GANG_WAITS"}'
     assert metric in served.ask("/ws/v1/metrics").body.decode()
 
 
@@ -411,7 +413,9 @@ def test_what_is_refused_again_is_counted() -> None:
         troubles.note(f.NodeRemoved(node_id="n", at_ns=at_ns))
     lost, refused = troubles.newest()
     assert ("lost", "n", 3, 2) == (lost.kind, lost.whom, lost.count, lost.last_ns)
-    assert ("refused", "a/k", 3) == (refused.kind, refused.whom, refused.count)
+    assert ("refused", "a", "k", 3) == (
+        refused.kind, refused.whom, refused.such_as, refused.count,
+    )  # fmt: skip
     assert refused.what.endswith("every node with room: taint")
 
 
@@ -425,6 +429,37 @@ def test_so_many_troubles_are_listed_and_the_oldest_goes() -> None:
         listed[0].whom,
         listed[-1].whom,
     )
+
+
+def _asked_back(app: str, key: str, type_: TerminationType, at_ns: int) -> f.ReleaseRequested:
+    return f.ReleaseRequested(
+        application_id=app, key=key, uuid=f"{app}-{key}", type=type_, message="", at_ns=at_ns
+    )
+
+
+def test_a_storm_of_one_application_is_one_line() -> None:
+    troubles = Troubles()
+    refusal = f.NodeActionRefused(node_id="n", action="DRAIN_NODE", reason="unknown", at_ns=0)
+    troubles.note(refusal)
+    for number in range(160):
+        timeout, preempted = TerminationType.TIMEOUT, TerminationType.PREEMPTED_BY_SCHEDULER
+        troubles.note(_asked_back("gang", f"ph-{number}", timeout, number))
+        troubles.note(_asked_back("hog", f"h-{number}", preempted, number))
+        troubles.note(_asked_back("quiet", "k", TerminationType.STOPPED_BY_RM, number))
+    assert [
+        ("preempted", "hog", 160, "h-159"), ("timeout", "gang", 160, "ph-159"), ("refused", "n", 1, ""),
+    ] == [(it.kind, it.whom, it.count, it.such_as) for it in troubles.newest()]  # fmt: skip
+
+
+def test_a_storm_of_one_kind_leaves_the_lines_of_others() -> None:
+    troubles = Troubles()
+    for number in range(3):
+        troubles.note(f.NodeRemoved(node_id=f"n{number}", at_ns=number))
+    for number in range(10 * LISTED_MAX):
+        troubles.note(_asked_back(f"app-{number}", "k", TerminationType.TIMEOUT, number))
+    kinds = Counter(it.kind for it in troubles.newest())
+    assert {"lost": 3, "timeout": LISTED_MAX - 3} == kinds
+    assert f"app-{10 * LISTED_MAX - 1}" == troubles.newest()[0].whom
 
 
 def test_timeouts_and_losses_are_told(served: Served) -> None:

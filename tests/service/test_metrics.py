@@ -71,8 +71,8 @@ EXPECTED = [
     (key("yunikorn_queue_resource", queue="root.prod", state="max", resource="vcore"), 16_000),
     (key("yunikorn_root_prod_queue_container", state="allocated"), 5),
     (key("yunikorn_root_prod_queue_container", state="released"), 2),
-    (key("yunikorn_actors_waiting_asks", partition="[rm-1]default", reason="queue"), 1),
-    (key("yunikorn_actors_waiting_asks", partition="[rm-1]default", reason="reserved"), 1),
+    (key("yunikorn_actors_waiting_asks", partition="[rm-1]default", reason="QUEUE_LIMIT"), 1),
+    (key("yunikorn_actors_waiting_asks", partition="[rm-1]default", reason="NODE_KEPT"), 1),
     (key("yunikorn_actors_callback_errors_total", rm="rm-1"), None),
 ]
 

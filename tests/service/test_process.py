@@ -25,6 +25,7 @@ from yunikorn_actors.service.rest import process
 from yunikorn_actors.service.rest.line import Answered
 from yunikorn_actors.service.rest.part import RestPart
 from yunikorn_actors.service.rest.process import ProcessPart
+from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
 
 @pytest.fixture
@@ -313,7 +314,14 @@ def is_running(pid: int) -> bool:
 def test_who_may_ask_is_told_to_it() -> None:
     word = "a-long-word-that-is-shown"
     with SchedulerCore() as core:
-        site = Site(core, "127.0.0.1:0", Standing(), token=word, names=("sched.local",), cors=False)
+        site = Site(
+            core,
+            "127.0.0.1:0",
+            Standing(),
+            tokens=CurrentTokens(Tokens(word)),
+            names=("sched.local",),
+            cors=False,
+        )
         part = ProcessPart(site)
         part.start()
         try:

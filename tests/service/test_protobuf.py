@@ -40,6 +40,7 @@ def kinds_of(module: Any) -> list[type[SiMessage]]:
 KINDS = list(dict.fromkeys([*kinds_of(si), *kinds_of(messages)]))
 ONE_OF = (messages.Said, messages.Told, messages.Answer)
 """They hold one thing at a time."""
+BESIDE_ONE = ("number", "placements")
 DRAWN = [kind for kind in KINDS if kind not in (messages.Piece, *ONE_OF)]
 
 
@@ -54,13 +55,14 @@ def any_codec(kind: type[SiMessage]) -> Codec[Any]:
 @given(st.data())
 def test_what_is_written_is_read_again(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(DRAWN))
-    message = data.draw(values_of(kind))
+    # Without the fields that only callers in Python have.
+    message = si.from_json(kind, si.to_json(data.draw(values_of(kind))))
     assert message == any_codec(kind).decode(any_codec(kind).encode(message), no_stranger)
 
 
 @pytest.mark.parametrize("kind", ONE_OF, ids=lambda kind: kind.__name__)
 def test_one_thing_at_a_time_is_written_and_read_even_if_it_is_empty(kind: Any) -> None:
-    optional = [field for field in inspect.type_info(kind).fields if field.name != "number"]
+    optional = [field for field in inspect.type_info(kind).fields if field.name not in BESIDE_ONE]
     for field in optional:
         inner = field.type.types[0]
         empty = inner.cls() if isinstance(inner, inspect.StructType) else ""
@@ -210,9 +212,9 @@ def test_a_large_answer_comes_in_pieces_that_say_the_same() -> None:
         new=tuple(si.Allocation(allocation_key=f"{n}", allocation_tags=tags) for n in range(5_000)),
         released=tuple(si.AllocationRelease(allocation_key=f"{n}") for n in range(10)),
     )
-    parts = [codec(si.AllocationResponse).decode(it, no_stranger) for it in pieces(told)]
+    parts = [codec(si.AllocationResponse).decode(it, no_stranger) for _, it in pieces(told)]
     assert len(parts) > 2
-    assert all(len(it) <= LARGEST for it in pieces(told))
+    assert all(len(it) <= LARGEST for _, it in pieces(told))
     assert told.new == tuple(item for part in parts for item in part.new)
     assert told.released == tuple(item for part in parts for item in part.released)
     orders = [bool(part.released) for part in parts]
@@ -221,7 +223,7 @@ def test_a_large_answer_comes_in_pieces_that_say_the_same() -> None:
 
 def test_an_item_that_is_too_large_by_itself_goes_as_it_is() -> None:
     told = si.NodeResponse(rejected=(si.RejectedNode(node_id="n", reason="x" * (LARGEST + 1)),))
-    assert [codec(si.NodeResponse).encode(told)] == list(pieces(told))
+    assert [codec(si.NodeResponse).encode(told)] == [data for _, data in pieces(told)]
 
 
 def test_the_pool_is_our_own() -> None:

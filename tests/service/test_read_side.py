@@ -230,4 +230,4 @@ def test_the_core_and_the_command_line_need_no_web_server() -> None:
         check=False,
     )
     assert 2 == done.returncode
-    assert "pip install 'yunikorn-actors[service]'" in done.stderr
+    assert "pip install -e '.[service]'" in done.stderr

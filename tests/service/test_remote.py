@@ -338,5 +338,5 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     for name in [it for it in sys.modules if it.startswith("yunikorn_actors.service.rpc.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "grpc", None)
-    with pytest.raises(ConnectionLost, match=r"pip install 'yunikorn-actors\[grpc\]'"):
+    with pytest.raises(ConnectionLost, match=r"pip install -e '\.\[grpc\]'"):
         connect("127.0.0.1:1").start()

@@ -252,6 +252,7 @@ def test_the_configuration_reads_as_the_same(town: Served) -> None:
     as_json = town.ask("/ws/v1/config", Accept="application/json").json
     assert "root" == as_json["Partitions"][0]["Queues"][0]["Name"]
     assert {"Checksum", "Extra", "Partitions"} <= as_json.keys()
+    assert as_json == town.ask("/debug/fullstatedump").json["config"]
 
 
 def test_a_configuration_is_judged(town: Served) -> None:
@@ -338,11 +339,42 @@ def test_a_refusal(town: Served, path: str, status: int, message: str) -> None:
 
 
 def test_what_is_not_there_and_what_is_asked_in_another_way(town: Served) -> None:
-    assert (404, b"404 not found\n") == town.ask("/ws/v1/nothing")[::2]
     wrong = town.ask("/ws/v1/clusters", method="DELETE")
     assert (405, "GET,OPTIONS") == (wrong.status, wrong.headers["Allow"])
+    assert "DELETE is not taken here" == wrong.json["message"]
     slash = town.ask("/ws/v1/clusters/")
     assert (301, "/ws/v1/clusters") == (slash.status, slash.headers["Location"])
+
+
+UNKNOWN = [
+    ("/ws/v1/nothing", "GET", 404, "there is no /ws/v1/nothing"),
+    ("/favicon.ico", "GET", 404, "there is no /favicon.ico"),
+    ("/ws/v1/x/\x22%00", "GET", 404, "there is no "),
+    ("/ws/v1/clusters", "DELETE", 405, "DELETE is not taken here"),
+    ("/ws/v1/x/config", "GET", 405, "GET is not taken here"),
+    ("/ws/v1/validate-conf", "PUT", 405, "PUT is not taken here"),
+]
+
+
+@pytest.mark.parametrize(("path", "method", "status", "message"), UNKNOWN)
+def test_what_is_no_route_is_refused_as_a_route_refuses(
+    town: Served, path: str, method: str, status: int, message: str
+) -> None:
+    response = town.ask(path, method=method)
+    refused = msgspec.json.decode(response.body, type=Refused)
+    assert (status, status) == (response.status, refused.status_code)
+    assert "application/json; charset=UTF-8" == response.headers["Content-Type"]
+    assert refused.message.startswith(message)
+
+
+def test_a_body_that_is_too_large_is_refused_as_a_route_refuses(town: Served) -> None:
+    response = town.ask("/ws/v1/validate-conf", method="POST", body=b"#" * (server.BODY_MAX + 1))
+    refused = msgspec.json.decode(response.body, type=Refused)
+    assert (413, 413, "the body is too large") == (
+        response.status,
+        refused.status_code,
+        refused.message,
+    )
 
 
 # -- ours
@@ -679,7 +711,12 @@ def test_what_is_hostile_is_refused_and_others_are_served(
     town: Served, data: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     answer = exchange(town, data)
-    assert answer == b"" or answer.split()[1] in {b"400", b"413", b"414", b"431"}
+    if answer:
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status = int(head.split()[1])
+        assert status in {400, 413, 414, 431}
+        assert b"Content-Type: application/json; charset=UTF-8" in head
+        assert status == msgspec.json.decode(body, type=Refused).status_code
     assert 200 == town.ask("/ws/v1/x/live").status
     # Or strangers could fill the disk with tracebacks.
     assert [] == caplog.records

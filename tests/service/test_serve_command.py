@@ -1,22 +1,28 @@
 """The command: it serves until a signal ends it, and says why it cannot."""
 
+import json
 import os
+import re
 import signal
 import socket
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("grpc")
 from calling import CONFIG as QUEUES
-from calling import PATIENCE_S, SCHEDULER, Caller, application, asks, node, written
+from calling import EXTENSION, PATIENCE_S, SCHEDULER, Caller, application, asks, node, written
 from commands import Running, starting
 from probes import wait_until
 from support import Recorder
+from tls import Certify
 
 from yunikorn_actors import CoreFailed, RemoteCore, connect, si
 from yunikorn_actors.cli import main
@@ -199,7 +205,7 @@ def test_a_full_journal_ends_it_with_one_line_and_nothing_is_forgotten(
     [
         (("--grpc", "0.0.0.0:0"), "others can reach this address"),
         (("--config", "none.yaml"), "--config none.yaml: No such file or directory"),
-        (("--token-file", "none"), "--token-file none: No such file"),
+        (("--token-file", "none"), "--token-file none cannot be read: No such file"),
         (("--tls-cert", "one.pem"), "--tls-cert and --tls-key belong together"),
         (("--grpc", "garbage"), "--grpc garbage: is no address to listen at: give HOST:PORT"),
         (("--grpc", "127.0.0.1:99999"), "99999: is no address to listen at: give HOST:PORT"),
@@ -224,7 +230,7 @@ def test_what_it_cannot_do_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("bytes.yaml").write_bytes(b"#\npartitions: \xff")
-    assert 2 == main(["serve", "--rest", "off", *options])
+    assert 2 == main(["serve", "--grpc", "127.0.0.1:0", "--rest", "off", *options])
     assert says in capsys.readouterr().err
 
 
@@ -266,7 +272,7 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "grpc", None)
     assert 2 == main(["serve", "--rest", "off"])
     said = capsys.readouterr().err
-    assert "pip install 'yunikorn-actors[grpc]'" in said
+    assert "pip install -e '.[grpc]'" in said
     assert "gRPC needs the package grpc" in said
 
 
@@ -276,7 +282,7 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "yunikorn_actors.service.cluster.engine", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert 2 == main(["serve", "--cluster", "127.0.0.1:6379", "--rest", "off"])
-    assert "pip install 'yunikorn-actors[ray]'" in capsys.readouterr().err
+    assert "pip install -e '.[ray]'" in capsys.readouterr().err
 
 
 def test_the_time_to_stop_leaves_room_for_the_process() -> None:
@@ -304,3 +310,146 @@ def processor_time(pid: int) -> float:
     """Return the seconds that a process has computed."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+# -- signals that want something, and the log
+
+
+def lines_of(running: Running) -> list[str]:
+    return running.end()[1].splitlines()
+
+
+def test_sigusr1_writes_the_flight_recorder_and_ends_nothing(
+    run: Callable[..., Running], tmp_path: Path
+) -> None:
+    running = run("--flight-recorder", str(tmp_path / "failed.trace"), rest=True)
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+        running.process.send_signal(signal.SIGUSR1)
+        wait_until(lambda: bool(list(tmp_path.glob("failed-*Z.trace"))))
+        running.process.send_signal(signal.SIGUSR2)
+        s.add_node("node-2", vcore=1)
+    errors = lines_of(running)
+    (copy,) = tmp_path.glob("*.trace")
+    with TraceReader(copy) as trace:
+        assert "RMRegistration" in {type(delivery.message).__name__ for delivery in trace}
+    assert any(f"SIGUSR1: the flight recorder is written to {copy}" in it for it in errors)
+    assert any("SIGUSR2 means nothing here" in it for it in errors)
+    assert 0 == running.process.returncode
+
+
+def test_sigusr1_without_a_flight_recorder_ends_nothing(running: Running) -> None:
+    running.process.send_signal(signal.SIGUSR1)
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+    errors = lines_of(running)
+    assert 0 == running.process.returncode
+    assert any(
+        "there is no flight recorder: start with --flight-recorder FILE" in it for it in errors
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1", "SIGUSR2"])
+def test_a_signal_to_the_whole_group_leaves_the_read_side(
+    name: str, run: Callable[..., Running]
+) -> None:
+    """As `docker kill` and a terminal that is closed send it."""
+    running = run(rest=True)
+    children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+    before = children.read_text().split()
+    for pid in (*before, running.process.pid):
+        os.kill(int(pid), getattr(signal, name))
+    with urllib.request.urlopen(f"http://{running.rest}/ws/v1/x/live") as answer:
+        assert b"ok\n" == answer.read()
+    assert before
+    assert set(before) <= set(children.read_text().split())
+    assert 0 == running.end()[0]
+
+
+TOKENS = ("the-first-token-0123456789", "the-second-token-0123456789")
+
+
+def test_sighup_puts_new_tokens_in_force(run: Callable[..., Running], tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKENS[0])
+    file.chmod(0o644)
+    running = run("--token-file", str(file), rest=True)
+
+    def status(token: str) -> int:
+        shown = {"Authorization": f"bearer {token}"}
+        request = urllib.request.Request(f"http://{running.rest}/ws/v1/clusters", headers=shown)
+        try:
+            with urllib.request.urlopen(request) as answer:  # noqa: S310 - a service of ours
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+
+    assert [200, 401] == [status(it) for it in TOKENS]
+    file.write_text(TOKENS[1])
+    running.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: [401, 200] == [status(it) for it in TOKENS])
+    with Caller(running.address, token=TOKENS[0]) as former:
+        assert "UNAUTHENTICATED" == former.refusal(f"{EXTENSION}/Events")[0]
+    errors = lines_of(running)
+    assert not any(token in line for token in TOKENS for line in errors)
+    assert any(f"other users can read {file} (mode 0644)" in it for it in errors)
+
+
+def test_each_line_of_a_json_log_is_an_object(run: Callable[..., Running]) -> None:
+    running = run("--log-format", "json", "--log-level", "debug", rest=True)
+    running.process.send_signal(signal.SIGUSR1)
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+    lines = [json.loads(it) for it in lines_of(running)]
+    assert {("time", "level", "origin", "message")} == {tuple(it) for it in lines}
+    assert {"core started, topology proposing", "core stopped"} <= {it["message"] for it in lines}
+    assert all(datetime.fromisoformat(it["time"]).tzinfo is not None for it in lines)
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_the_level_says_what_is_logged(style: str, run: Callable[..., Running]) -> None:
+    running = run("--log-level", "WARNING", "--log-format", style)
+    with connect(running.address) as s:
+        s.add_node("node-1", vcore=1)
+    assert [] == lines_of(running)
+
+
+def test_what_keeps_it_from_starting_has_the_form_of_the_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = ["serve", "--grpc", address, "--rest", "off", "--log-format", "json"]
+        assert 2 == main(command)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"cannot listen on {address}" in json.loads(line)["message"]
+
+
+@pytest.mark.parametrize(("option", "other"), [("--grpc", "--rest"), ("--rest", "--grpc")])
+def test_the_core_does_not_start_where_an_address_is_taken(
+    option: str, other: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = ["serve", option, address, other, "127.0.0.1:0", "--journal", str(tmp_path / "j")]
+        assert 2 == main(command)
+    said = capsys.readouterr()
+    assert ("", 1) == (said.out, len(said.err.splitlines()))
+    assert not list(tmp_path.glob("j/*"))
+
+
+def test_lines_of_grpc_stay_out_of_the_log(run: Callable[..., Running], certify: Certify) -> None:
+    """Bytes that are no TLS, and connections that break, are lines of its own otherwise."""
+    cert, key = certify()
+    running = run("--tls-cert", str(cert), "--tls-key", str(key))
+    host, _, port = running.address.rpartition(":")
+    for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\x05hello", bytes(500)):
+        with socket.create_connection((host, int(port)), PATIENCE_S) as line:
+            line.sendall(data)
+            with suppress(ConnectionResetError):
+                line.recv(1000)
+    assert all(
+        re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z [A-Z]+ yunikorn_actors\.", it)
+        for it in lines_of(running)
+    )

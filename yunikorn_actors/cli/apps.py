@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from yunikorn_actors.cli.asking import (
+    Columns,
     Found,
     Place,
     asking,
@@ -27,6 +28,7 @@ from yunikorn_actors.trace.tables import table
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
 LEFT: Final = 4
+SPARE: Final = ("age", "user", "state")
 WORK: Final = ("key", "resource", "node")
 ENDED: Final = ("completed", "rejected")
 STATES: Final = (
@@ -61,7 +63,8 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
         if options.queue and not found:
             # A queue without applications is there; another name is not.
             queues_called(client, options.queue, chosen)
-    tell_found(options, found, HEAD, _cells, LEFT)
+    columns = Columns(HEAD, _cells, LEFT, SPARE)
+    tell_found(options, found, columns, f"there are no {options.state} applications")
     if options.application and not options.json:
         for it in found:
             tell(None, _work(it.row))

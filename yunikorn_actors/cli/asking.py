@@ -4,7 +4,7 @@ import argparse
 import getpass
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -13,9 +13,10 @@ import msgspec
 from yunikorn_actors.cli.rows import Partition, read
 from yunikorn_actors.cli.terminal import complain, is_terminal, tell, width
 from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
+from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.service.safety import Unsafe, is_local, read_token
-from yunikorn_actors.trace.tables import table
+from yunikorn_actors.service.safety import Unsafe, is_local, own_certificate, read_token
+from yunikorn_actors.trace.tables import fits, table
 from yunikorn_actors.trace.wanted import did_you_mean
 
 NO: Final = 1
@@ -24,6 +25,8 @@ INTERRUPTED: Final = 130
 API: Final = ("ws", "v1")
 OWN: Final = (*API, "x")
 _NO_NAME: Final = re.compile(r"[^\w.+@-]", re.ASCII)
+_NAMES: Final = ("queue", "application", "node", "key", "partition")
+"""Options that name something, which is not there where nothing is."""
 Row = TypeVar("Row")
 Ask = Callable[[argparse.Namespace, Client], int]
 
@@ -32,6 +35,9 @@ def asking(options: argparse.Namespace, ask: Ask) -> int:
     """Ask a service; each failure is one line on standard error."""
     try:
         return ask(options, client_of(options))
+    except NothingThere:
+        complain(f"no resource manager is registered at {options.server}: there is nothing yet")
+        return NO if any(getattr(options, it, "") for it in _NAMES) else 0
     except (UnknownName, Refused) as error:
         complain(str(error))
         return NO
@@ -53,7 +59,10 @@ def client_of(options: argparse.Namespace) -> Client:
             f"--server {options.server}: the token would be seen on the way there: give --tls-ca, "
             "or --insecure if nobody else is on that network"
         )
-    return Client(options.server, token=token, ca=options.tls_ca, who=_myself())
+    own = own_certificate(options.tls_cert, options.tls_key)
+    if own is not None and options.tls_ca is None:
+        raise Unsafe("--tls-cert: needs --tls-ca beside it, or there is no TLS to show it in")
+    return Client(options.server, token=token, ca=options.tls_ca, own=own, who=_myself())
 
 
 def _myself() -> str:
@@ -64,6 +73,10 @@ def _myself() -> str:
 
 
 # -- partitions
+
+
+class NothingThere(Exception):  # noqa: N818 - it says what is the matter
+    """No resource manager is registered, so a service has nothing to show."""
 
 
 class Place(NamedTuple):
@@ -82,6 +95,8 @@ class Place(NamedTuple):
 def places(client: Client, wanted: str = "") -> list[Place]:
     """Return all partitions, or those of a name."""
     found = read(client.get(*API, "partitions"), list[Partition])
+    if not found:
+        raise NothingThere
     shorts = Counter(it.name for it in found)
     names = {f"[{it.cluster_id}]{it.name}": it.name for it in found}
     chosen = [
@@ -130,23 +145,55 @@ def only_one(kind: str, name: str, found: Sequence[Found[Row]]) -> Found[Row]:
     return found[0]
 
 
+class Columns(NamedTuple, Generic[Row]):
+    """How rows are shown as a table."""
+
+    head: tuple[str, ...]
+    cells: Callable[[Row], Iterable[tuple[str, ...]]]
+    left: int
+    """So many are aligned at the left, and cut where there is too little room."""
+    spare: tuple[str, ...] = ()
+    """Those that a narrow terminal goes without, the first one first."""
+
+
 def tell_found(
-    options: argparse.Namespace,
-    found: Sequence[Found[Row]],
-    head: tuple[str, ...],
-    cells: Callable[[Row], Iterable[tuple[str, ...]]],
-    left: int,
+    options: argparse.Namespace, found: Sequence[Found[Row]], columns: Columns[Row], none: str
 ) -> None:
-    """Print a table, with a column for the partition where there are several; or JSON."""
+    """Print a table, or JSON; `none` says on standard error that nothing was found.
+
+    Where there are several partitions a terminal gets a table of each, and a pipe a column for
+    them: a name of a partition that is cut tells nothing.
+    """
     if options.json:
         tell((it.value | {"partition": it.place.name} for it in found), ())
         return
-    if len({it.place for it in found}) <= 1:
-        rows = (line for it in found for line in cells(it.row))
+    by_place: dict[Place, list[Row]] = {}
+    for it in found:
+        by_place.setdefault(it.place, []).append(it.row)
+    if not found:
+        complain(none)
+    elif len(by_place) == 1 or not is_terminal():
+        tell(None, _table(columns, by_place))
     else:
+        for number, (place, rows) in enumerate(by_place.items()):
+            heading = printable(f"partition {place.name}")
+            tell(None, (*([""] if number else []), heading, *_table(columns, {place: rows})))
+
+
+def _table(columns: Columns[Row], by_place: dict[Place, list[Row]]) -> Iterator[str]:
+    head, left = columns.head, columns.left
+    lines = [
+        (p.name, line) for p, rows in by_place.items() for it in rows for line in columns.cells(it)
+    ]
+    rows = [line for _, line in lines]
+    if len(by_place) > 1:
         head, left = ("partition", *head), left + 1
-        rows = ((it.place.name, *line) for it in found for line in cells(it.row))
-    if found:
-        tell(None, table(head, rows, left, width()))
-    elif is_terminal():
-        tell(None, ("there is nothing",))
+        rows = [(name, *line) for name, line in lines]
+    for name in columns.spare:
+        if fits(head, rows, left, width()):
+            break
+        at = head.index(name)
+        left -= at < left
+        head = (*head[:at], *head[at + 1 :])
+        rows = [(*row[:at], *row[at + 1 :]) for row in rows]
+    return table(head, rows, left, width())

@@ -9,7 +9,7 @@ from typing import Any, Final
 from yunikorn_actors.cli.asking import API, INTERRUPTED, asking, unknown
 from yunikorn_actors.cli.reach import add_server
 from yunikorn_actors.cli.rows import Event, Events, read
-from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.cli.terminal import complain, tell
 from yunikorn_actors.cli.times import moment
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
@@ -57,6 +57,8 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     if options.id and not chosen:
         names = {str(it.get(key, "")) for it in records for key in ("objectID", "referenceID")}
         raise unknown("event of", options.id, names)
+    if not records:
+        complain("no events are stored")
     _tell(options, chosen[-options.count :])
     return 0
 

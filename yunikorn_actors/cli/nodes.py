@@ -1,10 +1,12 @@
 """`yunikorn-actors nodes [NODE]`: how full the nodes are, and what runs on one of them."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from yunikorn_actors.cli.asking import (
+    Columns,
     Found,
     Place,
     asking,
@@ -15,14 +17,20 @@ from yunikorn_actors.cli.asking import (
     unknown,
 )
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Node
+from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
-from yunikorn_actors.domain.quantity import amounts, quantity
+from yunikorn_actors.domain.quantity import Unit, amounts
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.tables import table
 
-HEAD: Final = ("node", "takes work", "allocations", "resource", "allocated", "others", "capacity")
-LEFT: Final = 4
+HEAD: Final = ("node", "takes work", "allocations")
+LEFT: Final = 2
+FIRST: Final = ("memory", "vcore")
+"""Shown where there is little room."""
+OF_ONE: Final = (
+    "node", "takes work", "allocations", "resource", "allocated", "others", "capacity",
+)  # fmt: skip
+LEFT_OF_ONE: Final = 4
 RUNS: Final = ("application", "key", "resource")
 
 
@@ -40,10 +48,16 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     chosen = places(client, options.partition)
     if not options.node:
         found = [it for place in chosen for it in all_nodes(client, place)]
-        tell_found(options, found, HEAD, _cells, LEFT)
+        columns = _columns([it.row for it in found])
+        tell_found(options, found, columns, "there are no nodes")
         return 0
     found = nodes_called(client, options.node, chosen)
-    tell_found(options, found, HEAD, _cells, LEFT)
+    units = units_of(
+        book for it in found for book in (it.row.capacity, it.row.allocated, it.row.occupied)
+    )
+    spare = ("others", "takes work", "allocations")
+    columns = Columns(OF_ONE, partial(_details, units), LEFT_OF_ONE, spare)
+    tell_found(options, found, columns, "there are no nodes")
     for it in () if options.json else found:
         runs = sorted(
             (run.application_id, run.allocation_key, amounts(run.resource))
@@ -67,10 +81,31 @@ def nodes_called(client: Client, name: str, chosen: list[Place]) -> list[Found[N
     return found
 
 
-def _cells(node: Node) -> Iterator[tuple[str, ...]]:
+def _columns(nodes: Sequence[Node]) -> Columns[Node]:
+    """A line for each node, with a column for each type of resource: used of what there is."""
+    units = units_of(book for it in nodes for book in (it.capacity, it.allocated, it.occupied))
+    kinds = sorted(units, key=lambda it: (it not in FIRST, it))
+
+    def cells(node: Node) -> Iterator[tuple[str, ...]]:
+        used = (_used(node, kind, units) if kind in node.capacity else "-" for kind in kinds)
+        yield (node.id, "yes" if node.schedulable else "no", str(len(node.allocations)), *used)
+
+    spare = (*reversed(kinds[len(FIRST) :]), "allocations", "takes work")
+    return Columns((*HEAD, *kinds), cells, LEFT, spare)
+
+
+def _used(node: Node, kind: str, units: Units) -> str:
+    used = node.allocated.get(kind, 0) + node.occupied.get(kind, 0)
+    name, size = units[kind]
+    plain = Unit("", size)
+    return f"{plain.written(used)}/{plain.written(node.capacity[kind])}{name}"
+
+
+def _details(units: Units, node: Node) -> Iterator[tuple[str, ...]]:
     """A line for each type of resource; on a terminal the name stands in the first alone."""
     name = (node.id, "yes" if node.schedulable else "no", str(len(node.allocations)))
     for number, kind in enumerate(sorted(node.capacity) or [""]):
         shown = ("", "", "") if number and is_terminal() else name
-        used = (node.allocated, node.occupied, node.capacity)
-        yield (*shown, kind or "-", *(quantity(kind, book.get(kind, 0)) for book in used))
+        books = (node.allocated, node.occupied, node.capacity)
+        amounts_ = (units[kind].written(book.get(kind, 0)) if kind else "-" for book in books)
+        yield (*shown, kind or "-", *amounts_)

@@ -2,19 +2,29 @@
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
-from yunikorn_actors.cli.asking import Found, Place, asking, found_in, places, tell_found, unknown
+from yunikorn_actors.cli.asking import (
+    Columns,
+    Found,
+    Place,
+    asking,
+    found_in,
+    places,
+    tell_found,
+    unknown,
+)
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Amounts, Queue, read
+from yunikorn_actors.cli.rows import Amounts, Queue, Units, read, units_of
 from yunikorn_actors.cli.terminal import is_terminal
-from yunikorn_actors.domain.quantity import quantity
 from yunikorn_actors.service.rest.client import Client
 
 HEAD: Final = (
     "queue", "state", "apps", "resource", "allocated", "pending", "guaranteed", "max",
 )  # fmt: skip
 LEFT: Final = 4
+SPARE: Final = ("state", "apps", "pending", "guaranteed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +39,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _ask(options: argparse.Namespace, client: Client) -> int:
     found = queues_called(client, options.queue, places(client, options.partition))
-    tell_found(options, found, HEAD, _cells, LEFT)
+    units = units_of(book for it in found for book in _books(it.row))
+    columns = Columns(HEAD, partial(_cells, units), LEFT, SPARE)
+    tell_found(options, found, columns, "there are no queues")
     return 0
 
 
@@ -55,21 +67,25 @@ def _flat(value: object) -> Iterator[dict[str, Any]]:
         yield from _flat(child)
 
 
-def _cells(queue: Queue) -> Iterator[tuple[str, ...]]:
-    """A line for each type of resource; on a terminal the name stands in the first alone."""
-    most = f"/{queue.max_running_apps}" if queue.max_running_apps else ""
-    name = (queue.path, queue.status, f"{queue.running_apps}{most}")
-    books = (
+def _books(queue: Queue) -> tuple[Amounts, ...]:
+    return (
         queue.allocated_resource,
         queue.pending_resource,
         queue.guaranteed_resource,
         queue.max_resource,
     )
+
+
+def _cells(units: Units, queue: Queue) -> Iterator[tuple[str, ...]]:
+    """A line for each type of resource; on a terminal the name stands in the first alone."""
+    most = f"/{queue.max_running_apps}" if queue.max_running_apps else ""
+    name = (queue.path, queue.status, f"{queue.running_apps}{most}")
+    books = _books(queue)
     kinds = sorted({kind for book in books for kind in book}) or [""]
     for number, kind in enumerate(kinds):
         shown = ("", "", "") if number and is_terminal() else name
-        yield (*shown, kind or "-", *(_amount(book, kind) for book in books))
+        yield (*shown, kind or "-", *(_amount(units, book, kind) for book in books))
 
 
-def _amount(book: Amounts, kind: str) -> str:
-    return quantity(kind, book[kind]) if kind in book else "-"
+def _amount(units: Units, book: Amounts, kind: str) -> str:
+    return units[kind].written(book[kind]) if kind in book else "-"

@@ -17,6 +17,11 @@ def add_server(parser: argparse.ArgumentParser) -> None:
         help="the certificate to trust (PEM); the service is asked by TLS then",
     )  # fmt: skip
     parser.add_argument(
+        "--tls-cert", type=Path, metavar="FILE",
+        help="the caller's own certificate (PEM), where the service wants one; with --tls-key",
+    )  # fmt: skip
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="the key of that certificate")
+    parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="holds the token of the service"
     )
     parser.add_argument(

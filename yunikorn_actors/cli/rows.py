@@ -1,12 +1,17 @@
 """What the commands read of the answers of a service; the names on the wire are YuniKorn's."""
 
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 
+from yunikorn_actors.domain.quantity import Unit, unit_of
+
 T = TypeVar("T")
 Amounts = dict[str, int]
+Units = dict[str, Unit]
+"""By type of resource: what its amounts are written in, on one table."""
 
 
 class Partition(Struct, rename="camel"):
@@ -87,6 +92,15 @@ class Verdict(Struct):
 class Loaded(Struct):
     follows: str = ""
     """The file of the service that counts again when it changes."""
+
+
+def units_of(books: Iterable[Amounts]) -> Units:
+    """Choose for each type of resource the unit of all its amounts."""
+    known: dict[str, list[int]] = {}
+    for book in books:
+        for kind, amount in book.items():
+            known.setdefault(kind, []).append(amount)
+    return {kind: unit_of(kind, amounts) for kind, amounts in known.items()}
 
 
 def read(value: Any, kind: type[T]) -> T:  # noqa: ANN401 - any JSON

@@ -6,24 +6,34 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from yunikorn_actors.errors import ConfigError, CoreFailed, CoreStopped, JournalError
+from yunikorn_actors.cli.signals import ENDING, WANTING, Signals
+from yunikorn_actors.errors import ConfigError, CoreStopped, JournalError
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.runtime.configuration import read_config
 from yunikorn_actors.runtime.hooks import gist_of
-from yunikorn_actors.runtime.logs import enable_logs
+from yunikorn_actors.runtime.logs import DEFAULT_LEVEL, logger
 from yunikorn_actors.runtime.recorder import TraceSettings
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.cluster.core import ClusterCore
 from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
 from yunikorn_actors.service.cluster.questions import ClusterQuestions
-from yunikorn_actors.service.safety import Access, Unsafe, is_local, read_tls, read_token
+from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
+from yunikorn_actors.service.safety import (
+    Access,
+    TokenFiles,
+    Unsafe,
+    exposed,
+    is_local,
+    read_tls,
+)
 from yunikorn_actors.service.serving import KINDS, NotInstalled, Serving
+from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.cluster.engine import RayEngine
@@ -31,9 +41,6 @@ if TYPE_CHECKING:
 OFF: Final = "off"
 OURS: Final = "yunikorn-actors-"
 """So the names of our threads begin."""
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-WAKES: Final = 4096
-"""So many are taken together: signals that come faster are one."""
 FLIGHT_BYTES: Final = 64 * 2**20
 """So much of the run a flight recorder keeps."""
 LAST_S: Final = 0.1
@@ -44,56 +51,25 @@ class Unusable(Exception):  # noqa: N818 - named like InvalidRequest
     """What an option names cannot be used."""
 
 
-class News:
-    """What the main thread waits for: signals, and the failure of the core.
-
-    A pipe wakes it. Of several signals at once the kernel gives some to other threads, where none
-    interrupts what this one waits for; but on whichever thread it arrives, it is written to the
-    pipe.
-    """
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self.failure: CoreFailed | None = None
-        self._reading, self._writing = os.pipe()
-        os.set_blocking(self._writing, False)
-
-    @contextmanager
-    def heard(self) -> Iterator[None]:
-        """Hear of signals, on the main thread."""
-        handlers = {it: signal.signal(it, self._signalled) for it in SIGNALS}
-        former = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(former)
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-
-    def _signalled(self, number: int, _: object) -> None:
-        self.is_over |= number != signal.SIGHUP
-
-    def failed(self, failure: CoreFailed) -> None:
-        self.failure = failure
-        # Where the pipe is full it wakes as well.
-        with suppress(BlockingIOError):
-            os.write(self._writing, b".")
-
-    def wait(self) -> bool:
-        """Return whether it is to go on, with the file loaded again."""
-        os.read(self._reading, WAKES)
-        return not self.is_over and self.failure is None
-
-    def close(self) -> None:
-        os.close(self._reading)
-        os.close(self._writing)
+CANNOT_START: Final = (
+    ConnectionError,
+    CoreStopped,
+    JournalError,
+    NotInstalled,
+    Unsafe,
+    Unusable,
+)
+"""Each says all that there is to say of it in one line."""
 
 
 FILES: Final = {
     "config": "the administrator's configuration; it is loaded again when it changes",
     "tls-cert": "a certificate with its chain (PEM)",
     "tls-key": "the key of the certificate (PEM)",
-    "token-file": "holds what callers have to show, as `authorization: Bearer TOKEN`",
+    "tls-client-ca": "certificates that sign those of clients (PEM); each client has to show one",
+    "token-file": "holds what callers have to show, as `authorization: Bearer TOKEN`; on a second "
+    "line, what those show who only read",
+    "read-token-file": "holds the token of those who only read, where it is not that second line",
 }
 
 
@@ -112,7 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--flight-recorder", type=Path, metavar="FILE",
         help="keep the last 64 MiB of the run in memory, for `/ws/v1/x/trace`, and write them here "
-        "if the core fails",
+        "if the core fails, and beside it on SIGUSR1",
     )  # fmt: skip
     parser.add_argument(
         "--cluster", metavar="ADDR",
@@ -129,6 +105,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--insecure", action="store_true",
         help="listen where others are without TLS and token",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log-level", choices=LEVELS, default=DEFAULT_LEVEL, type=str.upper, metavar="LEVEL",
+        help=f"the least that is logged: {', '.join(LEVELS)} (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--log-format", choices=FORMATS, default=FORMATS[0],
+        help="lines of text, or one JSON object a line (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
         "--topology", choices=("proposing", "fused"), default="proposing",
@@ -148,34 +132,57 @@ def run(options: argparse.Namespace) -> int:
         either = " or ".join(f"--{name}" for name in KINDS)
         print(f"nothing is to be served: give {either} an address", file=sys.stderr)
         return 2
-    try:
-        with ExitStack() as stack:
-            news = News()
-            stack.callback(news.close)
-            serving = _serving(options, addresses, news, stack)
-            return _serve(serving, addresses, news)
-    except (ConnectionError, CoreStopped, NotInstalled, Unsafe, Unusable) as error:
-        print(error, file=sys.stderr)
-        return 2
+    # Lines of gRPC's own, in a form of its own: what they say is raised, or of no use here.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    style = LogStyle(options.log_level, options.log_format)
+    with ExitStack() as stack:
+        stack.callback(style.enable(sys.stderr))
+        try:
+            signals = Signals()
+            stack.callback(signals.close)
+            # While it starts, too: a process that does not handle these ends.
+            stack.enter_context(signals.handled(WANTING))
+            serving = _serving(options, addresses, signals, style, stack)
+            return _serve(serving, addresses, signals, options)
+        except CANNOT_START as error:
+            _complain(options, str(error))
+            return 2
+        except OSError as error:
+            _complain(options, f"cannot go on: {error}")
+            return 2
 
 
-def _serve(serving: Serving, addresses: dict[str, str], news: News) -> int:
-    end_logs = enable_logs(sys.stderr)
-    try:
-        with news.heard(), serving:
-            _introduce(serving, addresses)
-            status = _wait(serving, news)
-        _let_go(status)
-        return status  # noqa: TRY300 - of all that was tried
-    except JournalError as error:
-        print(error, file=sys.stderr)
-        return 2
-    finally:
-        end_logs()
+def _complain(options: argparse.Namespace, text: str) -> None:
+    """Say why it ends: as a line for people, or in the form that the log has."""
+    if options.log_format == "json":
+        logger.error("{}", text)
+    else:
+        print(text, file=sys.stderr)
+
+
+def _serve(
+    serving: Serving, addresses: dict[str, str], signals: Signals, options: argparse.Namespace
+) -> int:
+    with signals.handled(ENDING), serving:
+        _introduce(serving, addresses, options)
+        while (wanted := signals.next()) is not None:
+            for number in wanted:
+                _ANSWERS[number](serving, options)
+        status = 0
+        if signals.failure is not None:
+            why = gist_of(signals.failure)
+            _complain(options, f"the core has failed, start it again: {why}")
+            status = 1
+    _let_go(status)
+    return status
 
 
 def _serving(
-    options: argparse.Namespace, addresses: dict[str, str], news: News, stack: ExitStack
+    options: argparse.Namespace,
+    addresses: dict[str, str],
+    signals: Signals,
+    logs: LogStyle,
+    stack: ExitStack,
 ) -> Serving:
     """Make what is to be served; what the stack has is closed at the end."""
     access, config = access_of(options), options.config
@@ -187,9 +194,9 @@ def _serving(
                 topology=options.topology,
                 journal=options.journal,
                 trace=_trace(options.flight_recorder),
-                on_failure=news.failed,
+                on_failure=signals.core_failed,
             )
-            return Serving(core, addresses, access=access, config=config)
+            return Serving(core, addresses, access=access, config=config, logs=logs)
     if options.flight_recorder is not None:
         raise Unusable("--flight-recorder: not with --cluster, whose cores are not recorded")
     with _naming(config):
@@ -198,7 +205,7 @@ def _serving(
     stack.callback(engine.close)
     portal = ClusterCore(text, engine.hosts)
     ask = partial(ClusterQuestions, portal)
-    return Serving(portal, addresses, ask=ask, access=access, config=config)
+    return Serving(portal, addresses, ask=ask, access=access, config=config, logs=logs)
 
 
 def _trace(path: Path | None) -> TraceSettings | None:
@@ -229,39 +236,73 @@ def engine_at(address: str, journal: Path | None, topology: TopologyName) -> "Ra
         )
     except ModuleNotFoundError as error:
         raise NotInstalled(
-            f"--cluster needs the package {error.name}, which is not installed: "
-            "pip install 'yunikorn-actors[ray]'"
+            f"--cluster needs the package {error.name}, which is not installed; "
+            f"{extra_command('ray')}"
         ) from error
     return RayEngine(address, journal, topology)
 
 
 def access_of(options: argparse.Namespace) -> Access:
-    tls = read_tls(options.tls_cert, options.tls_key)
+    tls = read_tls(options.tls_cert, options.tls_key, options.tls_client_ca)
+    files = TokenFiles(options.token_file, options.read_token_file)
+    token, read_token = files.read()
     return Access(
         tls,
-        read_token(options.token_file),
+        token,
         options.insecure,
         names=tuple(options.name),
         cors=not options.no_cors,
+        read_token=read_token,
+        files=files,
     )
 
 
-def _introduce(serving: Serving, addresses: dict[str, str]) -> None:
+def _introduce(serving: Serving, addresses: dict[str, str], options: argparse.Namespace) -> None:
     for name, part in serving.parts.items():
         print(f"{KINDS[name].title} on {part.address}")
     if serving.access.insecure and not all(map(is_local, addresses.values())):
-        print("open to everybody who reaches it, as --insecure says", file=sys.stderr)
+        logger.warning("open to everybody who reaches it, as --insecure says")
+    for warning in () if options.tls_key is None else exposed(options.tls_key):
+        logger.warning("{}", warning)
     print("ready; Ctrl-C or SIGTERM ends it", flush=True)
 
 
-def _wait(serving: Serving, news: News) -> int:
-    while news.wait():
-        if serving.config is not None:
-            serving.config.reload()
-    if news.failure is not None:
-        print(f"the core has failed, start it again: {gist_of(news.failure)}", file=sys.stderr)
-        return 1
-    return 0
+# -- signals that want something
+
+
+def _read_again(serving: Serving, _: argparse.Namespace) -> None:
+    serving.reload()
+
+
+def _save_trace(serving: Serving, options: argparse.Namespace) -> None:
+    """Write what the flight recorder has, under a name of its own, while the service goes on."""
+    core, path = serving.core, options.flight_recorder
+    if not isinstance(core, SchedulerCore) or path is None:
+        logger.warning("SIGUSR1: there is no flight recorder: start with --flight-recorder FILE")
+        return
+    moment = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    target = path.with_name(f"{path.stem}-{moment}{path.suffix}")
+
+    def save() -> None:
+        try:
+            core.save_trace(target)
+        except OSError as error:
+            logger.error("SIGUSR1: the trace {} cannot be written: {}", target, error)
+        else:
+            logger.info("SIGUSR1: the flight recorder is written to {}", target)
+
+    threading.Thread(target=save, name=f"{OURS}save", daemon=True).start()
+
+
+def _ignore(_: Serving, __: argparse.Namespace) -> None:
+    logger.warning("SIGUSR2 means nothing here: SIGUSR1 writes the flight recorder")
+
+
+_ANSWERS: Final[dict[int, Callable[[Serving, argparse.Namespace], None]]] = {
+    signal.SIGHUP: _read_again,
+    signal.SIGUSR1: _save_trace,
+    signal.SIGUSR2: _ignore,
+}
 
 
 def _let_go(status: int) -> None:

@@ -25,7 +25,7 @@ from yunikorn_actors.messages.base import Cause
 from yunikorn_actors.messages.codec import MESSAGE_TYPES
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.at import state_changes, states_at
-from yunikorn_actors.trace.chain import NotThere, downwards, upwards
+from yunikorn_actors.trace.chain import Link, NotThere, by_causes, downwards, upwards
 from yunikorn_actors.trace.compare import compare, comparison_lines, comparison_rows
 from yunikorn_actors.trace.draw import draw
 from yunikorn_actors.trace.fields import change_line, change_row
@@ -155,6 +155,14 @@ def _add_told(parser: argparse.ArgumentParser) -> None:
 def _add_chained(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("step", type=_step, metavar="STEP", help="such as context/751")
     parser.add_argument("--down", action="store_true", help="what came of it, not what led to it")
+    parser.add_argument(
+        "--about", default="", metavar="ID",
+        help="follow this item of the message, by its key or its application; else the first one",
+    )  # fmt: skip
+    parser.add_argument(
+        "--causes", action="store_true",
+        help="follow what was being handled when each message was sent, whatever it is about",
+    )  # fmt: skip
     _add_json(parser)
 
 
@@ -385,15 +393,23 @@ def _stats(options: argparse.Namespace) -> int:
 
 
 def _chain(options: argparse.Namespace) -> int:
-    find = downwards if options.down else upwards
     try:
         with readable_twice(options.file) as path:
-            lines = chain_lines(path, links := find(options.step, path))
+            links = _links(options, path)
+            lines = chain_lines(path, links)
             tell(links if options.json else None, lines)
     except NotThere as error:
-        print(printable(f"{options.file}: there is no step {error}"), file=sys.stderr)
+        print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
     return 0
+
+
+def _links(options: argparse.Namespace, path: Path) -> list[Link]:
+    if options.down:
+        return downwards(options.step, path)
+    if options.causes:
+        return by_causes(options.step, path)
+    return upwards(options.step, path, options.about)
 
 
 def _story(options: argparse.Namespace) -> int:

@@ -168,6 +168,9 @@ class Reservation(Struct, frozen=True, kw_only=True):
     Earmarked ones share a node with their like only, and together promise what is there, once.
     """
     repeats: int = 1
+    secured: Resource = {}
+    """Room on the node that no other ask takes: its victims left it, or it was free when they were
+    asked back and is needed beside theirs."""
 
     @property
     def is_ordinary(self) -> bool:

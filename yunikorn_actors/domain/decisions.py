@@ -25,6 +25,7 @@ from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.limits import limits_of
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.preemption_decisions import against_the_rules
 from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.reserving import RESERVED_NODES_MIN
@@ -98,6 +99,8 @@ def _for_the_dead(state: PartitionState, fact: Decision) -> Iterator[str]:
     node = state.nodes.get(fact.node_id)
     if state.suspended:
         yield "G22: nothing is decided while the resource manager is away"
+    if state.long_work is not None:
+        yield f"G22: nothing is decided while this is being done: {state.long_work.text}"
     if app.state not in SCHEDULABLE:
         yield f"G22: its application is {app.state.value}"
     if node is None:
@@ -140,8 +143,13 @@ def _without_room(
     state: PartitionState, fact: f.AllocationCommitted | f.AskParked
 ) -> Iterator[str]:
     node = state.nodes.get(fact.node_id)
-    if node is not None and not fits_in(fact.resource, node.available):
+    if node is None:
+        return
+    spec = state.applications[fact.application_id].asks[fact.key].spec
+    if not fits_in(fact.resource, node.available):
         yield f"G23: node {node.id} has no room for it"
+    elif not fits_in(fact.resource, room_for(node, spec, node.available)):
+        yield f"G18: it takes room of node {node.id} that victims of another ask made"
 
 
 def _on_a_kept_node(

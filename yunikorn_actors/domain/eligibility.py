@@ -17,6 +17,7 @@ from yunikorn_actors.domain.gates import has_room
 from yunikorn_actors.domain.limits import limits_on
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.resource import Resource, fits_in
 
@@ -82,7 +83,9 @@ def check_node(node: Node | None, spec: AskSpec) -> Refusal | None:
     refusal = check_open(node, spec)
     if refusal is not None:
         return refusal
-    return None if fits_in(spec.resource, node.available) else Refusal.NODE_FULL
+    return (
+        None if fits_in(spec.resource, room_for(node, spec, node.available)) else Refusal.NODE_FULL
+    )
 
 
 def check_open(node: Node, spec: AskSpec) -> Refusal | None:

@@ -27,6 +27,7 @@ from yunikorn_actors.domain.changes.gangs import take_in
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory
+from yunikorn_actors.domain.long_work import LongWork
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.preempting import book_earmark, leaving_books
@@ -80,6 +81,8 @@ def image_of(state: PartitionState) -> Image:
         "admitted": list(state.admitted.values()),
         "unconfirmed": state.unconfirmed,
     }
+    if state.long_work is not None:
+        image["long_work"] = state.long_work
     plain: Image = msgpack.decode(msgpack.encode(image))
     return plain
 
@@ -141,6 +144,7 @@ def restore(state: PartitionState, image: Image) -> None:
     state.admitted = {state.applications[id_].serial: id_ for id_ in image["admitted"]}
     state.unconfirmed = dict(image["unconfirmed"])
     state.suspended, state.behind = image["held"], image["behind"]
+    state.long_work = convert(image.get("long_work"), LongWork | None)
     state.refused_node_actions = image["refused_node_actions"]
     state.revision = image["revision"]
 

@@ -19,9 +19,10 @@ from yunikorn_actors.domain.application import (
 from yunikorn_actors.domain.config import QueueConfig
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.gang_invariants import links, placeholders
+from yunikorn_actors.domain.long_work import LongWorkKind
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import is_overpromised
+from yunikorn_actors.domain.preempting import is_overdrawn, is_overpromised
 from yunikorn_actors.domain.queue import Queue, QueueState
 from yunikorn_actors.domain.resource import (
     Resource,
@@ -238,6 +239,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
     if is_overpromised(node):
         yield f"node {node.id} is promised to more asks than will have room"
+    if is_overdrawn(node):
+        yield f"node {node.id} secures room that was taken by force"
     for item in kept:
         app = state.applications.get(item.application_id)
         ask = None if app is None else app.asks.get(item.key)
@@ -245,6 +248,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
             yield f"node {node.id} is reserved for {item.key}, which does not know it"
         elif item.earmark is not None and item.earmark != ask.spec.resource:
             yield f"node {node.id} promises {item.key} what it does not want"
+        elif item.secured and not fits_in(item.secured, item.promised or ask.spec.resource):
+            yield f"node {node.id} secures more room for {item.key} than it wants"
 
 
 def reservations_of(state: PartitionState, app: Application) -> Iterator[str]:
@@ -259,7 +264,7 @@ def _reserved_asks(state: PartitionState, app: Application) -> Iterator[str]:
     for ask in app.asks.values():
         if len(ask.reserved) > ask.remaining:
             yield f"ask {ask.spec.key} has more reservations than repeats that wait"
-        if ask.reserved and waits_for_gang(app, ask.spec):
+        if ask.reserved and waits_for_gang(app, ask.spec) and not is_being_reloaded(state):
             yield f"ask {ask.spec.key} has a reservation, and its gang holds it back"
         for node_id in ask.reserved:
             node = state.nodes.get(node_id)
@@ -279,7 +284,13 @@ def _life_cycle(state: PartitionState) -> Iterator[str]:
 
 
 def life_of(state: PartitionState, app: Application) -> Iterator[str]:
-    """What is wrong with the state and the timers of one application (G21)."""
+    """What is wrong with the state and the timers of one application (G21).
+
+    Its state follows when long work is done: its time is up (its timer has fired, and its asks go
+    one by one), or it is removed with its partition (it is Failing from the first on).
+    """
+    if _is_in_hand(state, app):
+        return
     if app.state in FINISHED:
         yield f"{app.id} is {app.state.value} and still among the active ones"
     if app.state is ApplicationState.COMPLETING and (
@@ -294,6 +305,15 @@ def life_of(state: PartitionState, app: Application) -> Iterator[str]:
         item.releasing is not None for item in app.allocations.values()
     ):
         yield f"{app.id} is {app.state.value} and waits for no confirmation"
+
+
+def _is_in_hand(state: PartitionState, app: Application) -> bool:
+    work = state.long_work
+    if work is None:
+        return False
+    if work.kind in {LongWorkKind.MANAGER, LongWorkKind.RELOAD}:
+        return app.state is ApplicationState.FAILING
+    return work.kind is LongWorkKind.TIMER and work.id == app.id
 
 
 def _timers_are_right(app: Application) -> bool:
@@ -351,12 +371,17 @@ def _asked_back(state: PartitionState) -> Iterator[str]:
                 yield f"{uuid} is a victim and not asked back as one, or the reverse"
 
 
+def is_being_reloaded(state: PartitionState) -> bool:
+    return state.long_work is not None and state.long_work.kind is LongWorkKind.RELOAD
+
+
 def misconfigured(state: PartitionState) -> Iterator[str]:
     """Compare the queues with the configuration, which is in effect when its handler ends (G28).
 
-    A queue that it names takes applications; one that left it drains.
+    A queue that it names takes applications; one that left it drains. A reload that is under way
+    has not come to all of them.
     """
-    if state.config is None:
+    if state.config is None or is_being_reloaded(state):
         return
     named = dict(_named(state.config.root, ""))
     for path, queue in state.queues.items():

@@ -31,7 +31,7 @@ _IDLES = frozenset({ApplicationState.ACCEPTED, ApplicationState.STARTING, Applic
 
 def stuck(state: PartitionState, refuses: Refuses, keeps_tag: str) -> Iterator[str]:
     """Yield what should have gone on by itself, in a partition at rest."""
-    if state.suspended:
+    if state.is_held:
         return
     for app in state.applications.values():
         if _is_idle(app) and not is_tagged(app.spec, keeps_tag):

@@ -17,6 +17,7 @@ from yunikorn_actors.domain.application import (
 )
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.long_work import LongWork
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
@@ -59,6 +60,14 @@ class PartitionState:
         self.suspended = False
         self.behind = False
         """Its resource manager is away: nothing is decided."""
+
+        self.long_work: LongWork | None = None
+        """What is being done in slices, while that is under way."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing may be decided for it now."""
+        return self.suspended or self.long_work is not None
 
     @property
     def root(self) -> Queue:

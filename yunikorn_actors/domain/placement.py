@@ -3,11 +3,13 @@
 Rules are tried in order; the first that names a queue which will do wins, and a last one places
 what must be created into the recovery queue. A rule that says nothing lets the next one speak; a
 rule that says something impossible ends the placement. When no rule matched, `root.default` takes
-the application if it exists and will do.
+the application if it exists and will do: the last resort. An application may refuse that by a tag.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from yunikorn_actors.domain.application import ApplicationSpec
 from yunikorn_actors.domain.config import FilterConfig, RuleConfig
@@ -20,18 +22,37 @@ from yunikorn_actors.domain.config.names import (
 )
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue, QueueState
-from yunikorn_actors.si.constants import APP_TAG_CREATE_FORCE
+from yunikorn_actors.si.constants import APP_TAG_CREATE_FORCE, APP_TAG_QUEUE_FALLBACK
 
 RECOVERY_PATH = f"{ROOT}.{RECOVERY_QUEUE}"
-_FALLBACK = f"{ROOT}.default"
+FALLBACK_PATH = f"{ROOT}.default"
 _REGEX_CHARACTERS = frozenset("^$*+?()[]{}|")
 _NAMED_MAX = 10
 """More permitted names than anyone reads in a message."""
 _TRUE = frozenset({"1", "t", "true"})
+_FALSE = frozenset({"0", "f", "false"})
+
+
+_QUEUES_MAX = 100
+"""So many queues a rejection lists: enough to find the one that was meant."""
 
 
 class PlacementFailed(Exception):  # noqa: N818 - it names what happened
     """No queue for this application; the text says why."""
+
+    def __init__(self, text: str, queues: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.queues = queues
+        """Those that would take the application, where no rule matched."""
+
+
+class Placed(NamedTuple):
+    """Where an application goes."""
+
+    path: str
+    """Of the leaf, which may still have to be created."""
+    by_last_resort: bool = False
+    """No placement rule matched, so `root.default` takes it."""
 
 
 def tag_of(spec: ApplicationSpec, name: str) -> str:
@@ -52,19 +73,26 @@ def is_forced(spec: ApplicationSpec) -> bool:
     return is_tagged(spec, APP_TAG_CREATE_FORCE)
 
 
-def place(state: PartitionState, spec: ApplicationSpec) -> str:
-    """Return the path of the leaf, which may still have to be created."""
+def place(state: PartitionState, spec: ApplicationSpec) -> Placed:
     assert state.config is not None
     for rule in state.config.placement_rules:
         path = _path_of(state, spec, rule)
         if path and _will_do(state, spec, path):
-            return path
+            return Placed(path)
     if is_forced(spec):
-        return RECOVERY_PATH
-    if _FALLBACK in state.queues and _will_do(state, spec, _FALLBACK):
-        return _FALLBACK
-    why = "; ".join(dict.fromkeys(_obstacles(state, spec)))
-    raise PlacementFailed(f"application rejected: no placement rule matched: {why}")
+        return Placed(RECOVERY_PATH)
+    is_refused = tag_of(spec, APP_TAG_QUEUE_FALLBACK).lower() in _FALSE
+    if not is_refused and FALLBACK_PATH in state.queues and _will_do(state, spec, FALLBACK_PATH):
+        return Placed(FALLBACK_PATH, by_last_resort=True)
+    why = "; ".join(dict.fromkeys(_obstacles(state, spec, fallback=not is_refused)))
+    queues = _open_to(state, spec)
+    listed = f"; {_few('queues', [*queues])} would take it" if is_refused and queues else ""
+    raise PlacementFailed(f"application rejected: no placement rule matched: {why}{listed}", queues)
+
+
+def _open_to(state: PartitionState, spec: ApplicationSpec) -> tuple[str, ...]:
+    leaves = (path for path, queue in sorted(state.queues.items()) if queue.is_leaf)
+    return tuple(islice((it for it in leaves if _will_do(state, spec, it)), _QUEUES_MAX))
 
 
 def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
@@ -80,7 +108,7 @@ def _will_do(state: PartitionState, spec: ApplicationSpec, path: str) -> bool:
     )
 
 
-def _obstacles(state: PartitionState, spec: ApplicationSpec) -> Iterator[str]:
+def _obstacles(state: PartitionState, spec: ApplicationSpec, *, fallback: bool) -> Iterator[str]:
     """Say what was the matter with each queue that was named, or that none was."""
     assert state.config is not None
     named = [_named_by(state, spec, rule) for rule in state.config.placement_rules]
@@ -89,8 +117,8 @@ def _obstacles(state: PartitionState, spec: ApplicationSpec) -> Iterator[str]:
     for path, create in named:
         if path:
             yield _obstacle(state, spec, path, create=create)
-    if _FALLBACK in state.queues:
-        yield _obstacle(state, spec, _FALLBACK, create=False)
+    if fallback and FALLBACK_PATH in state.queues:
+        yield _obstacle(state, spec, FALLBACK_PATH, create=False)
 
 
 def _named_by(state: PartitionState, spec: ApplicationSpec, rule: RuleConfig) -> tuple[str, bool]:

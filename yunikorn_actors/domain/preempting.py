@@ -1,9 +1,12 @@
 """The books of preemption: what is on its way out, and what its room is for."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from yunikorn_actors.domain.allocation import Allocation, Reservation
+from msgspec.structs import replace
+
+from yunikorn_actors.domain.allocation import Allocation, AskSpec, Reservation
 from yunikorn_actors.domain.application import Application
+from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
@@ -60,3 +63,95 @@ def expected(queue: Queue) -> Resource:
     used = staying(queue)
     charge(used, queue.earmarked)
     return used
+
+
+# -- the room that victims made
+
+ReservationKey = tuple[str, str]
+"""Of the reservations of a node: the application and the key of the ask."""
+
+
+def room_for(
+    node: Node, asking: AskSpec, free: Resource, served: Container[ReservationKey] = ()
+) -> Resource:
+    """Return what an ask may use of the free room of a node.
+
+    All but the room that is secured for other asks: victims went for them, so it is theirs until
+    they are placed or give it up. Planner, commit and checker ask this. `served` are asks that are
+    about to use their room, so that it is not free any more. An ask that requires the node comes
+    before reservations of those that do not.
+    """
+    if not any(kept.secured for kept in node.reservations.values()):
+        return free
+    room = dict(free)
+    for holder, kept in node.reservations.items():
+        is_bound = kept.required or not asking.required_node
+        if holder not in served and holder != (asking.application_id, asking.key) and is_bound:
+            discharge(room, kept.secured)
+    return room
+
+
+def secure_free_room(
+    node: Node, holder: ReservationKey, wanted: Resource, victims: Resource
+) -> None:
+    """Secure what the ask needs beside its victims, of the room that is free and not secured."""
+    needed = dict(wanted)
+    discharge(needed, node.reservations[holder].secured)
+    discharge(needed, victims)
+    _secure(node, holder, needed, wanted)
+
+
+def secure_freed_room(
+    node: Node, holder: ReservationKey, freed: Resource, wanted: Resource
+) -> None:
+    """A victim has gone, or has become smaller: what is needed of its room is for the ask.
+
+    Where more is used than the node has, its room is not free and serves nobody.
+    """
+    if holder in node.reservations:
+        _secure(node, holder, freed, wanted)
+
+
+def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource) -> None:
+    free = dict(node.available)
+    for other in node.reservations.values():
+        discharge(free, other.secured)
+    kept = node.reservations[holder]
+    secured: Resource = {}
+    for kind, quantity in wanted.items():
+        added = max(0, min(more.get(kind, 0), free.get(kind, 0)))
+        secured[kind] = min(quantity, kept.secured.get(kind, 0) + added)
+    node.reservations[holder] = replace(kept, secured={k: n for k, n in secured.items() if n > 0})
+
+
+def without_one(kept: Reservation, size: Resource) -> Reservation:
+    """Return a reservation of one repeat less; what was secured for that one is not kept."""
+    left = {kind: quantity - size.get(kind, 0) for kind, quantity in kept.secured.items()}
+    secured = {kind: quantity for kind, quantity in left.items() if quantity > 0}
+    return replace(kept, repeats=kept.repeats - 1, secured=secured)
+
+
+def going_for(node: Node, holder: ReservationKey) -> Resource:
+    """Add up what is still on its way out on a node for the earmarks of an ask."""
+    application_id, key = holder
+    rule = PreemptionRule.GUARANTEE
+    going: Resource = {}
+    for allocation in node.allocations.values():
+        whom = allocation.beneficiary
+        if whom is None or whom.rule is not rule:
+            continue
+        if whom.key == key and whom.application_id == application_id:
+            charge(going, allocation.resource)
+    return going
+
+
+def is_overdrawn(node: Node) -> bool:
+    """Whether less is free than is secured for asks that require the node.
+
+    Then it was taken by force.
+    """
+    secured: Resource = {}
+    for kept in node.reservations.values():
+        if kept.required:
+            charge(secured, kept.secured)
+    return any(0 < quantity > node.available.get(kind, 0) for kind, quantity in secured.items())

@@ -6,8 +6,8 @@ is written. Every other type counts in plain integers. The result always fits in
 """
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from yunikorn_actors.domain.resource import INT64_MAX
 
@@ -58,6 +58,39 @@ def parse_quantity(kind: str, text: str) -> int:
 def amounts(resource: Mapping[str, int] | None) -> str:
     known = {} if resource is None else resource
     return ", ".join(f"{kind} {quantity(kind, known[kind])}" for kind in sorted(known))
+
+
+class Unit(NamedTuple):
+    """What amounts of one type are written in, so that those of a column compare at a glance."""
+
+    name: str
+    size: int
+
+    def written(self, amount: int) -> str:
+        """Write an amount with three decimals at most; the unit stands behind it."""
+        thousandths = round(amount * _MILLI / self.size)
+        if not thousandths:
+            return "0" if not amount else f"<0.001{self.name}"
+        whole, rest = divmod(thousandths, _MILLI)
+        decimals = f".{rest:03d}".rstrip("0") if rest else ""
+        return f"{whole}{decimals}{self.name}"
+
+
+def unit_of(kind: str, amounts_: Iterable[int]) -> Unit:
+    """Choose the unit of several amounts: that of the largest, in which the most are whole."""
+    if kind == VCORE:
+        return Unit("", _MILLI)
+    known = [it for it in amounts_ if it]
+    largest = max(known, default=0)
+    fitting = [Unit(name, size) for name, size in _SUFFIXES if size <= largest]
+    binary = [it for it in fitting if it.name.endswith("i")]
+    decimal = [it for it in fitting if not it.name.endswith("i")]
+    candidates = [family[0] for family in (binary, decimal) if family]
+
+    def whole(unit: Unit) -> int:
+        return sum(it * _MILLI % unit.size == 0 for it in known)
+
+    return max(candidates, key=whole, default=Unit("", 1))
 
 
 def quantity(kind: str, amount: int) -> str:

@@ -28,6 +28,7 @@ def snapshot(state: PartitionState) -> dict[str, Any]:
         "revision": state.revision,
         "held": state.suspended,
         "behind": state.behind,
+        **({} if state.long_work is None else {"long_work": state.long_work.text}),
         "config": _config(state.config),
         "capacity": _amounts(state.capacity),
         "allocations": state.allocation_count,

@@ -66,6 +66,7 @@ _NOTES: Final[dict[type, Callable[[Any, Names, Names], None]]] = {
             f.ApplicationRejected,
             f.ApplicationSummarized,
             f.ConfigurationRefused,
+            f.LongWorkStarted,
             f.MachineReplaced,
             f.NodeActionRefused,
             f.NodeAttributesReplaced,

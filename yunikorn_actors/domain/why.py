@@ -6,6 +6,7 @@ first hides nothing: to take it away helps only if nothing stands behind it.
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -53,6 +54,29 @@ class Cause(StrEnum):
     """It does not wait: all of it has been placed."""
     REJECTED = "REJECTED"
     """It does not wait: it was never taken, or the core withdrew it."""
+
+
+IN_WORDS: Final[dict[Cause, str]] = {
+    Cause.RM_PAUSED: "the resource manager is away, or does not take its messages",
+    Cause.APP_STATE: "the application is in a state in which nothing is placed",
+    Cause.PARKED: "it takes over a placeholder that is being released",
+    Cause.ON_ITS_WAY: "a node has been chosen and is being checked",
+    Cause.NODE_KEPT: "a node is kept for it and has no room yet",
+    Cause.BACKING_OFF: "its application rests, because no node held its asks",
+    Cause.GANG_HELD: "its gang is not admitted: there is no room for all of it",
+    Cause.GANG_WAITS: "its gang is not complete",
+    Cause.APP_LIMIT: "no more applications may run",
+    Cause.STATEAWARE_BUSY: "another application of its queue starts first",
+    Cause.QUEUE_LIMIT: "a queue is at its maximum",
+    Cause.CLUSTER_FULL: "the whole cluster has no room for it",
+    Cause.USER_LIMIT: "a user or group is at its limit",
+    Cause.NO_NODE: "no node has room for it",
+    Cause.PREDICATES: "the resource manager refuses the nodes with room",
+    Cause.NEXT: "nothing: it is tried after the asks before it",
+    Cause.PLACED: "nothing: all of it is placed",
+    Cause.REJECTED: "nothing: it was not taken",
+}
+"""What asks wait for, where many of them are counted."""
 
 
 class NodeCheck(StrEnum):
@@ -223,9 +247,57 @@ class Why(Struct, frozen=True, kw_only=True):
         return tuple(_lines(self))
 
 
+class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which asks that wait are counted or listed, and where to go on: a partition has very many."""
+
+    serial: int = 0
+    """The application to go on with."""
+    place: int = 0
+    """How many of its asks were looked at."""
+    cause: str = ""
+    """Asks that wait for this first; empty for all."""
+    text: str = ""
+    """Asks with this in their key or queue, in the id or the user of their application."""
+    listed: int = 0
+    """So many of them are listed."""
+    by_cause: bool = False
+    """They are counted by cause as well, which takes longer."""
+
+
+class WaitingAsk(Struct, frozen=True, kw_only=True):
+    """One ask that waits, and what it waits for first."""
+
+    application_id: str
+    key: str
+    cause: Cause
+    text: str
+
+
+class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was found of the part that was looked at."""
+
+    total: int = 0
+    causes: dict[str, int] = field(default_factory=dict)
+    asks: tuple[WaitingAsk, ...] = ()
+    is_all: bool = True
+    """There is no more to look at."""
+    serial: int = 0
+    """Where to go on, if there is."""
+    place: int = 0
+    """How many asks of that application were looked at."""
+
+
 def decisive(obstacles: Iterable[Obstacle]) -> Obstacle:
     listed = list(obstacles)
     return next((it for it in listed if it.never), listed[0])
+
+
+CLUSTER: Final = "the whole cluster"
+
+
+def no_room(place: str) -> str:
+    """Say that a queue, a limit or the cluster has no room for an ask."""
+    return f"{place} has no room for it"
 
 
 def what_became(state: str, message: str) -> str:

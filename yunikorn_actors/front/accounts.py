@@ -9,6 +9,7 @@ from yunikorn_actors.errors import (
     ApplicationRejected,
     CoreError,
     Duplicate,
+    QueueNotFound,
     anew,
 )
 from yunikorn_actors.front.books import Account, Deal, DealStage, Unanswered
@@ -110,7 +111,8 @@ class Accounts(Generic[L]):
     def rejected(self, said: si.RejectedApplication) -> None:
         account = self._new.answered(said.application_id)
         if account is not None and account.ended is None:
-            error = ApplicationRejected(f"application {account.id!r} was rejected: {said.reason}")
+            text = f"application {account.id!r} was rejected: {said.reason}"
+            error = QueueNotFound(text, said.queues) if said.queues else ApplicationRejected(text)
             account.accepted.fail(error)
             self._end(account, error, "Rejected")
 
@@ -118,6 +120,7 @@ class Accounts(Generic[L]):
         account = self._new.answered(said.application_id)
         if account is not None:
             account.is_known = True
+            account.queue = said.queue or account.queue
             account.accepted.keep(account)
             for deal in list(account.by_core_key.values()):
                 self.claim(deal)

@@ -262,6 +262,7 @@ class AsyncScheduler:
         stays: bool = False,
         running: Iterable[Running] = (),
         tags: Mapping[str, str] | None = None,
+        fallback: bool = False,
     ) -> AsyncApplication:
         """Submit an application, as `Scheduler` does; raises `ApplicationRejected` if it must."""
         self._check_may_wait("application")
@@ -269,11 +270,12 @@ class AsyncScheduler:
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
+            fallback=fallback,
         )  # fmt: skip
         account = requests.add_application(self._broker, submission, accepted)
         with undone(partial(self._broker.close_application, account)):
             await self._answer(accepted.future, "application")
-        return AsyncApplication(self._broker, account, queue, user, self._make)
+        return AsyncApplication(self._broker, account, user, self._make)
 
     def _make(self) -> "Made[asyncio.Future[AsyncLease], AsyncLease]":
         promise: _LoopPromise[AsyncLease] = self._promise()

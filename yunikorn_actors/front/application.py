@@ -34,18 +34,20 @@ class BaseApplication(Generic[F, L]):
         self,
         broker: Broker[L],
         account: Account[L],
-        queue: str,
         user: str,
         make: Callable[[], Made[F, L]],
     ) -> None:
         """Made by `application` of a scheduler."""
         self.id: Final = account.id
-        self.queue: Final = queue
-        """The queue that was asked for; a placement rule may have chosen another one."""
         self.user: Final = user
         self._broker = broker
         self._account = account
         self._make = make
+
+    @property
+    def queue(self) -> str:
+        """The queue that it is in; a placement rule may have chosen another than it asked for."""
+        return self._account.queue
 
     @property
     def state(self) -> str:

@@ -42,6 +42,8 @@ class Account(Generic[L]):
     accepted: Promise[Any]
     groups: Mapping[str, Mapping[str, si.Amount]] = field(default_factory=dict)
     """Of a gang: how large a member of each group is."""
+    queue: str = ""
+    """Where the core has put it; the one that it asked for if an older core does not say."""
     is_known: bool = False
     """The core has accepted it; what it says before that is about a former one of this id."""
     state: str = "New"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, get_args
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.placement import FALLBACK_PATH
 from yunikorn_actors.errors import InvalidRequest
 from yunikorn_actors.front.books import Account, Promise
 from yunikorn_actors.front.broker import Broker
@@ -85,6 +86,7 @@ class Submission:
     stays: bool
     running: Iterable[Running]
     tags: Mapping[str, str] | None
+    fallback: bool
 
 
 def add_application(
@@ -103,6 +105,10 @@ def add_application(
     missing = still_missing(gang, name, mine)
     if said.stays:
         tags[si.constants.APP_TAG_COMPLETING_DISABLE] = "true"
+    if not isinstance(said.fallback, bool):
+        raise InvalidRequest(f"fallback: must be True or False, not {shown(said.fallback)}")
+    if not said.fallback and str(said.queue).lower() != FALLBACK_PATH:
+        tags.setdefault(si.constants.APP_TAG_QUEUE_FALLBACK, "false")
     if mine:
         tags.setdefault(si.constants.APP_TAG_CREATE_FORCE, "true")
     partition = broker.terms.partition
@@ -119,6 +125,7 @@ def add_application(
     account: Account[L] = Account(
         id=name,
         accepted=accepted,
+        queue=said.queue,
         groups={group: members.written for group, members in gang.items()},
     )
     broker.add_application(account, request, placeholders(name, partition, missing))

@@ -174,11 +174,14 @@ class Scheduler:
         stays: bool = False,
         running: Iterable[Running] = (),
         tags: Mapping[str, str] | None = None,
+        fallback: bool = False,
     ) -> Application:
         """Submit an application; waits for the core, raises `ApplicationRejected` with its reason.
 
-        - `queue`: with its whole path; `""` leaves the choice to the placement rules. As in
-          YuniKorn, what finds no queue goes to `root.default` if there is such a leaf.
+        - `queue`: with its whole path; `""` leaves the choice to the placement rules. What none of
+          them places raises `QueueNotFound`, which lists the queues that there are.
+        - `fallback`: instead `root.default` may take it, if there is such a leaf; `queue` of the
+          application says where it is.
         - `user`, `groups`: whose limits and permissions count.
         - `gang`: members that are of use only together, as
           `{"driver": {"vcore": 1}, "executor": {"count": 4, "vcore": 2}}`. Room for all of them is
@@ -197,11 +200,12 @@ class Scheduler:
         submission = requests.Submission(
             application_id=application_id, queue=queue, user=user, groups=groups, gang=gang,
             gang_style=gang_style, timeout=timeout, stays=stays, running=running, tags=tags,
+            fallback=fallback,
         )  # fmt: skip
         account = requests.add_application(self._broker, submission, accepted)
         with undone(partial(self._broker.close_application, account)):
             wait(accepted.future, "application")
-        return Application(self._broker, account, queue, user, self._make)
+        return Application(self._broker, account, user, self._make)
 
     def _make(self) -> Made[Future[Lease], Lease]:
         promise: FuturePromise[Lease] = FuturePromise(self._callers)

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.version import extra_command
 
 _ADDRESS: Final = re.compile(r"dask://(\S+:\d+)")
 
@@ -28,8 +29,8 @@ class DaskCrew:
             self._distributed: Any = import_module("distributed")
         except ImportError:
             raise NoExecutor(
-                "an executor of Dask needs the package distributed: "
-                "pip install 'yunikorn-actors[dask]'"
+                "an executor of Dask needs the package distributed, which is not installed; "
+                f"{extra_command('dask')}"
             ) from None
         self._client: Any = None
         self.size = 1

@@ -47,6 +47,10 @@ class _Whim:
     def reject(self, _proposal_id: int) -> None:
         """Lose nothing."""
 
+    def subject_of(self, _proposal_id: int) -> str:
+        """Name no queue: the planner proposes what it wants all the same."""
+        return ""
+
 
 # -- what may be named: what the replica of a Scheduler shows
 

@@ -3,6 +3,7 @@
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
 from yunikorn_actors.planning.explain import Found, explain, explain_all
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.planning.waiting import count_waiting
 
 EXPLAINED_MAX = 1_000
 """Asks of one partition that are explained at once: the handler stays short."""
@@ -11,6 +12,16 @@ EXPLAINED_MAX = 1_000
 def explanation(
     planner: Planner, epoch: int, message: ExplainRequested, now_ns: int
 ) -> Explanation:
+    if message.waiting is not None:
+        return Explanation(
+            partition=planner.state.name,
+            epoch=epoch,
+            reply_to=message.reply_to,
+            as_of=planner.state.revision,
+            waiting=(),
+            is_complete=True,
+            counted=count_waiting(planner, message.waiting, now_ns),
+        )
     found = _found(planner, message, now_ns)
     return Explanation(
         partition=planner.state.name,

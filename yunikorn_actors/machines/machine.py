@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.messages.base import CONTEXT, GATEWAY, Envelope, Message, is_reply
 from yunikorn_actors.messages.queries import Declined
 from yunikorn_actors.messages.scheduling import MachineFailed
@@ -90,6 +91,11 @@ class Joining(ABC):
     keeps a protocol takes longer to find out than most handlers.
     """
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it has done all that it was sent: no long work is under way."""
+        return True
+
     @abstractmethod
     def joins(self, first: Message, message: Message) -> bool:
         """Whether this message may be handled with `first`, and whatever came between them."""
@@ -113,7 +119,7 @@ class Replaceable(Machine, Protocol):
 
 def report_of(machine: Replaceable, address: str, error: Exception) -> Send:
     """Say that a machine has failed: what a driver sends for it, from its address."""
-    failed = MachineFailed(address=address, failure=repr(error), legacy=machine.legacy())
+    failed = MachineFailed(address=address, failure=masked(repr(error)), legacy=machine.legacy())
     return Send(to=CONTEXT, message=failed)
 
 

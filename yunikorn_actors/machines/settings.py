@@ -72,6 +72,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     turn_max: int = 500
     """About how many asks, releases and nodes of one resource manager are at Context at a time, if
     there are several: behind them the others have their turn."""
+    slice_max: int = 100
+    """How many items of long work, such as the asks of an application that is removed, a machine
+    handles before others have their turn."""
     inflight_max: int = 1024
     """Proposals that a scheduler has on their way."""
 

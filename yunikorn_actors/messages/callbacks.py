@@ -3,12 +3,15 @@
 The answer to a question goes back to RmProxy as a message, and so does what stands for an answer if
 the callback raises. An exception in a predicate is a no, because the resource manager has not
 agreed.
+
+A reason and the text of an exception are masked here: they become keys and are counted.
 """
 
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.messages import rm_calls as c
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.predicates import (
@@ -42,11 +45,13 @@ def _ask_predicates(rm: ResourceManagerCallback, call: c.CallPredicates) -> Mess
     if reason is not None and not isinstance(reason, str):
         # A program that returns whether it fits would be understood the wrong way round.
         raise TypeError(f"predicates returned {reason!r:.100}: return None, or the reason as text")
-    return PredicatesAnswered(call_id=call.call_id, reason=str(reason or ""))
+    return PredicatesAnswered(call_id=call.call_id, reason=masked(str(reason or "")))
 
 
 def _no_to_predicates(call: c.CallPredicates, error: BaseException) -> Message:
-    return PredicatesAnswered(call_id=call.call_id, reason=f"the predicate raised {error!r}")
+    return PredicatesAnswered(
+        call_id=call.call_id, reason=masked(f"the predicate raised {error!r}")
+    )
 
 
 def _ask_preemption(rm: ResourceManagerCallback, call: c.CallPreemptionPredicates) -> Message:
@@ -79,7 +84,7 @@ def _ask_state(rm: ResourceManagerCallback, call: c.CallGetStateDump) -> Message
 
 
 def _no_state(call: c.CallGetStateDump, error: BaseException) -> Message:
-    told = f"get_state_dump raised {error!r}"
+    told = masked(f"get_state_dump raised {error!r}")
     return RmDumpAnswered(reply_to=call.reply_to, text="", error=told)
 
 

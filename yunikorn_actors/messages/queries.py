@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import field
 
-from yunikorn_actors.domain.why import Why
+from yunikorn_actors.domain.why import WaitingAnswer, WaitingQuestion, Why
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import EventRecord
 
@@ -47,6 +47,8 @@ class ExplainRequested(Message, frozen=True, kw_only=True):
     application_id: str
     key: str
     reply_to: str
+    waiting: WaitingQuestion | None = None
+    """Count the asks of the partition that wait, a part at a time, instead of explaining each."""
 
 
 class Explanation(Message, frozen=True, kw_only=True):
@@ -70,6 +72,8 @@ class Explanation(Message, frozen=True, kw_only=True):
     """How many of them wait for what first."""
     rejected: tuple[Why, ...] = ()
     """To a question about all: the asks that were rejected last."""
+    counted: WaitingAnswer | None = None
+    """To a question that counts."""
 
 
 class RmDumpRequested(Message, frozen=True, kw_only=True):

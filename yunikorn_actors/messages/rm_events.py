@@ -323,6 +323,15 @@ class RMConfigRejected(Message, frozen=True, kw_only=True):
     reply_to: str
 
 
+class RMPartAhead(Message, frozen=True, kw_only=True):
+    """The next answer to this resource manager is a part of one.
+
+    RmProxy keeps it, and delivers it with the first answer that comes without this before it.
+    """
+
+    rm_id: str
+
+
 class AnnouncedAllocation(Struct, frozen=True, kw_only=True, gc=False):
     partition: str
     uuid: str
@@ -420,14 +429,26 @@ class RMContainerSchedulingState(Message, frozen=True, kw_only=True):
     states: tuple[ContainerState, ...]
 
 
-class Rejected(Struct, frozen=True, kw_only=True):
+class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     reason: str
+    queues: tuple[str, ...] = ()
+    """Of an application for which no placement rule matched: those that would take it."""
+
+
+class PlacedIn(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The queue of an accepted application."""
+
+    queue: str
+    by_last_resort: bool = False
+    """No placement rule matched, so `root.default` took it."""
 
 
 class RMApplicationUpdate(Message, frozen=True, kw_only=True):
     rm_id: str
     accepted: tuple[str, ...] = ()
+    placed: tuple[PlacedIn, ...] = ()
+    """One for each that was accepted; recordings of versions before this have none."""
     rejected: tuple[Rejected, ...] = ()
     updated: tuple[ApplicationUpdate, ...] = ()
 

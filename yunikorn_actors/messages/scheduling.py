@@ -118,6 +118,10 @@ class RunCycle(Message, frozen=True, kw_only=True):
     epoch: int
 
 
+class RunSlice(Message, frozen=True, kw_only=True):
+    """Do the next slice of long work; a machine sends it to itself, at most one at a time."""
+
+
 class PlanningDue(Message, frozen=True, kw_only=True):
     """A delay, a pause or a back-off has ended, so something may be decided."""
 

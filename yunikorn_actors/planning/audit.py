@@ -247,7 +247,7 @@ def _asks(model: Model, apps: Apps) -> Iterator[str]:
             inflight = 0 if view is None else view.inflight
             kept = 0 if view is None else view.open
             wanted = max(0, ask.remaining - inflight)
-            if wanted and _waits_for_gang(app, ask):
+            if wanted and (_waits_for_gang(app, ask) or view in model.set_aside):
                 wanted = 0
             if kept != wanted:
                 yield f"ask {key}: {kept} may be tried, {ask.remaining} wait, {inflight} in flight"

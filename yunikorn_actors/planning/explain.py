@@ -17,11 +17,22 @@ from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.quantity import amounts
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, add, describe, sub
-from yunikorn_actors.domain.why import Cause, Gang, NodeCheck, Obstacle, Why, decisive, seconds
+from yunikorn_actors.domain.why import (
+    CLUSTER,
+    Cause,
+    Gang,
+    NodeCheck,
+    Obstacle,
+    Why,
+    decisive,
+    no_room,
+    seconds,
+)
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.shape import Shape, Use, Wanted
 from yunikorn_actors.planning.model.views import (
@@ -106,12 +117,19 @@ class Line:
 class Inquiry:
     """One question, with what has been found out for it already."""
 
-    def __init__(self, planner: Planner, now_ns: int, words: Words = EXACT) -> None:
+    def __init__(
+        self, planner: Planner, now_ns: int, words: Words = EXACT, looks: int = LOOKS_MAX
+    ) -> None:
+        """Look at no more nodes than that; with 0 at none."""
         self.planner = planner
         self.now_ns = now_ns
         self.words = words
         self.commitments = Commitments(planner.model)
-        self._looks = LOOKS_MAX
+        self._looks = looks
+        self.cost = 0
+        """How many nodes and applications were looked at for it, beside those."""
+        self._may_exceed = looks > 0
+        """The first look is made, however many nodes there are."""
         self._surveys: dict[Shape | AskView, Survey | None] = {}
         """By shape; an ask with a reservation sees its nodes in its own way."""
         self._rooms: dict[tuple[QueueView, Owner, Shape], tuple[Obstacle, ...]] = {}
@@ -126,8 +144,8 @@ class Inquiry:
         if whose not in self._surveys:
             nodes = _candidates(case)
             self._looks -= len(nodes)
-            is_first = not self._surveys
-            self._surveys[whose] = survey(ask, nodes) if is_first or self._looks >= 0 else None
+            may_look = self._looks >= 0 or (self._may_exceed and not self._surveys)
+            self._surveys[whose] = survey(ask, nodes) if may_look else None
         return self._surveys[whose]
 
     def room_of(self, case: "Case") -> tuple[Obstacle, ...]:
@@ -148,6 +166,7 @@ class Inquiry:
         """Name the applications that take its places, those that do not run before others."""
         if gate not in self._holders:
             apps, kept = self.planner.model.apps, gate.reserving
+            self.cost += len(apps)
             names = [f"{apps[serial].app.id} (a node is reserved for it)" for serial in kept]
             others = (app.app for serial, app in apps.items() if serial not in kept)
             names += [app.id for app in others if gate.counts(apps[app.serial])]
@@ -204,7 +223,7 @@ def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
                 asks.append(_why(inquiry, app, record))
                 causes[asks[-1].obstacle.cause.value] += 1
             else:
-                causes[next(_all_obstacles(inquiry, app, record)).cause.value] += 1
+                causes[first_obstacle(inquiry, app, record).cause.value] += 1
     return Found(asks, causes.total(), dict(sorted(causes.items())))
 
 
@@ -245,6 +264,11 @@ def _all_obstacles(inquiry: Inquiry, app: AppView, record: Ask) -> Iterator[Obst
     if record.remaining:
         return _obstacles(Case(inquiry, app.asks[record.spec.key]))
     return iter((_parked(app.app, record) if record.parked else _placed(app.app, record),))
+
+
+def first_obstacle(inquiry: Inquiry, app: AppView, record: Ask) -> Obstacle:
+    """Return what it waits for: what the planner meets first."""
+    return next(_all_obstacles(inquiry, app, record))
 
 
 def _obstacles(case: Case) -> Iterator[Obstacle]:
@@ -332,6 +356,12 @@ def _pause(case: Case) -> Iterator[Obstacle]:
             text="its resource manager is away, so its partitions are suspended",
             remedy="the resource manager must register again",
         )
+    elif state.long_work is not None:
+        yield Obstacle(
+            cause=Cause.RM_PAUSED,
+            text=f"its partition is being changed: {state.long_work.text}",
+            remedy="nothing: it ends by itself",
+        )
 
 
 def _application(case: Case) -> Iterator[Obstacle]:
@@ -372,17 +402,21 @@ def _kept(case: Case) -> Iterator[Obstacle]:
     shape = case.ask.shape
     for node_id in dict.fromkeys(case.ask.ask.reserved):
         node = case.planner.model.nodes.views[node_id]
-        lacks = shortfall(node.free, {}, shape.wanted, True)
+        free = room_for(node.node, case.ask.ask.spec, node.free)
+        lacks = shortfall(free, {}, shape.wanted, True)
+        short = f"{case.words.amounts(lacks)} short"
+        if free is not node.free:
+            short += ", beside the room that victims of other asks made"
         if lacks:
             sizes = _of(shape.wanted, node.node.capacity)
             yield Obstacle(
                 cause=Cause.NODE_KEPT,
                 where=node_id,
                 wanted=dict(shape.wanted),
-                used=sub(sizes, _of(shape.wanted, node.free)),
+                used=sub(sizes, _of(shape.wanted, free)),
                 maximum=sizes,
                 lacks=lacks,
-                text=f"{node_id} is reserved for it and is {case.words.amounts(lacks)} short",
+                text=f"{node_id} is reserved for it and is {short}",
                 remedy="release that much on the node",
             )
 
@@ -595,7 +629,7 @@ def _cluster(case: Case, root: QueueView) -> Iterator[Obstacle]:
         text = f"all nodes together are smaller: {sizes}"
     else:
         short = case.words.short(lacks, root.used, capacity)
-        text = f"the whole cluster has no room for it, {short}"
+        text = f"{no_room(CLUSTER)}, {short}"
         remedy = "release that much, or add a node that has it"
     yield Obstacle(
         cause=Cause.CLUSTER_FULL,
@@ -639,7 +673,7 @@ def _full(case: Case, full: Full, lacks: Resource, kept: Resource) -> Obstacle:
         text = f"{full.name} can never hold it: {words.too_large(wanted, sizes)}"
         remedy = "raise the maximum, or ask for less"
     else:
-        text = f"{full.name} has no room for it, {words.short(lacks, used, sizes)}"
+        text = f"{no_room(full.name)}, {words.short(lacks, used, sizes)}"
         text += words.besides(_some(lacks, kept), "are promised to others")
         remedy = "release that much there, or raise the maximum"
     return Obstacle(
@@ -673,8 +707,10 @@ def _some(kinds: Iterable[str], amounts: Resource) -> Resource:
 def _node(case: Case) -> Iterator[Obstacle]:
     found, ask = case.inquiry.survey_of(case), case.ask
     if found is None:
-        # Not looked at again: the planner keeps which shapes found no node.
-        if ask.shape.waits_for_node:
+        # Not looked at again: the planner keeps which shapes found no node, and which were refused.
+        if refused := _refused_with_room(case):
+            yield _refused(case, refused)
+        elif ask.shape.waits_for_node:
             yield Obstacle(cause=Cause.NO_NODE, text="no node has room for it")
     elif found.fitting:
         return
@@ -683,6 +719,15 @@ def _node(case: Case) -> Iterator[Obstacle]:
     elif not ask.shape.required_node or ask.shape.required_node not in ask.ask.reserved:
         # What the one node lacks that is reserved for it has been said.
         yield _no_node(case, found)
+
+
+def _refused_with_room(case: Case) -> Survey | None:
+    """Look at the nodes that its resource manager has refused, whether one has room for it."""
+    denial, views = case.ask.shape.denial, case.planner.model.nodes.views
+    refused = {} if denial is None else denial.refused[Use.PLACING]
+    case.inquiry.cost += len(refused)
+    found = survey(case.ask, [views[node] for node in refused if node in views])
+    return found if found.refusals else None
 
 
 def _no_node(case: Case, found: Survey) -> Obstacle:

@@ -12,6 +12,7 @@ from yunikorn_actors.domain.allocation import Ask, WaitingState
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.findings import Finding
 from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.why import no_room
 from yunikorn_actors.planning.model.headroom import available_to
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AppView, AskView, Holder, Lane
@@ -103,7 +104,7 @@ class Findings:
         # that no node holds, because a larger cluster would take it.
         gate = lane.refused_by
         if gate is not None and gate.is_quota:
-            state, reason = WaitingState.SKIPPED, f"{gate.name} has no room for it"
+            state, reason = WaitingState.SKIPPED, no_room(gate.name)
         else:
             state, reason = WaitingState.FAILED, NO_NODE
         shortage = GateKind.NONE if gate is None else gate.kind

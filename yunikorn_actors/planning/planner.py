@@ -4,19 +4,18 @@ docs/explanation/planning.md tells why the stages of a plan come in this order. 
 in flight; a fact that carries the id of its proposal, or `reject`, takes it out again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
-from yunikorn_actors.domain.facts import Fact, MachineReplaced
-from yunikorn_actors.domain.gang import awaits_admission
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, AskRef, Placing, Preempt, Proposal
+from yunikorn_actors.domain.proposals import Placing, Preempt, Proposal
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.follow import adopt, follow
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.backoff import Backoff
-from yunikorn_actors.planning.parts.denials import Denials, Denied
+from yunikorn_actors.planning.parts.denials import Denials
 from yunikorn_actors.planning.parts.explaining import Explainer
 from yunikorn_actors.planning.parts.gangs import Admitter, Swapper
 from yunikorn_actors.planning.parts.measuring import Measurer
@@ -24,7 +23,7 @@ from yunikorn_actors.planning.parts.part import Desk, Part
 from yunikorn_actors.planning.parts.placing import Placer
 from yunikorn_actors.planning.parts.preempting import Preemptor
 from yunikorn_actors.planning.parts.reserving import Reserver
-from yunikorn_actors.planning.peers import Peers
+from yunikorn_actors.planning.refusals import RECORDS, Refusals
 from yunikorn_actors.planning.wakes import Wakes
 
 Step = Callable[[int, int], list[Proposal]]
@@ -39,23 +38,17 @@ class Planner:
         state: PartitionState,
         scheduler_number: int = 0,
         *,
-        place: int = 0,
-        planners: int = 1,
-        asks_first: bool = False,
         reports: bool = False,
         reservation_delay_ns: int = 0,
         preemption_delay_ns: int = 0,
     ) -> None:
-        """`place` is its own among so many planners of the partition."""
         self.state = state
         self.wakes = Wakes(reports=reports)
         self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
         self.desk = desk = Desk(scheduler_number, self.findings)
-        self.peers = None
-        if planners > 1:
-            self.peers = Peers(state, place, planners, asks_first=asks_first)
-        self.denials = Denials(model, None if self.peers is None else self.peers.is_mine)
+        self._refusals = Refusals(model)
+        self.denials = Denials(model)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
         self.swapper = Swapper(model, desk)
@@ -83,6 +76,7 @@ class Planner:
         )
         self._timed = (self.denials, self.backoff, self.reserver, self.preemptor)
         """Those for which a time may come; it never does for the others."""
+        self._planned_ns = 0
         self.stages = self._in_order()
         self._steps = tuple(step for steps in self.stages.values() for step in steps)
 
@@ -121,7 +115,7 @@ class Planner:
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
-        if self.state.suspended:
+        if self.state.is_held:
             return False
         for part in self._parts:  # noqa: SIM110 - asked after every message
             if part.has_work:
@@ -131,24 +125,23 @@ class Planner:
     @property
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
-        due_ns = min([part.due_ns for part in self._timed])
-        return due_ns if self.peers is None else min(due_ns, self.peers.due_ns)
+        return min([part.due_ns for part in self._timed])
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
-        """Decide, one at a time, until nothing can be placed or the limit is reached.
-
-        Return what is to be proposed: all of it, unless other schedulers have a share.
-        """
+        """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
-        # A suspended partition, or one whose resource manager is backpressured, gets no decisions.
-        if not self.state.suspended and limit > 0:
+        self._planned_ns = now_ns
+        # Nothing is decided for a partition that is suspended or half changed.
+        if not self.state.is_held and limit > 0:
             room = limit
             for step in self._steps:
                 # Most steps have nothing to do in most plans.
                 if made := step(now_ns, room):
                     proposals.extend(made)
                     room -= len(made)
-        return proposals if self.peers is None else self.peers.keep_expected(proposals, now_ns)
+        made = self._without_refused(proposals)
+        self._refusals.note_made(made)
+        return made
 
     # -- what becomes of the decisions
 
@@ -160,103 +153,64 @@ class Planner:
     @property
     def unresolved(self) -> list[int]:
         """Proposals that Context has not answered yet."""
-        if self.peers is None:
-            return sorted(self.desk.owner)
-        return sorted((*self._own_in_flight(), *self.desk.given_up))
+        return sorted(self.desk.owner)
 
     def is_in_flight(self, proposal_id: int) -> bool:
-        """Whether Context is still to answer it."""
-        return proposal_id in self.desk.owner or proposal_id in self.desk.given_up
+        return proposal_id in self.desk.owner
 
-    def reject(self, proposal_id: int, now_ns: int = 0) -> None:
-        """Context refused: what the proposal took is free again, and the ask waits again."""
-        if proposal_id in self.desk.given_up:
-            # It was void before: what it took is free since then.
-            del self.desk.given_up[proposal_id]
-            return
+    def refuse(self, proposal_id: int) -> None:
+        """Context refused: the ask waits again, and until there is news if nothing was newer."""
+        subject = self.desk.owner[proposal_id].subject_of(proposal_id)
+        is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
+        self.reject(proposal_id)
+        if is_hopeless:
+            self._refusals.set_aside(subject)
+
+    def reject(self, proposal_id: int) -> None:
+        """What the proposal took is free again, and the ask is tried again."""
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
-        self._expect_anew(now_ns)
+        self._refusals.gave_up()
 
-    # -- several planners
+    def send(self, proposals: list[Proposal]) -> list[Proposal]:
+        """Return what Context gets now: an answer to a question may have taken long."""
+        sent = self._without_refused(proposals)
+        self._refusals.note_sent(sent)
+        return sent
 
-    def note_denied(self, denied: Denied, now_ns: int) -> None:
-        """The resource manager refused it to another planner: it is not expected there any more."""
-        self._deny(denied, now_ns)
-        self._expect_anew(now_ns)
+    def _without_refused(self, proposals: list[Proposal]) -> list[Proposal]:
+        """Leave out what Context has refused on the same facts."""
+        if not self._refusals.are_there:
+            return proposals
+        kept: list[Proposal] = []
+        for proposal in proposals:
+            if self._refusals.was_refused(proposal):
+                subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
+                self.reject(proposal.proposal_id)
+                self._refusals.set_aside(subject)
+            else:
+                kept.append(proposal)
+        return kept
 
-    def note_lifted(self, asks: Iterable[AskRef], now_ns: int) -> None:
-        """Another planner may ask about them again, so they are expected anywhere."""
-        self.denials.lift(asks)
-        self._expect_anew(now_ns)
-
-    def void_ones(self, refuses: Callable[[Proposal], bool]) -> Iterator[int]:
-        """Yield what is in flight and would be refused on the facts as they are now.
-
-        That is known before Context says so, and a plan must not spare room for it. A decision that
-        rests on an earlier one that is in flight as well is not void without it.
-        """
-        if self.peers is None:
-            return
-        for proposal_id, proposal in self._own_in_flight().items():
-            if refuses(proposal) and not self._is_to_be_admitted(proposal):
-                yield proposal_id
-
-    def _own_in_flight(self) -> dict[int, Proposal]:
-        """Return what this planner has proposed and Context has not resolved."""
-        assert self.peers is not None
-        owner = self.desk.owner
-        self.peers.own = {id_: it for id_, it in self.peers.own.items() if id_ in owner}
-        return self.peers.own
-
-    def _is_to_be_admitted(self, proposal: Proposal) -> bool:
-        if not isinstance(proposal, Allocate):
-            return False
-        app = self.state.applications.get(proposal.application_id)
-        if app is None or app.serial not in self.model.apps:
-            return False
-        return self.model.apps[app.serial].is_admitting and awaits_admission(app)
-
-    def caught_up(self, now_ns: int) -> list[Proposal]:
-        """All facts of a message are known: what is expected has to follow from them.
-
-        Return what was held back, and is to be proposed now.
-        """
-        peers, differs = self.peers, self.desk.differs
-        self.desk.differs = False
-        if peers is None:
-            return []
-        # With nothing of its own in flight, a plan follows from the facts alone. So planners that
-        # have the same facts and nothing to wait for expect the same of each other: were each to
-        # keep what it expected in another order of facts, both might wait for the other.
-        if differs or (peers.expected and not self._own_in_flight()):
-            self._expect_anew(now_ns)
-        return peers.release()
+    def answered(self) -> None:
+        """The resource manager has answered, or made a request: what was refused may be allowed."""
+        self._refusals.something_arrived()
 
     def time_came(self, now_ns: int) -> None:
-        """A delay, a pause or a back-off has ended, or the patience with another planner."""
+        """A delay, a pause or a rest has ended."""
+        self._refusals.time_came(now_ns)
         self.wakes.time_came()
-        if self.peers is not None and self.peers.note_absent(now_ns):
-            self.denials.measure()
-            self._expect_anew(now_ns)
-
-    def _expect_anew(self, now_ns: int) -> None:
-        """Give up what was expected: the next plan decides it again, on what is known now."""
-        if self.peers is not None:
-            for proposal_id in self.peers.give_up(now_ns):
-                self.desk.reject(proposal_id)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
-        self._deny(Denied.of(proposal, reason, use), now_ns)
-        # Behind the denial: the ask is tried again at once, and must not find this node again.
-        self.reject(proposal.proposal_id, now_ns)
-
-    def _deny(self, denied: Denied, now_ns: int) -> None:
-        ask = self.ask_of(denied.application_id, denied.key)
+        whom = proposal.beneficiary if isinstance(proposal, Preempt) else proposal
+        ask = self.ask_of(whom.application_id, whom.key)
         # An ask that was sent again since then has another sequence: the answer is not about it.
-        if ask is not None and ask.ask.sequence == denied.sequence:
-            self.denials.add(ask, denied.node_id, denied.reason, now_ns, denied.use)
+        if ask is not None and ask.ask.sequence == proposal.sequence:
+            self.denials.add(ask, proposal.node_id, reason, now_ns, use)
+        # Behind the denial: the ask is tried again at once, and must not find this node again.
+        self.reject(proposal.proposal_id)
+        self.answered()
 
     # -- what is known
 
@@ -266,10 +220,10 @@ class Planner:
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
-        follow(self.model, self.desk, fact, self.peers)
-        if self.peers is not None and isinstance(fact, MachineReplaced):
-            # A successor has no denials yet: it may be that one, and asks anew.
-            self.denials.lift_of_others()
+        follow(self.model, self.desk, fact)
+        # Behind the change: what was set aside is tried on the state as it is now.
+        if type(fact) not in RECORDS:
+            self._refusals.something_arrived()
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         return self.model.ask_of(application_id, key)

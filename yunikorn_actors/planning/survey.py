@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from yunikorn_actors.domain.eligibility import check_open, is_kept_from
 from yunikorn_actors.domain.gates import shortfall
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.domain.why import NearMiss, NodeCheck
@@ -118,8 +119,15 @@ def _failing(ask: AskView, node: NodeView) -> Checks:
 
 
 def _closed(ask: AskView, node: NodeView) -> Checks:
-    """Neither a drain nor a reservation of another stops an ask that requires this node."""
+    """Neither a drain nor a reservation of another stops an ask that requires this node.
+
+    Room there that victims of other asks made is not for it.
+    """
     spec = ask.ask.spec
+    if node.fits(ask.shape.wanted) and not fits_in(
+        ask.resource, room_for(node.node, spec, node.free)
+    ):
+        return (NodeCheck.KEPT,)
     refusal = check_open(node.node, spec)
     if refusal is None and not node.keeping:
         return ()

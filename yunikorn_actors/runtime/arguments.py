@@ -19,11 +19,13 @@ _DRIVERS: Final = get_args(CoreDriver)
 _FORMS: Final[dict[str, tuple[Any, str]]] = {
     "address": (str, "HOST:PORT"),
     "ca": (str | Path, "the name of a file"),
+    "cert": (str | Path, "the name of a file"),
     "clock": (Clock, "a Clock, such as RealClock()"),
     "config": (str | Path, "a file, or its text"),
     "driver": (str, f"one of {', '.join(_DRIVERS)}"),
     "instance": (str, "a text"),
     "journal": (str | Path, "the name of a folder"),
+    "key": (str | Path, "the name of a file"),
     "on_callback_error": (Callable, "a function"),
     "on_failure": (Callable, "a function"),
     "settings": (Settings, "Settings"),

@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Callable
 from typing import Final, NamedTuple, TextIO
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.runtime.printable import printable
-from yunikorn_actors.runtime.secrets import masked
 
 _NAME: Final = "yunikorn_actors"
 DEFAULT_LEVEL: Final = "INFO"

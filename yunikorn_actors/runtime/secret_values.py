@@ -1,19 +1,16 @@
 """Records and dumps without the secrets in them; the texts of logs need no codec for that."""
 
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.domain.masking import HINTS, Cover, masked, names_a_secret, stars
 from yunikorn_actors.messages.codec import encode
-from yunikorn_actors.runtime.secrets import NAME_OF_A_SECRET, Cover, masked, stars
 
-_HINTS: Final = (
-    b"pass", b"secret", b"token", b"credential", b"api", b"private", b"authorization", b"bearer",
-    b"://",
-)  # fmt: skip
-"""Without one of these there is no secret in a record. Each is looked for in every record, and that
-is most of what a recording costs: so there are few, and one may stand for several names."""
+_HINTS: Final = tuple(hint.encode() for hint in HINTS)
 
 
 def masked_record(data: bytes, cover: Cover) -> bytes:
@@ -45,20 +42,57 @@ def masked_dump(dump: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def masked_texts(texts: Mapping[str, str]) -> Mapping[str, str]:
+    """Return tags or attributes without the secrets in them."""
+    if not texts:
+        return texts
+    return {_masked_key(key, stars): _masked_item(key, it, stars) for key, it in texts.items()}
+
+
 def _masked_value(value: Any, cover: Cover) -> Any:  # noqa: ANN401 - whatever MessagePack can hold
     if isinstance(value, str):
         return masked(value, cover)
     if isinstance(value, dict):
-        return {key: _masked_item(key, item, cover) for key, item in value.items()}
+        return _masked_map(value, cover)
     if isinstance(value, list):
-        return [_masked_value(item, cover) for item in value]
+        return [
+            _masked_item(former, item, cover) if _is_option(former) else _masked_value(item, cover)
+            for former, item in pairwise([None, *value])
+        ]
     return value
+
+
+def _masked_map(value: dict[Any, Any], cover: Cover) -> dict[Any, Any]:
+    if _is_named_pair(value):
+        return {**value, "value": cover(value["value"])}
+    return {_masked_key(key, cover): _masked_item(key, it, cover) for key, it in value.items()}
+
+
+def _is_named_pair(value: dict[Any, Any]) -> bool:
+    """Whether it is a variable of a container: its name stands in a field, not in a key."""
+    name, secret = value.get("name"), value.get("value")
+    is_pair = isinstance(name, str) and isinstance(secret, str) and bool(secret)
+    return is_pair and _names_a_secret(str(name))
+
+
+def _is_option(value: object) -> bool:
+    """Whether what stands behind it in a list of arguments may be its value."""
+    return isinstance(value, str) and value.startswith("-")
+
+
+def _masked_key(key: Any, cover: Cover) -> Any:  # noqa: ANN401 - whatever MessagePack can hold
+    return masked(key, cover) if isinstance(key, str) and not _is_plain(key) else key
+
+
+@lru_cache(4096)
+def _is_plain(key: str) -> bool:
+    return masked(key) == key
 
 
 @lru_cache(4096)
 def _names_a_secret(key: str) -> bool:
     """Keys are few and come again and again, and to match one takes long."""
-    return NAME_OF_A_SECRET.fullmatch(key) is not None
+    return names_a_secret(key)
 
 
 def _masked_item(key: object, value: Any, cover: Cover) -> Any:  # noqa: ANN401 - as above

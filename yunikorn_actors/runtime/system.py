@@ -32,6 +32,7 @@ from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.config.extra import LEVELS
 from yunikorn_actors.domain.health import Health, health_of
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.errors import CallbackStuck, CoreFailed, CoreStopped, NoReply, WouldBlock, anew
 from yunikorn_actors.gateway import Follower, Gateway
@@ -699,7 +700,7 @@ def _failure_of(station: Station, envelope: Envelope, error: BaseException) -> C
 
 def _headline(station: Station, envelope: Envelope, error: BaseException) -> str:
     message = type(envelope.message).__name__
-    return f"{station.address} failed on {message} ({envelope.stimulus}): {error!r}"
+    return f"{station.address} failed on {message} ({envelope.stimulus}): {masked(repr(error))}"
 
 
 def _outside(settings: Settings, time_scale: int) -> Settings:

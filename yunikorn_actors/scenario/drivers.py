@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from yunikorn_actors.errors import CoreError
 from yunikorn_actors.gateway import Gateway
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.codec import TraceDigest
@@ -19,6 +18,7 @@ from yunikorn_actors.runtime.clock import RealClock, StandingClock
 from yunikorn_actors.runtime.recorder import FileRecorder, TraceSettings
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.sim.choosers import chooser_of
+from yunikorn_actors.sim.rest import NoRest
 from yunikorn_actors.sim.simulator import EPOCH_NS, Checker, Simulator
 
 DriverName = Literal["sim", "threads", "direct"]
@@ -28,10 +28,6 @@ INSTANCE: Final = "scenario"
 QUIET_S: Final = 0.02
 REST_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.0005
-
-
-class NoRest(CoreError, TimeoutError):  # noqa: N818 - as the other errors of the core
-    """The core did not come to rest after a step."""
 
 
 class Report(NamedTuple):

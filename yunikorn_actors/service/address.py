@@ -1,10 +1,11 @@
-"""How the address of a service is written, and how it is taken."""
+"""How the address of a service is written and taken, and what a client trusts there."""
 
 import errno
 import os
 import re
 import socket
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
 
 _ADDRESS: Final = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[\w.-]+)):(?P<port>\d{1,5})")
 _PORT_MAX: Final = 65_535
@@ -14,6 +15,15 @@ _REMEDIES: Final = {
     errno.EACCES: "give a port above 1023",
 }
 _REMEDY: Final = "give an address or a name of this computer"
+
+
+class Trust(NamedTuple):
+    """Files of PEM for TLS."""
+
+    ca: str | Path | None
+    """The certificate to trust; None where the service has no TLS."""
+    cert: str | Path | None = None
+    key: str | Path | None = None
 
 
 def parted(address: str) -> tuple[str, int] | None:

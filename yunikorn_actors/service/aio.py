@@ -21,12 +21,16 @@ class AsyncRemoteCore(AsyncCore[RemoteCore]):
         *,
         token: str = "",
         ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
         """As `RemoteCore`; the hook is called on the event loop."""
         check_forms(on_callback_error=on_callback_error)
         on_loop = self._on_loop(on_callback_error)
-        super().__init__(RemoteCore(address, token=token, ca=ca, on_callback_error=on_loop))
+        super().__init__(
+            RemoteCore(address, token=token, ca=ca, cert=cert, key=key, on_callback_error=on_loop)
+        )
 
 
 def connect_async(
@@ -35,6 +39,8 @@ def connect_async(
     *,
     token: str = "",
     ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
     grace: float = requests.GRACE_S,
     callback: AnyCallback | None = None,
     rm_id: str = "rm-1",
@@ -47,7 +53,7 @@ def connect_async(
         await s.add_node("node-1", vcore=16, memory="64Gi")
     ```
     """
-    core = AsyncRemoteCore(address, token=token, ca=ca)
+    core = AsyncRemoteCore(address, token=token, ca=ca, cert=cert, key=key)
     return AsyncScheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )

@@ -15,6 +15,8 @@ def connect(
     *,
     token: str = "",
     ca: str | Path | None = None,
+    cert: str | Path | None = None,
+    key: str | Path | None = None,
     grace: float = requests.GRACE_S,
     callback: si.ResourceManagerCallback | None = None,
     rm_id: str = "rm-1",
@@ -29,13 +31,15 @@ def connect(
 
     - `queues`: as for `Scheduler`; an empty text takes the configuration of the service.
     - `token`, `ca`: what the service wants to be shown, and the file of the certificate to trust.
+    - `cert`, `key`: the files of the program's own certificate and its key, where the service wants
+      one.
     - `rm_id`: two programs at one service need different ones: who registers under the id of
       another takes its place.
 
     When it is closed, its nodes and applications leave the service. `fits` has the time that the
     settings of the service give, which is a second.
     """
-    core = RemoteCore(address, token=token, ca=ca)
+    core = RemoteCore(address, token=token, ca=ca, cert=cert, key=key)
     return Scheduler(
         queues, grace=grace, callback=callback, core=core, rm_id=rm_id, partition=partition
     )

@@ -4,14 +4,17 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
+from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.safety import Tls
 from yunikorn_actors.service.served import ServedCore
+from yunikorn_actors.service.tokens import CurrentTokens
 
 
 class Part(Protocol):
     """Made before the core starts, so that it can listen to the core from its first message on.
 
-    Parts start after the core, in the order of their table, and stop before it, the last one first.
+    Parts take their addresses before the core starts. They start after it, in the order of their
+    table, and stop before it, the last one first.
     """
 
     @property
@@ -19,11 +22,19 @@ class Part(Protocol):
         """Where it listens, with the port that it got if it asked for any (`127.0.0.1:0`)."""
         ...
 
+    def listen(self) -> None:
+        """Take the address, and answer nobody yet; raise OSError where that is impossible."""
+        return
+
     def start(self) -> None:
-        """Listen; raise OSError where that is impossible."""
+        """Answer whoever calls; raise OSError where that is impossible."""
 
     def stop(self, grace: float) -> None:
         """Take nothing new, deliver what there is, and end within so many seconds."""
+
+    def close(self) -> None:
+        """Give the address back, whether it was started or not."""
+        return
 
 
 CONFIGURATION: Final = "configuration"
@@ -82,11 +93,13 @@ class Site(NamedTuple):
     standing: Standing
     tls: Tls | None = None
     """How to encrypt, if at all."""
-    token: str = ""
-    """What a caller has to show; empty lets everybody in."""
+    tokens: CurrentTokens | None = None
+    """What callers have to show, which changes while the service runs; None lets everybody in."""
     names: tuple[str, ...] = ()
     """By which it may be called over HTTP, beside its addresses and `localhost`."""
     cors: bool = True
     """Pages of other origins may read what YuniKorn's pages read."""
     questions: Questions | None = None
     """Who answers a read side, where the core is not in this process."""
+    logs: LogStyle | None = None
+    """How a process of its own writes its log, if it is to write any."""

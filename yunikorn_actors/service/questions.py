@@ -6,6 +6,8 @@ name, and none of them is a state dump.
 """
 
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -14,12 +16,18 @@ from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
+from yunikorn_actors.domain.why import WaitingQuestion
 from yunikorn_actors.errors import ConfigError, Refused, UnknownAsk
 from yunikorn_actors.runtime.recorder import FlightRecorder
 from yunikorn_actors.runtime.secret_values import masked_dump
 from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.part import Questions, Site, Standing
 from yunikorn_actors.service.served import ServedCore
+
+CAUSES_S: Final = 0.5
+CAUSES_SHARE: Final = 30
+"""What was counted holds for so many times as long as it took to count."""
 
 
 def questions_of(site: Site) -> Questions:
@@ -34,11 +42,51 @@ class CoreQuestions:
     def __init__(self, core: SchedulerCore, standing: Standing) -> None:
         self._core = core
         self._standing = standing
+        self._causes = Causes(core)
 
     def ask(self, question: str, *arguments: str) -> Any:  # noqa: ANN401 - plain values
         if question in OF_SERVICE:
             return OF_SERVICE[question](self._core, self._standing, *arguments)
+        if question == "causes":
+            return self._causes.of(*arguments)
+        if question == "metrics":
+            return _metrics(self._core) | {"causes": self._causes.of(*arguments)}
         return ANSWERS[question](self._core, *arguments)
+
+
+class Causes:
+    """How many asks wait for what, as often as the core can be asked for that.
+
+    To count them takes the planner's time: a small share of it, however many pages are open.
+    """
+
+    def __init__(self, core: SchedulerCore) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._found: dict[str, tuple[float, dict[str, int]]] = {}
+        """By partition, with the time up to which it holds."""
+
+    def of(self, *partitions: str) -> dict[str, dict[str, int]]:
+        with self._lock:
+            return {name: self._of(name) for name in partitions}
+
+    def _of(self, partition: str) -> dict[str, int]:
+        until_s, causes = self._found.get(partition, (0.0, {}))
+        begin_s = time.monotonic()
+        if begin_s < until_s:
+            return causes
+        question = WaitingQuestion(by_cause=True)
+        causes = self._core._count_waiting(partition, question).causes
+        took_s = time.monotonic() - begin_s
+        holds_s = max(CAUSES_S, CAUSES_SHARE * took_s)
+        self._found[partition] = (time.monotonic() + holds_s, causes)
+        return causes
+
+
+def _asks(core: SchedulerCore, partition: str, cause: str, text: str, count: str) -> Any:  # noqa: ANN401 - plain values
+    """List the first asks that wait for this, or with this text."""
+    question = WaitingQuestion(cause=cause, text=text, listed=int(count))
+    return msgspec.to_builtins(core._count_waiting(partition, question))
 
 
 def _health(core: SchedulerCore, standing: Standing) -> dict[str, Any]:
@@ -65,7 +113,7 @@ def _why(core: SchedulerCore, application: str, key: str, partition: str) -> dic
     try:
         return {"why": msgspec.to_builtins(core.explain(application, key, partition=partition))}
     except UnknownAsk as error:
-        return {"unknown": str(error)}
+        return {"unknown": masked(str(error))}
 
 
 def _waiting(core: SchedulerCore, partition: str) -> dict[str, Any]:
@@ -114,7 +162,7 @@ def changed(core: ServedCore, change: Callable[[], None]) -> dict[str, Any]:
     try:
         change()
     except (Refused, ConfigError) as error:
-        return {"refused": str(error)}
+        return {"refused": masked(str(error))}
     core._catch_up()
     return {}
 
@@ -150,9 +198,9 @@ def _is_ready(core: SchedulerCore) -> str:
 
 
 ANSWERS: Final[dict[str, Callable[..., Any]]] = {
-    "metrics": _metrics,
     "why": _why,
     "waiting": _waiting,
+    "asks": _asks,
     "mailboxes": _mailboxes,
     "diagnostics": _diagnostics,
     "trace": _trace,

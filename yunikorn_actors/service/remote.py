@@ -28,10 +28,11 @@ from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.arguments import check_forms, read_timeout
 from yunikorn_actors.runtime.hooks import CallbackRaised, Hooks, OnCallbackError
 from yunikorn_actors.runtime.streams import ROOM, EventStream, Feed
-from yunikorn_actors.service.address import parted
+from yunikorn_actors.service.address import Trust, parted
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.version import extra_command
 
 if TYPE_CHECKING:
     from yunikorn_actors.service.rpc.conversation import Conversation
@@ -54,13 +55,22 @@ class RemoteCore:
         *,
         token: str = "",
         ca: str | Path | None = None,
+        cert: str | Path | None = None,
+        key: str | Path | None = None,
         on_callback_error: OnCallbackError | None = None,
     ) -> None:
-        """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS."""
-        check_forms(address=address, token=token, ca=ca, on_callback_error=on_callback_error)
+        """`address` is `HOST:PORT`; `ca` names the file of the certificate to trust, for TLS.
+
+        `cert` and `key` name the files of the program's own certificate, where the service wants
+        one (`serve --tls-client-ca`).
+        """
+        files = {"ca": ca, "cert": cert, "key": key}
+        check_forms(address=address, token=token, on_callback_error=on_callback_error, **files)
+        if (cert is None) is not (key is None) or (cert is not None and ca is None):
+            raise InvalidRequest("cert: belongs together with key and ca: give all three")
         if parted(address) is None:
             raise InvalidRequest(f"address: must be HOST:PORT, not {address!r:.100}")
-        self._make_link = partial(_link, address, token, ca)
+        self._make_link = partial(_link, address, token, Trust(ca, cert, key))
         self._hooks = Hooks(None, on_callback_error)
         self._failure: CoreError | None = None
         self._lock = threading.RLock()
@@ -347,12 +357,12 @@ def _check_config(text: str) -> None:
         parse_config(text)
 
 
-def _link(address: str, token: str, ca: str | Path | None) -> "Link":
+def _link(address: str, token: str, trust: Trust) -> "Link":
     try:
         from yunikorn_actors.service.rpc.link import Link  # noqa: PLC0415 - what the extra brings
     except ModuleNotFoundError as error:
         raise ConnectionLost(
-            f"a core elsewhere needs the package {error.name}, which is not installed: "
-            "pip install 'yunikorn-actors[grpc]'"
+            f"a core elsewhere needs the package {error.name}, which is not installed; "
+            f"{extra_command('grpc')}"
         ) from error
-    return Link(address, token, ca)
+    return Link(address, token, trust)

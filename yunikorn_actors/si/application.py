@@ -3,7 +3,15 @@
 from msgspec import field
 
 from yunikorn_actors.si.resource import Resource
-from yunikorn_actors.si.wire import Int64, Name, SiMessage, Text
+from yunikorn_actors.si.wire import (
+    BesideFlag,
+    BesideNames,
+    BesideText,
+    Int64,
+    Name,
+    SiMessage,
+    Text,
+)
 
 
 class UserGroupInformation(SiMessage, frozen=True, kw_only=True):
@@ -67,6 +75,9 @@ class RejectedApplication(SiMessage, frozen=True, kw_only=True):
     """Id of the application."""
     reason: Text = ""
     """Why: no queue will do, say, or the id is taken."""
+    queues: BesideNames = ()
+    """Where no placement rule matched: the queues that would take it, at most 100. Of this core
+    alone; neither JSON nor si.v1 has it."""
 
 
 class AcceptedApplication(SiMessage, frozen=True, kw_only=True):
@@ -74,6 +85,10 @@ class AcceptedApplication(SiMessage, frozen=True, kw_only=True):
 
     application_id: Name = ""
     """Id of the application."""
+    queue: BesideText = ""
+    """Where it is. Of this core alone; neither JSON nor si.v1 has it."""
+    by_last_resort: BesideFlag = False
+    """No placement rule matched, so `root.default` took it. Of this core alone, too."""
 
 
 class UpdatedApplication(SiMessage, frozen=True, kw_only=True):

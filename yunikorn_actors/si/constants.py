@@ -91,6 +91,9 @@ APP_TAG_NAMESPACE_RESOURCE_MAX_APPS: Final = "namespace.resourcemaxapps"
 """Application: how many may run in the queue that placement creates for it."""
 APP_TAG_COMPLETING_DISABLE: Final = "application.completing.disable"
 """Of this core alone: `true` keeps an application that has no work from completing."""
+APP_TAG_QUEUE_FALLBACK: Final = "application.queue.fallback"
+"""Of this core alone: `false` rejects an application that no placement rule places. Without it
+`root.default` takes that, where it exists."""
 APP_TAG_NODE_SORT_POLICY: Final = "node.sort.policy"
 """Of this core alone: the order of nodes of one application."""
 

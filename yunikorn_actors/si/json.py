@@ -7,7 +7,13 @@ of a field that was misspelt.
 from typing import Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from yunikorn_actors.si.application import (
+    AcceptedApplication,
+    ApplicationResponse,
+    RejectedApplication,
+)
 from yunikorn_actors.si.wire import SiMessage
 
 M = TypeVar("M", bound=SiMessage)
@@ -22,7 +28,24 @@ class SiDecodeError(ValueError):
 
 def to_json(message: SiMessage) -> bytes:
     """Return a message as JSON with the names of the interface."""
-    return msgspec.json.encode(message)
+    return msgspec.json.encode(_without_beside(message))
+
+
+def _without_beside(message: SiMessage) -> SiMessage:
+    """Leave out what the interface does not have: its readers are as strict as `from_json`."""
+    match message:
+        case ApplicationResponse(accepted=accepted, rejected=rejected):
+            return replace(
+                message,
+                accepted=tuple(map(_without_beside, accepted)),
+                rejected=tuple(map(_without_beside, rejected)),
+            )
+        case AcceptedApplication():
+            return AcceptedApplication(application_id=message.application_id)
+        case RejectedApplication():
+            return RejectedApplication(application_id=message.application_id, reason=message.reason)
+        case _:
+            return message
 
 
 def from_json(kind: type[M], data: bytes, limit: int = LARGEST_JSON) -> M:

@@ -34,6 +34,14 @@ Name: TypeAlias = Annotated[str, msgspec.Meta(extra={MAX_BYTES: LONGEST_NAME})]
 Text: TypeAlias = Annotated[str, msgspec.Meta(extra={MAX_BYTES: LONGEST_TEXT})]
 ConfigText: TypeAlias = Annotated[str, msgspec.Meta(extra={MAX_BYTES: LONGEST_CONFIG})]
 
+BESIDE: Final = "beside"
+"""Key in the metadata of a field that the interface does not have: it is for callers in Python.
+Neither JSON nor si.v1 carries it, because their readers reject or lose what they do not know."""
+_BESIDE: Final = msgspec.Meta(extra={BESIDE: True})
+BesideText: TypeAlias = Annotated[str, _BESIDE]
+BesideFlag: TypeAlias = Annotated[bool, _BESIDE]
+BesideNames: TypeAlias = Annotated[tuple[str, ...], _BESIDE]
+
 _ACRONYMS: Final = {"id": "ID", "uuid": "UUID"}
 
 

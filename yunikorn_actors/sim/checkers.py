@@ -6,6 +6,8 @@
   truth.
 - The ledger sees requests and callbacks, and compares what was asked with what the resource manager
   was told (G14 to G16, G25, G27).
+- The refusal checker sees that no proposal is made again that was refused on the same facts
+  (`sim/refusals.py`).
 - The decision checker follows the facts with a replica of its own, and checks each decision on the
   truth of that moment (G22, G23).
 
@@ -63,6 +65,7 @@ from yunikorn_actors.planning.audit import Audit
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.sim.refusals import RefusalChecker
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
 _CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
@@ -79,7 +82,7 @@ _BY_CORE = frozenset(
 
 
 def default_checkers() -> tuple[Checker, ...]:
-    return (StateChecker(), ViewChecker(), Ledger(), DecisionChecker())
+    return (StateChecker(), ViewChecker(), Ledger(), DecisionChecker(), RefusalChecker())
 
 
 def _fail(faults: list[str], delivery: Delivery) -> None:
@@ -130,13 +133,13 @@ class StateChecker:
 
 def told_by(effects: list[Effect]) -> dict[str, tuple[Fact, ...]]:
     """Return what a handler of Context wrote down, by partition."""
-    return {
-        effect.message.partition: effect.message.facts
-        for effect in effects
-        if isinstance(effect, Send)
-        and effect.to == EVENT_PUBLISHER
-        and isinstance(effect.message, FactsAppended)
-    }
+    told: dict[str, tuple[Fact, ...]] = {}
+    for effect in effects:
+        if isinstance(effect, Send) and effect.to == EVENT_PUBLISHER:
+            message = effect.message
+            if isinstance(message, FactsAppended):
+                told[message.partition] = (*told.get(message.partition, ()), *message.facts)
+    return told
 
 
 class ViewChecker:
@@ -153,9 +156,6 @@ class ViewChecker:
         if isinstance(machine, Scheduler):
             audit = self._audit(delivery.mailbox, machine.planner)
             _fail(audit.look(_touched_by(delivery.message)), delivery)
-            if isinstance(delivery.message, FactsAppended):
-                # Only what comes in the very plan would show that room is spared in vain.
-                _fail([f"proposal {it} is void, and in flight" for it in machine.void()], delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
             told, is_dump = told_by(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():

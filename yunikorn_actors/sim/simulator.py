@@ -36,6 +36,7 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
+    CONTEXT,
     GATEWAY,
     RM_PROXY,
     TIMER,
@@ -52,11 +53,10 @@ from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.following import CatchUpRequested
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.sim.choosers import Channel, Channels, Chooser, Fifo
+from yunikorn_actors.sim.rest import RestWatch
 
 EPOCH_NS = 1_767_225_600_000_000_000
 """Virtual time starts at 2026-01-01T00:00Z."""
-STEPS_MAX = 1_000_000
-"""After this many messages without rest the run counts as a loop."""
 
 
 class Checker(Protocol):
@@ -110,6 +110,7 @@ class Simulator(Gateway):
         self._sent = count()
         self._steps: dict[str, int] = {}
         self._timers = ArmedTimers()
+        self._rest = RestWatch()
         self._replaced_for = replaced_for
         self._raised: deque[Exception] = deque(maxlen=REPLACED_MAX + 1)
         """The exceptions for which machines were replaced."""
@@ -141,11 +142,12 @@ class Simulator(Gateway):
         return envelope
 
     def settle(self) -> None:
-        """Run until every mailbox is empty; time stands still."""
-        for _ in range(STEPS_MAX):
-            if not self.step():
-                return
-        raise NoReply(f"no rest after {STEPS_MAX} messages: two machines keep each other busy")
+        """Run until every mailbox is empty; time stands still.
+
+        Raises NoRest if messages go round.
+        """
+        while self.step():
+            pass
 
     def advance(self, duration_ns: int) -> None:
         """Let time pass; timers fire in order, and each moment is settled before the next.
@@ -187,6 +189,7 @@ class Simulator(Gateway):
             self._dispatch(address, envelope)
             self._at = None
             self._check()
+            self._rest.note(self.last, self.effects, self.machines.get(CONTEXT))
         except Exception as error:
             self.failure = error
             raise

@@ -67,6 +67,7 @@ class Again:
         self._trace = trace
         self._every = 0 if checkpoints is None else checkpoints.every
         self._checkpoints = {} if checkpoints is None else checkpoints.of(trace.files)
+        self._until_checkpoint = self._every
         checkpoint = newest(self._checkpoints, is_before)
         self.rerun: Rerun
         self.course: Course
@@ -92,7 +93,10 @@ class Again:
             for step in steps:
                 self.course.follow(step)
             yield delivery, steps
-            if self._every and self.rerun.messages % self._every == 0:
+            self._until_checkpoint -= 1
+            # Long work under way is no plain value: a checkpoint waits for its end.
+            if self._every and self._until_checkpoint <= 0 and self.rerun.is_at_rest:
+                self._until_checkpoint = self._every
                 self._leave_a_checkpoint()
 
     def _leave_a_checkpoint(self) -> None:

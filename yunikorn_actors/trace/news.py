@@ -53,19 +53,13 @@ def news_of(
 
 def keys_in(message: Struct) -> Iterator[tuple[str, str]]:
     """Yield the applications and keys of all items in a request or an answer."""
-    return ((application_id, key) for application_id, key, _ in items_in(message) if key)
-
-
-def items_in(message: Struct) -> Iterator[tuple[str, str, str]]:
-    """Yield the application, the key and the UUID of all items; what one does not have is empty."""
     rest: list[object] = [message]
     while rest:
         value = rest.pop()
         if isinstance(value, Struct):
-            key = getattr(value, "allocation_key", getattr(value, "key", ""))
-            uuid = getattr(value, "uuid", "")
-            if key or uuid:
-                yield getattr(value, "application_id", ""), key, uuid
+            key = getattr(value, "allocation_key", getattr(value, "key", None))
+            if key is not None:
+                yield getattr(value, "application_id", ""), key
             rest.extend(getattr(value, name) for name in value.__struct_fields__)
         elif isinstance(value, tuple | list):
             rest.extend(value)

@@ -58,6 +58,41 @@ class Places:
                 if delivery is not None:
                     yield delivery
 
+    def at(self, numbers: Iterable[int]) -> dict[int, Delivery]:
+        """Return the messages in the records of these numbers."""
+        wanted = sorted(set(numbers))
+        found: dict[int, Delivery] = {}
+        if not wanted:
+            return found
+        with TraceReader(self._path) as trace:
+            for number, raw in self._numbered(wanted):
+                delivery = trace.delivery_in(number, raw)
+                if delivery is not None:
+                    found[number] = delivery
+        return found
+
+    def _numbered(self, numbers: list[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield these records; those before and behind are not looked at."""
+        rest = iter(numbers)
+        number = next(rest, None)
+        base, pending = 0, bytearray()
+        source = Source(self._path)
+        try:
+            for chunk in source.chunks():
+                pending += chunk
+                while number is not None and self._starts[number] <= base + len(pending):
+                    begin, end = self._starts[number - 1], self._starts[number]
+                    yield number, bytes(pending[begin - base : end - base])
+                    number = next(rest, None)
+                if number is None:
+                    return
+                # What the next one does not need is passed over.
+                begin = min(self._starts[number - 1], base + len(pending))
+                del pending[: begin - base]
+                base = begin
+        finally:
+            source.close()
+
     def span_of(self, names: Iterable[str]) -> range:
         """Return the numbers from the first record in which one of the names stands to the last."""
         numbers = [number for number, _ in self._holding([name.encode() for name in names])]

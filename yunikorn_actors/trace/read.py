@@ -17,7 +17,9 @@ from typing import Annotated, Final, Self
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
+from yunikorn_actors.domain.resource import INT64_MAX
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TopologyName, check_topology
 from yunikorn_actors.messages.base import Delivery
@@ -90,6 +92,16 @@ class Gap(Struct, frozen=True, kw_only=True, tag_field="record", tag="gap"):
     mailboxes: dict[str, int]
     filtered: bool = False
     """Nobody wanted them: they are in the recording that this one was exported from."""
+
+
+FORMER_SETTINGS: Final = {"slice_max": INT64_MAX}
+"""What a core did before there was a setting for it: all of its work in one handler."""
+
+
+def _with_former_settings(header: Header, raw: bytes) -> Header:
+    named = msgspec.msgpack.decode(raw)["settings"]
+    former = {name: value for name, value in FORMER_SETTINGS.items() if name not in named}
+    return replace(header, settings=replace(header.settings, **former)) if former else header
 
 
 _Record = Header | StoredDelivery | Gap | Footer
@@ -196,6 +208,14 @@ class TraceReader:
 
     def records(self) -> Iterator[tuple[bytes, Delivery | None]]:
         """Yield each record behind the header as it is written, and the message if it holds one."""
+        for raw, head in self._heads():
+            yield raw, None if head is None else self._delivery(head)
+
+    def heads(self) -> Iterator[StoredDelivery]:
+        """Yield the deliveries without reading their payloads."""
+        return (head for _, head in self._heads() if head is not None)
+
+    def _heads(self) -> Iterator[tuple[bytes, StoredDelivery | None]]:
         for raw in self._raw:
             record = self._record(raw)
             if self.footer is not None and record is not None:
@@ -203,7 +223,7 @@ class TraceReader:
             match record:
                 case StoredDelivery():
                     self.messages += 1
-                    yield raw, self._delivery(record)
+                    yield raw, record
                     continue
                 case Gap():
                     self._count(record)
@@ -313,6 +333,8 @@ class TraceReader:
         try:
             self._check_items(raw)
             record: _Record = _records.decode(raw)
+            if isinstance(record, Header):
+                record = _with_former_settings(record, raw)
         except msgspec.ValidationError as error:
             kind = self._start_of(raw).record
             if not kind or kind in _KNOWN_RECORDS:

@@ -37,6 +37,7 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
+    CONTEXT,
     GATEWAY,
     TIMER,
     Cause,
@@ -289,6 +290,12 @@ class Rerun:
         self._records: dict[str, int] = {}
         """The record of the last message of each mailbox."""
         self._done: list[Step] = []
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no machine is in the middle of long work."""
+        context = self.machines[CONTEXT]
+        return not isinstance(context, Joining) or context.is_at_rest
 
     def run(self, trace: TraceReader) -> Iterator[Step]:
         """Run a recording again, and yield each step; raise DifferentError where it differs."""

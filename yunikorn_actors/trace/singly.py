@@ -19,6 +19,7 @@ from yunikorn_actors.messages.rm_events import (
     GivenBack,
     Released,
     ReleaseItem,
+    RMApplicationUpdate,
     RMNewAllocations,
     RMUpdateAllocation,
 )
@@ -38,8 +39,13 @@ def _singly(message: Message) -> Message:
 
 
 def _untold(one: Message, other: Message) -> Message:
-    """Return the first without what it says about confirmations, where the other says nothing."""
+    """Return the first without what it says where the other, an older one, says nothing.
+
+    That is about confirmations and about the queues of accepted applications.
+    """
     match one, other:
+        case RMApplicationUpdate(), RMApplicationUpdate(placed=()):
+            return replace(one, placed=())
         case RMUpdateAllocation(), RMUpdateAllocation():
             if not any(isinstance(item, GivenBack) for item in other.releases):
                 return replace(one, releases=tuple(map(_release, one.releases)))

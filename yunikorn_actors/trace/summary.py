@@ -175,6 +175,8 @@ _FACTS: dict[type, Callable[[Any], str]] = {
     f.SchedulingHeld: lambda fact: (
         ("suspended, backpressured" if fact.behind else "suspended") if fact.held else "open"
     ),
+    f.LongWorkStarted: lambda fact: fact.work.text,
+    f.LongWorkEnded: lambda _: "",
     f.ConfigurationRefused: lambda fact: fact.reason,
     f.AdministratorActed: lambda fact: f"{fact.node_id} {fact.what} by {fact.by}".lstrip(),
     f.QueueAdded: _queue_added,
@@ -326,9 +328,18 @@ def _typed(items: Iterable[rm.AnnouncedRelease | rm.AskedBack], kind: type) -> I
     return (f"{item.key} {item.type.name}" for item in items if type(item) is kind)
 
 
+def _queues(message: rm.RMApplicationUpdate) -> Iterable[rm.PlacedIn]:
+    return message.placed or (rm.PlacedIn(queue=""),) * len(message.accepted)
+
+
+def _taken(application_id: str, where: rm.PlacedIn | si.AcceptedApplication) -> str:
+    """Name the queue where the application did not choose it."""
+    return f"{application_id} (in {where.queue})" if where.by_last_resort else application_id
+
+
 def _application_update(message: rm.RMApplicationUpdate) -> str:
     return _joined(
-        _list("accepted", message.accepted),
+        _list("accepted", map(_taken, message.accepted, _queues(message))),
         _refused(message.rejected),
         _list("updated", (f"{it.application_id} {it.state.value}" for it in message.updated)),
     )
@@ -377,7 +388,7 @@ def _call_update_allocation(message: c.CallUpdateAllocation) -> str:
 def _call_update_application(message: c.CallUpdateApplication) -> str:
     it = message.response
     return _joined(
-        _list("accepted", (item.application_id for item in it.accepted)),
+        _list("accepted", (_taken(item.application_id, item) for item in it.accepted)),
         _list("rejected", (f"{item.application_id} ({item.reason})" for item in it.rejected)),
         _list("updated", (f"{item.application_id} {item.state}" for item in it.updated)),
     )
@@ -473,10 +484,6 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     c.CallSendEvent: lambda it: f"{len(it.events)} records",
     c.CallUpdateContainerSchedulingState: _call_states,
     c.CallMark: lambda it: f"{it.rm_id} {it.count}",
-    p.NodeDenied: lambda it: f"{it.application_id} {_placed(it.key, it.node_id)}: {it.reason}",
-    p.NodesAllowed: lambda it: _list(
-        "asks", (f"{ask.application_id} {ask.key}" for ask in it.asks)
-    ),
     s.ReportWaiting: lambda it: _joined(
         _states(it.observations),
         _list(

@@ -43,6 +43,17 @@ def table(
         yield _GAP.join(cells).rstrip()
 
 
+def fits(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int) -> bool:
+    """Say whether `table` can cut these to that width; any fits where nothing is cut."""
+    if not width:
+        return True
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    least = sum(
+        min(wide, _NARROWEST) if number < left else wide for number, wide in enumerate(widths)
+    )
+    return least + len(_GAP) * (len(widths) - 1) <= width
+
+
 def _narrow(widths: list[int], left: int, excess: int) -> None:
     """Take from the widest, as long as that is wide enough."""
     while excess > 0:
@@ -80,8 +91,21 @@ def chain_lines(path: Path, links: Iterable[Link]) -> Iterator[str]:
         at = place(Cause(delivery.mailbox, delivery.step))
         what = f"{type_name(delivery.message)} {message_summary(delivery.message)}".rstrip()
         when = f"{(delivery.at_ns - start_ns) / 1e6:>10.3f}"
-        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_waited(delivery)}"
+        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_noted(link)}{_waited(delivery)}"
         yield printable(text)
+
+
+def _noted(link: Link) -> str:
+    """Say what else the message came of, what it is also about, and what it was handled with."""
+    notes = []
+    if link.set_off_by is not None:
+        notes.append(f"set off by {place(link.set_off_by)}")
+    others = link.together - 1
+    if others:
+        notes.append(f"handled together with {others} other{'s' if others > 1 else ''}")
+    if link.is_wanted and link.others:
+        notes.append(f"about {link.about}; {link.others} more: --about")
+    return f"  ({'; '.join(notes)})" if notes else ""
 
 
 def _waited(delivery: Delivery) -> str:

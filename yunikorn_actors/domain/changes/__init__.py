@@ -28,6 +28,8 @@ def apply(state: PartitionState, fact: f.Fact) -> None:
 _APPLY: dict[type, Callable[[PartitionState, Any], None]] = {
     f.PartitionConfigured: queues.configured,
     f.SchedulingHeld: queues.scheduling_suspended,
+    f.LongWorkStarted: queues.long_work_started,
+    f.LongWorkEnded: queues.long_work_ended,
     f.MachineReplaced: queues.machine_replaced,
     f.ConfigurationRefused: queues.configuration_refused,
     f.AdministratorActed: queues.administrator_acted,

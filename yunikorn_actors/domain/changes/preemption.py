@@ -1,14 +1,28 @@
 """How facts about preemption change a partition."""
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.beneficiary import PreemptionRule
+from yunikorn_actors.domain.beneficiary import Beneficiary, PreemptionRule
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import secure_free_room
+from yunikorn_actors.domain.resource import Resource, charge
 
 
 def preemption_decided(state: PartitionState, fact: f.PreemptionDecided) -> None:
     """A quota is enforced once for each time it was armed."""
-    if fact.beneficiary.rule is PreemptionRule.QUOTA:
-        del state.quotas[fact.beneficiary.queue]
+    whom = fact.beneficiary
+    if whom.rule is PreemptionRule.QUOTA:
+        del state.quotas[whom.queue]
+    elif whom.rule is PreemptionRule.REQUIRED_NODE:
+        # An earmark secures it for the other rule.
+        node, size = state.nodes[fact.node_id], _size_of(state, whom)
+        victims: Resource = {}
+        for uuid in fact.victims:
+            charge(victims, node.allocations[uuid].resource)
+        secure_free_room(node, (whom.application_id, whom.key), size, victims)
+
+
+def _size_of(state: PartitionState, whom: Beneficiary) -> Resource:
+    return state.applications[whom.application_id].asks[whom.key].spec.resource
 
 
 def victim_marked(state: PartitionState, fact: f.VictimMarked) -> None:

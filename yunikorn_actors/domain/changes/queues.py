@@ -13,6 +13,14 @@ def scheduling_suspended(state: PartitionState, fact: f.SchedulingHeld) -> None:
     state.suspended, state.behind = fact.held, fact.behind
 
 
+def long_work_started(state: PartitionState, fact: f.LongWorkStarted) -> None:
+    state.long_work = fact.work
+
+
+def long_work_ended(state: PartitionState, fact: f.LongWorkEnded) -> None:  # noqa: ARG001
+    state.long_work = None
+
+
 def machine_replaced(state: PartitionState, fact: f.MachineReplaced) -> None:
     """A record for operators alone: no state changes."""
 

@@ -1,15 +1,22 @@
 """How facts about asks, allocations and reservations change a partition."""
 
-from msgspec.structs import replace
-
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation, WaitingState
 from yunikorn_actors.domain.application import COUNTS_BY_HOLDING, Application
+from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.books import books_of, count_holding, strike, waiting, write
 from yunikorn_actors.domain.changes.gangs import forget_complete_gang, let_out, resize_incoming
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import book_earmark, give_up_earmark, leaving_books
-from yunikorn_actors.domain.resource import charge, discharge
+from yunikorn_actors.domain.preempting import (
+    book_earmark,
+    give_up_earmark,
+    going_for,
+    leaving_books,
+    secure_free_room,
+    secure_freed_room,
+    without_one,
+)
+from yunikorn_actors.domain.resource import Resource, charge, discharge, sub
 from yunikorn_actors.domain.swap import TaskGroup
 
 
@@ -246,8 +253,12 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
         made_ns=fact.at_ns,
         earmark=ask.spec.resource if fact.by_preemption else None,
         repeats=1 if former is None else former.repeats + 1,
+        secured={} if former is None else former.secured,
     )
     reservations[app.id, fact.key] = reservation
+    if fact.by_preemption:
+        holder = (app.id, fact.key)
+        secure_free_room(node, holder, reservation.promised, going_for(node, holder))
     state.reservation_count += 1
     app.reservation_count += 1
     count_holding(app)
@@ -265,7 +276,7 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
     reservations = node.reservations
     kept = reservations[app.id, fact.key]
     if kept.repeats > 1:
-        reservations[app.id, fact.key] = replace(kept, repeats=kept.repeats - 1)
+        reservations[app.id, fact.key] = without_one(kept, kept.earmark or {})
     else:
         del reservations[app.id, fact.key]
     give_up_earmark(app, node, kept)
@@ -284,10 +295,13 @@ def allocation_resized(state: PartitionState, fact: f.AllocationResized) -> None
     strike(books, allocation.resource)
     discharge(node.allocated, allocation.resource)
     charge(node.available, allocation.resource)
+    freed = sub(allocation.resource, fact.resource)
     allocation.resource = fact.resource
     write(books, fact.resource)
     charge(node.allocated, fact.resource)
     discharge(node.available, fact.resource)
+    if allocation.beneficiary is not None:
+        _secure_freed(state, allocation, freed)
 
 
 def release_requested(state: PartitionState, fact: f.ReleaseRequested) -> None:
@@ -327,6 +341,20 @@ def _discharge(state: PartitionState, app: Application, allocation: Allocation) 
     for kind, quantity in resource.items():
         allocated[kind] = allocated.get(kind, 0) - quantity
         available[kind] = available.get(kind, 0) + quantity
+    if allocation.beneficiary is not None:
+        _secure_freed(state, allocation, resource)
+
+
+def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource) -> None:
+    """The room that a victim leaves is for the ask for which it went, if that still waits here."""
+    whom = allocation.beneficiary
+    if whom is None or whom.rule is PreemptionRule.QUOTA:
+        return
+    node, holder = state.nodes[allocation.node_id], (whom.application_id, whom.key)
+    kept = node.reservations.get(holder)
+    if kept is not None:
+        size = state.applications[whom.application_id].asks[whom.key].spec.resource
+        secure_freed_room(node, holder, freed, kept.promised or size)
 
 
 def _leave(state: PartitionState, app: Application, uuid: str, at_ns: int) -> Allocation:

@@ -27,6 +27,8 @@ from yunikorn_actors.domain.facts.cluster import (
     ConfigurationRefused,
     ForeignAllocationPut,
     ForeignAllocationRemoved,
+    LongWorkEnded,
+    LongWorkStarted,
     MachineReplaced,
     NodeActionRefused,
     NodeAdded,
@@ -110,6 +112,8 @@ __all__ = [
     "ForeignAllocationRemoved",
     "GangAdmitted",
     "GangLapsed",
+    "LongWorkEnded",
+    "LongWorkStarted",
     "MachineReplaced",
     "NodeActionRefused",
     "NodeAdded",
@@ -143,6 +147,8 @@ __all__ = [
 Fact = (
     PartitionConfigured
     | SchedulingHeld
+    | LongWorkStarted
+    | LongWorkEnded
     | MachineReplaced
     | ConfigurationRefused
     | AdministratorActed

@@ -10,11 +10,28 @@ from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.history import UsageHistory, tracked
 
 
-class ApplicationAdded(Base, frozen=True, kw_only=True):
+class ApplicationAdded(Base, frozen=True, kw_only=True, omit_defaults=True):
     spec: ApplicationSpec
     queue: str
     serial: int
     at_ns: int
+    by_last_resort: bool = False
+    """No placement rule matched, so `root.default` took it."""
+
+    def placement(self) -> str:
+        """Say which queue was asked for and which one it got, where these differ."""
+        asked = f"queue {self.spec.queue_name}" if self.spec.queue_name else "no queue"
+        if self.by_last_resort:
+            return (
+                f"it asked for {asked} and is in {self.queue}, the last resort, because no "
+                "placement rule matched"
+            )
+        return f"it asked for {asked}, and a placement rule put it into {self.queue}"
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its queue is not the one that it asked for."""
+        return self.spec.queue_name.lower() != self.queue
 
 
 class ApplicationRejected(Base, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from msgspec import field
 
 from yunikorn_actors.domain.config import PartitionConfig
 from yunikorn_actors.domain.facts.base import Base
+from yunikorn_actors.domain.long_work import LongWork
 from yunikorn_actors.domain.queue import QueueSpec, QueueState
 from yunikorn_actors.domain.resource import Resource
 
@@ -20,6 +21,17 @@ class SchedulingHeld(Base, frozen=True, kw_only=True):
     held: bool
     behind: bool = False
     """Because its resource manager does not take its messages; else that one is away."""
+    at_ns: int
+
+
+class LongWorkStarted(Base, frozen=True, kw_only=True):
+    """Context handles something in slices: nothing is decided before it has ended."""
+
+    work: LongWork
+    at_ns: int
+
+
+class LongWorkEnded(Base, frozen=True, kw_only=True):
     at_ns: int
 
 

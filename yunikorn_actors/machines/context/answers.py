@@ -28,7 +28,11 @@ class NodeVerdict(Verdict, frozen=True):
 
 
 class ApplicationVerdict(Verdict, frozen=True):
-    pass
+    queue: str = ""
+    """Where it is, if it was accepted."""
+    by_last_resort: bool = False
+    queues: tuple[str, ...] = ()
+    """Those that would take it, if no placement rule matched."""
 
 
 Answer = (
@@ -145,8 +149,7 @@ def _messages(rm_id: str, batch: _Batch) -> list[Message]:
         accepted, rejected = _divided(_of(batch, NodeVerdict))
         to_rm.append(rm.RMNodeUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
     if ApplicationVerdict in batch:
-        accepted, rejected = _divided(_of(batch, ApplicationVerdict))
-        to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, accepted=accepted, rejected=rejected))
+        to_rm.append(_application_update(rm_id, _of(batch, ApplicationVerdict)))
     if rm.RejectedAsk in batch:
         asks = _of(batch, rm.RejectedAsk)
         to_rm.append(rm.RMRejectedAllocationAsk(rm_id=rm_id, rejected=asks))
@@ -163,6 +166,26 @@ def _messages(rm_id: str, batch: _Batch) -> list[Message]:
         updated = _of(batch, rm.ApplicationUpdate)
         to_rm.append(rm.RMApplicationUpdate(rm_id=rm_id, updated=updated))
     return to_rm
+
+
+def _application_update(
+    rm_id: str, verdicts: tuple[ApplicationVerdict, ...]
+) -> rm.RMApplicationUpdate:
+    taken = [it for it in verdicts if not it.refusal]
+    return rm.RMApplicationUpdate(
+        rm_id=rm_id,
+        accepted=tuple([it.id for it in taken]),
+        placed=tuple(
+            [rm.PlacedIn(queue=it.queue, by_last_resort=it.by_last_resort) for it in taken]
+        ),
+        rejected=tuple(
+            [
+                rm.Rejected(id=it.id, reason=it.refusal, queues=it.queues)
+                for it in verdicts
+                if it.refusal
+            ]
+        ),
+    )
 
 
 def _of(batch: _Batch, kind: type[AnswerT]) -> tuple[AnswerT, ...]:
@@ -216,3 +239,21 @@ def rejected_ask(spec: AskSpec, reason: str) -> rm.RejectedAsk:
         reason=reason,
         later_form=spec.later_form,
     )
+
+
+def in_parts(message: Any, items_max: int) -> Iterator[tuple[Message, int]]:  # noqa: ANN401
+    """Take a message to a resource manager apart, each part with its size; others come whole."""
+    fields = {name: getattr(message, name) for name in message.__struct_fields__}
+    lists = {name: items for name, items in fields.items() if isinstance(items, tuple)}
+    size = sum(map(len, lists.values()))
+    if size <= items_max:
+        yield message, size
+        return
+    left = size
+    for name, items in lists.items():
+        for start in range(0, len(items), items_max):
+            part = items[start : start + items_max]
+            left -= len(part)
+            if left:
+                yield rm.RMPartAhead(rm_id=message.rm_id), 0
+            yield type(message)(rm_id=message.rm_id, **{name: part}), len(part)

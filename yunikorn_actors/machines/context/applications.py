@@ -21,23 +21,25 @@ from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.reported import is_application_back
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import Log
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.scheduling import RunLimitObservation
 
 
 def add_application(turn: Turn, spec: ApplicationSpec) -> None:
     """Accept an application into its queue, or reject it with the reason."""
     if is_application_back(turn, spec.application_id):
-        turn.announce(ApplicationVerdict(spec.application_id))
+        known = turn.state.applications[spec.application_id]
+        turn.announce(ApplicationVerdict(known.id, queue=known.queue.path))
         return
     reason = _refusal(turn.state, spec)
     if reason is not None:
         reject_application(turn, spec, reason)
         return
     try:
-        queue = queue_for(turn, spec)
+        queue, by_last_resort = queue_for(turn, spec)
     except PlacementFailed as failure:
         reason = f"failed to place application {spec.application_id}: {failure}"
-        reject_application(turn, spec, reason)
+        reject_application(turn, spec, reason, failure.queues)
         return
     reason = gang_refusal(queue, spec)
     if reason is not None:
@@ -45,35 +47,51 @@ def add_application(turn: Turn, spec: ApplicationSpec) -> None:
         clean_if_empty(turn, queue)
         return
     fact = f.ApplicationAdded(
-        spec=spec, queue=queue.path, serial=turn.partition.next_serial(), at_ns=turn.now_ns
+        spec=spec,
+        queue=queue.path,
+        serial=turn.partition.next_serial(),
+        at_ns=turn.now_ns,
+        by_last_resort=by_last_resort,
     )
     turn.record(fact)
-    turn.announce(ApplicationVerdict(spec.application_id))
+    if fact.is_elsewhere:
+        accepted = f"application {spec.application_id} of {turn.partition.name} was accepted"
+        turn.want(Log(text=f"{accepted}: {fact.placement()}", is_warning=by_last_resort))
+    turn.announce(
+        ApplicationVerdict(spec.application_id, queue=queue.path, by_last_resort=by_last_resort)
+    )
 
 
-def reject_application(turn: Turn, spec: ApplicationSpec, reason: str) -> None:
+def reject_application(
+    turn: Turn, spec: ApplicationSpec, reason: str, queues: tuple[str, ...] = ()
+) -> None:
     serial = turn.partition.next_serial()
     fact = f.ApplicationRejected(spec=spec, serial=serial, reason=reason, at_ns=turn.now_ns)
     turn.record(fact)
     remember(turn, serial)
-    turn.announce(ApplicationVerdict(spec.application_id, reason))
+    turn.announce(ApplicationVerdict(spec.application_id, reason, queues=queues))
 
 
-def remove_application(turn: Turn, application_id: str) -> None:
+def remove_application(turn: Turn, application_id: str) -> Steps:
     """Remove everything at once, asks first, so that nothing of it is scheduled again."""
     app = turn.state.applications.get(application_id)
     if app is None:
         turn.want(vain_removal(turn.partition.name, application_id))
         return
-    for ask in tuple(app.asks.values()):
+    for number, ask in enumerate(tuple(app.asks.values())):
         if ask.is_open:
             remove_ask(turn, app, ask, TerminationType.STOPPED_BY_RM)
+            yield 1
+        elif number % LOOKED_AT_IN_ONE == 0:
+            yield 1
     for allocation in tuple(app.allocations.values()):
         remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
         announce_end(turn, allocation, f"Application {app.id} Removed")
+        yield 1
     # Before it is forgotten: a timer is found by the application that it belongs to.
     cancel_timers(turn, app)
     _forget(turn, app)
+    yield 1
 
 
 def vain_removal(partition: str, application_id: str) -> Log:

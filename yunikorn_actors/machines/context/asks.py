@@ -26,9 +26,9 @@ from yunikorn_actors.domain.why import what_became
 from yunikorn_actors.machines.context.answers import rejected_ask
 from yunikorn_actors.machines.context.commit import Placement, place
 from yunikorn_actors.machines.context.container_states import tell_state
+from yunikorn_actors.machines.context.endings import request_release
 from yunikorn_actors.machines.context.gangs import (
     PLACEHOLDER_EXPIRED,
-    give_back_placeholders,
     still_suits,
     swaps_of,
     unpark,
@@ -316,7 +316,9 @@ def _take_report(turn: Turn, app: Application, item: AskItem, *, announced: bool
     if comes_too_late:
         # The gang is being dissolved, and goes on when its placeholders are gone. Nobody else
         # would ask this one back (G21).
-        give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
+        for uuid in app.asks[item.spec.key].uuids:
+            allocation = app.allocations[uuid]
+            request_release(turn, allocation, TerminationType.TIMEOUT, PLACEHOLDER_EXPIRED)
     drop_overpromised(turn, turn.state.nodes[item.node_id])
 
 

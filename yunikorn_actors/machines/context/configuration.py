@@ -20,20 +20,26 @@ from yunikorn_actors.machines.context.lifecycle import clean_if_empty, relink_gr
 from yunikorn_actors.machines.context.quotas import queue_reconfigured
 from yunikorn_actors.machines.context.reservations import drop_barred
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 
 
-def configure(turn: Turn, config: PartitionConfig) -> None:
+def configure(turn: Turn, config: PartitionConfig) -> Steps:
     state = turn.state
     if state.config != config:
         turn.record(f.PartitionConfigured(config=config))
-    described = dict(_describe(config.root, "", 0, {}, None))
-    for path, spec in described.items():
+    described: set[str] = set()
+    for path, spec in _describe(config.root, "", 0, {}, None):
+        described.add(path)
         _put(turn, path, spec)
-    for queue in tuple(state.queues.values()):
+        yield 1
+    for number, queue in enumerate(tuple(state.queues.values())):
         if queue.spec.managed and queue.path not in described:
             _drain(turn, queue)
-    relink_groups(turn)
-    drop_barred(turn)
+            yield 1
+        elif number % LOOKED_AT_IN_ONE == 0:
+            yield 1
+    yield from relink_groups(turn)
+    yield from drop_barred(turn)
 
 
 def _put(turn: Turn, path: str, spec: QueueSpec) -> None:

@@ -1,9 +1,11 @@
 """The machine itself: resource managers, their partitions, and a handler for each message."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from yunikorn_actors.domain.ids import scheduler_of
+from yunikorn_actors.domain.long_work import LongWorkKind
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.context.administration import act_on_drained
 from yunikorn_actors.machines.context.answers import (
@@ -21,10 +23,12 @@ from yunikorn_actors.machines.context.ask_runs import take_items
 from yunikorn_actors.machines.context.asks import report_waiting
 from yunikorn_actors.machines.context.configuration import clean
 from yunikorn_actors.machines.context.confirmations import report_unconfirmed
+from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import expire
 from yunikorn_actors.machines.context.nodes import act_on_node, refuse_stray
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.partitions import Partitions, events_configured
+from yunikorn_actors.machines.context.registry import ResourceManager
 from yunikorn_actors.machines.context.releases import release_allocations, release_asks
 from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.timeouts import on_timer
@@ -35,6 +39,7 @@ from yunikorn_actors.machines.machine import (
     Send,
 )
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.slices import FRESH, Steps
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import restart
 from yunikorn_actors.messages import rm_events as rm
@@ -50,6 +55,7 @@ from yunikorn_actors.messages.queries import (
     StateDump,
     StateDumpRequested,
 )
+from yunikorn_actors.si import ActionFromRM
 
 
 def _by_partition(items: Sequence[rm.AskItem]) -> Iterator[tuple[str, Sequence[rm.AskItem]]]:
@@ -61,6 +67,8 @@ def _by_partition(items: Sequence[rm.AskItem]) -> Iterator[tuple[str, Sequence[r
             start = end
 
 
+Handled = list[Effect] | ContextJob
+"""What a handler did, or what it is about to do in one slice or several."""
 _Due = s.ApplicationTimerDue | s.HistoryExpiryDue | s.QueueCleaningDue | s.ConfirmationDue
 
 
@@ -81,7 +89,24 @@ class Context(Joining):
         return self._partitions.registered()
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
-        return HANDLERS[type(message)](self, message, now_ns)
+        kind = type(message)
+        lane_of = _LANES.get(kind)
+        slices = self._partitions.slices
+        if lane_of is None:
+            handled = HANDLERS[kind](self, message, now_ns)
+            assert isinstance(handled, list)
+            return handled
+        return slices.do(lane_of(self, message), partial(HANDLERS[kind], self, message), now_ns)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no long work is under way."""
+        return self._partitions.slices.are_at_rest
+
+    @property
+    def changes(self) -> int:
+        """How often anything has changed outside of the partitions that another core must know."""
+        return self._partitions.registry.changes
 
     def joins(self, first: Message, message: Message) -> bool:
         """Requests about allocations, of one resource manager: they come in bursts."""
@@ -93,16 +118,28 @@ class Context(Joining):
 
     def handle_together(self, messages: Iterator[Message], now_ns: int) -> list[Effect]:
         """Each request to its end, as by itself; what they led to is told at once."""
-        work: Work | None = None
-        for message in messages:
+        first = next(messages)
+        assert isinstance(first, rm.RMUpdateAllocation)
+        rm_id, slices = first.rm_id, self._partitions.slices
+        if not slices.is_busy(rm_id):
+            # Those behind the first belong to this moment: they are not taken in a later slice.
+            steps = partial(self._take_requests, first, messages)
+            return self._partitions.start(rm_id, now_ns, steps)
+        for message in (first, *messages):
             assert isinstance(message, rm.RMUpdateAllocation)
-            if work is None:
-                work = self._partitions.work(message.rm_id, now_ns)
-            else:
-                self._partitions.end_request(work)
-            self._take_allocations(work, message)
-        assert work is not None
-        return self._partitions.finish(work)
+            slices.do(rm_id, partial(self._on_rm_update_allocation, message), now_ns)
+        return []
+
+    def _take_requests(
+        self, first: rm.RMUpdateAllocation, following: Iterator[Message], job: ContextJob
+    ) -> Steps:
+        yield from self._take_allocations(job.work, first)
+        while not job.was_paused and (message := next(following, None)) is not None:
+            assert isinstance(message, rm.RMUpdateAllocation)
+            self._partitions.end_request(job.work)
+            yield FRESH
+            yield from self._take_allocations(job.work, message)
+        yield from self._partitions.conclude(job)
 
     def canonical_state(self) -> dict[str, Any]:
         return {
@@ -119,6 +156,7 @@ class Context(Joining):
                 for name, partition in sorted(self.partitions.items())
                 if partition.loop is not None and partition.loop.predicate_gate is not None
             },
+            **({} if self.is_at_rest else {"long_work": self._partitions.slices.canonical_state()}),
             "issued_uuids": self._partitions.uuids.issued,
             "stale_messages": self._partitions.stale,
             "scheduling_errors": self._partitions.scheduling_errors,
@@ -131,7 +169,7 @@ class Context(Joining):
 
     # -- resource managers
 
-    def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> list[Effect]:
+    def _on_rm_registration(self, message: rm.RMRegistration, now_ns: int) -> Handled:
         """Register anew: remove everything of an earlier registration first (G25, H-19).
 
         The first one after a restart of the core is no clean slate: what runs goes on.
@@ -149,16 +187,20 @@ class Context(Joining):
                     ),
                 )
             ]
-        former = self._partitions.registry.managers.get(message.rm_id)
+        return self._partitions.job(message.rm_id, now_ns, partial(self._register, message))
+
+    def _register(self, message: rm.RMRegistration, job: ContextJob) -> Steps:
+        partitions, registry = self._partitions, self._partitions.registry
+        former = registry.managers.get(message.rm_id)
         is_back = former is not None and former.is_missing
-        before: list[Effect] = []
         after: list[Effect] = []
         if is_back:
-            after = self._partitions.come_back(message, now_ns)
+            after = partitions.come_back(message, job.now_ns)
         else:
-            before = self._partitions.retire(message.rm_id, now_ns)
-            self._partitions.registry.add(message)
-        manager = self._partitions.registry.managers[message.rm_id]
+            registry.expect(message)
+            yield from partitions.retire(job, message.rm_id)
+            registry.add(message)
+        manager = registry.managers[message.rm_id]
         answer = rm.RMRegistered(
             rm_id=message.rm_id,
             callback=message.callback,
@@ -167,22 +209,18 @@ class Context(Joining):
         )
         # RmProxy knows the callback before the first message for it comes: the partitions begin
         # after this.
-        return [
-            *before,
-            Send(to=RM_PROXY, message=answer),
-            events_configured(manager),
-            *after,
-            *self._partitions.reload_group(manager.policy_group, now_ns),
-        ]
+        job.out.extend([Send(to=RM_PROXY, message=answer), events_configured(manager), *after])
+        yield from partitions.reload_all_of(manager, job, Ending(list))
 
     def _on_core_restored(self, message: restart.CoreRestored, now_ns: int) -> list[Effect]:
         return self._partitions.restore(message, now_ns)
 
-    def _on_return_due(self, message: restart.ReturnDue, now_ns: int) -> list[Effect]:
+    def _on_return_due(self, message: restart.ReturnDue, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.generation != message.generation:
             return []
-        return self._partitions.end_return(manager, now_ns)
+        steps = partial(self._partitions.end_return, manager)
+        return self._partitions.job(message.rm_id, now_ns, steps)
 
     def _on_rm_lost(self, message: rm.RMLost, now_ns: int) -> list[Effect]:
         """State and timers go on; nothing is decided until it registers again."""
@@ -208,26 +246,30 @@ class Context(Joining):
     def _on_turn_marked(self, message: rm.TurnMarked, _: int) -> list[Effect]:
         return [Send(to=RM_PROXY, message=rm.TurnHandled(rm_id=message.rm_id))]
 
-    def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> list[Effect]:
+    def _on_rm_unregistered(self, message: rm.RMUnregistered, now_ns: int) -> Handled:
+        return self._partitions.job(message.rm_id, now_ns, partial(self._unregister, message))
+
+    def _unregister(self, message: rm.RMUnregistered, job: ContextJob) -> Steps:
         manager = self._partitions.registry.managers.get(message.rm_id)
-        told: list[Effect] = []
         if message.by and manager is not None:
             what = f"Resource manager {message.rm_id} unregistered"
-            told = self._partitions.tell_of_act(what, message.by, now_ns, manager.partitions)
-        effects = [*told, *self._partitions.retire(message.rm_id, now_ns)]
+            told = self._partitions.tell_of_act(what, message.by, job.now_ns, manager.partitions)
+            job.out.extend(told)
+        yield from self._partitions.retire(job, message.rm_id)
+        # Last: nothing is left when the caller has its answer.
         if message.reply_to:
-            effects.append(Send(to=message.reply_to, message=Accepted()))
-        return effects
+            job.out.append(Send(to=message.reply_to, message=Accepted()))
 
-    def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> list[Effect]:
+    def _on_rm_partitions_remove(self, message: rm.RMPartitionsRemove, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
         if manager is None or manager.generation != message.generation:
             return []
-        return self._partitions.retire(message.rm_id, now_ns)
+        steps = partial(self._partitions.retire, rm_id=message.rm_id)
+        return self._partitions.job(message.rm_id, now_ns, steps)
 
     # -- configuration
 
-    def _on_rm_config_update(self, message: rm.RMConfigUpdate, now_ns: int) -> list[Effect]:
+    def _on_rm_config_update(self, message: rm.RMConfigUpdate, now_ns: int) -> Handled:
         manager = self._partitions.registry.managers.get(message.rm_id)
         reason = None
         if manager is None or manager.is_paused:
@@ -240,26 +282,40 @@ class Context(Joining):
         if manager is None or reason is not None:
             rejected = rm.RMConfigRejected(reason=reason or "", reply_to=message.reply_to)
             return [Send(to=RM_PROXY, message=rejected)]
+        steps = partial(self._update_configuration, message, manager)
+        return self._partitions.job(manager.rm_id, now_ns, steps)
+
+    def _update_configuration(
+        self, message: rm.RMConfigUpdate, manager: ResourceManager, job: ContextJob
+    ) -> Steps:
         manager.extra_config, manager.extra = message.extra_config, message.extra
         self._partitions.registry.bring(manager.policy_group, message.config)
-        effects = self._partitions.reload_group(manager.policy_group, now_ns)
-        effects.extend(self._partitions.show(manager))
+        job.out.append(events_configured(manager))
         answer = rm.RMConfigUpdated(
             rm_id=manager.rm_id, extra=message.extra, reply_to=message.reply_to
         )
         # The answer last: a caller that has it finds everything in effect.
-        return [events_configured(manager), *effects, Send(to=RM_PROXY, message=answer)]
+        end = Ending(lambda: [*self._partitions.show(manager), Send(to=RM_PROXY, message=answer)])
+        yield from self._partitions.reload_all_of(manager, job, end)
 
     def _on_admin_config_update(self, message: rm.AdminConfigUpdate, now_ns: int) -> list[Effect]:
-        self._partitions.registry.admin = message.config
+        self._partitions.registry.bring_all(message.config)
         groups = dict.fromkeys(m.policy_group for m in self._partitions.registry.managers.values())
+
+        def tell() -> list[Effect]:
+            told: list[Effect] = []
+            if message.by:
+                told = self._partitions.tell_of_act("Configuration loaded", message.by, now_ns)
+            answer = rm.RMConfigUpdated(reply_to=message.reply_to)
+            return [*told, Send(to=RM_PROXY, message=answer)]
+
+        end = Ending(tell)
         effects = [
-            effect for group in groups for effect in self._partitions.reload_group(group, now_ns)
+            effect
+            for group in groups
+            for effect in self._partitions.reload_group(group, end, now_ns)
         ]
-        if message.by:
-            effects.extend(self._partitions.tell_of_act("Configuration loaded", message.by, now_ns))
-        answer = rm.RMConfigUpdated(reply_to=message.reply_to)
-        return [*effects, Send(to=RM_PROXY, message=answer)]
+        return [*effects, *end.arrived()]
 
     def _on_admin_config_refused(self, message: rm.AdminConfigRefused, now_ns: int) -> list[Effect]:
         return self._partitions.tell_of_refusal(message.reason, now_ns)
@@ -278,7 +334,7 @@ class Context(Joining):
 
     # -- requests of resource managers
 
-    def _take_allocations(self, work: Work, message: rm.RMUpdateAllocation) -> None:
+    def _take_allocations(self, work: Work, message: rm.RMUpdateAllocation) -> Steps:
         """Asks first, then releases of asks, then releases of allocations."""
         # So an ask that comes and goes in one request leaves nothing behind, and a release finds
         # the ask that it means.
@@ -286,7 +342,7 @@ class Context(Joining):
         for name, items in _by_partition(message.asks) if message.asks else ():
             partition = partitions.get(name)
             if partition is not None:
-                take_items(work.turn(partition), items)
+                yield from take_items(work.turn(partition), items)
                 continue
             for item in items:
                 spec = item.spec
@@ -295,21 +351,26 @@ class Context(Joining):
                     f"{spec.application_id} and allocation {spec.key}"
                 )
                 work.announce(rejected_ask(spec, reason))
+                yield 1
         for ask_release in message.ask_releases:
             if (partition := partitions.get(ask_release.partition)) is not None:
-                release_asks(work.turn(partition), ask_release)
+                yield from release_asks(work.turn(partition), ask_release)
         for release in message.releases:
             if (partition := partitions.get(release.partition)) is not None:
-                release_allocations(work.turn(partition), release)
+                yield from release_allocations(work.turn(partition), release)
 
-    def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> list[Effect]:
-        return self.handle_together(iter((message,)), now_ns)
+    def _on_rm_update_allocation(self, message: rm.RMUpdateAllocation, now_ns: int) -> Handled:
+        steps = partial(self._take_requests, message, iter(()))
+        return self._partitions.job(message.rm_id, now_ns, steps)
 
-    def _on_rm_update_application(
-        self, message: rm.RMUpdateApplication, now_ns: int
-    ) -> list[Effect]:
-        work = self._partitions.work(message.rm_id, now_ns)
+    def _on_rm_update_application(self, message: rm.RMUpdateApplication, now_ns: int) -> Handled:
+        steps = partial(self._update_applications, message)
+        return self._partitions.job(message.rm_id, now_ns, steps)
+
+    def _update_applications(self, message: rm.RMUpdateApplication, job: ContextJob) -> Steps:
+        work = job.work
         for new in message.added:
+            yield 1
             partition = self.partitions.get(new.partition)
             if partition is None:
                 id_ = new.spec.application_id
@@ -321,25 +382,34 @@ class Context(Joining):
             else:
                 add_application(work.turn(partition), new.spec)
         for old in message.removed:
+            yield 1
             partition = self.partitions.get(old.partition)
             if partition is None:
                 work.wanted.append(vain_removal(old.partition, old.application_id))
-            else:
-                remove_application(work.turn(partition), old.application_id)
-        return self._partitions.finish(work)
+                continue
+            turn = job.turn_to(work.turn(partition), LongWorkKind.APPLICATION, old.application_id)
+            yield from remove_application(turn, old.application_id)
+        yield from self._partitions.conclude(job)
 
-    def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> list[Effect]:
-        work = self._partitions.work(message.rm_id, now_ns)
+    def _on_rm_update_node(self, message: rm.RMUpdateNode, now_ns: int) -> Handled:
+        steps = partial(self._update_nodes, message)
+        return self._partitions.job(message.rm_id, now_ns, steps)
+
+    def _update_nodes(self, message: rm.RMUpdateNode, job: ContextJob) -> Steps:
+        work = job.work
         for item in message.nodes:
             partition = self.partitions.get(item.partition)
             if partition is not None:
-                act_on_node(work.turn(partition), item)
+                is_removal = item.action is ActionFromRM.DECOMISSION
+                kind = LongWorkKind.NODE if is_removal else LongWorkKind.REQUEST
+                turn = job.turn_to(work.turn(partition), kind, item.node_id if is_removal else "")
+                yield from act_on_node(turn, item)
             elif item.action.name.startswith("CREATE"):
                 reason = f"failed to find partition {item.partition} for new node {item.node_id}"
                 work.announce(NodeVerdict(item.node_id, reason))
             else:
                 refuse_stray(work, item)
-        return self._partitions.finish(work)
+        yield from self._partitions.conclude(job)
 
     # -- scheduling
 
@@ -361,15 +431,24 @@ class Context(Joining):
         # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
         return [*self._partitions.finish(work), *refusals]
 
-    def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> list[Effect]:
+    def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> Handled:
         partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
             return []
-        work = self._partitions.work(partition.rm_id, now_ns)
-        turn = work.turn(partition)
-        report_waiting(turn, message.observations)
-        report_run_limits(turn, message.crowds)
-        return self._partitions.finish(work)
+        steps = partial(self._report_waiting, message, partition)
+        return self._partitions.job(partition.rm_id, now_ns, steps)
+
+    def _report_waiting(
+        self, message: s.ReportWaiting, partition: PartitionContext, job: ContextJob
+    ) -> Steps:
+        turn = job.work.turn(partition)
+        for found in message.observations:
+            report_waiting(turn, (found,))
+            yield 1
+        for crowd in message.crowds:
+            report_run_limits(turn, (crowd,))
+            yield 1
+        yield from self._partitions.conclude(job)
 
     def _on_run_cycle(self, message: s.RunCycle, now_ns: int) -> list[Effect]:
         """Plan on the truth itself: unless a predicate is asked, no proposal can be refused."""
@@ -385,13 +464,6 @@ class Context(Joining):
         loops = (partition.loop for partition in own if partition.loop is not None)
         return [effect for loop in loops for effect in loop.on_denials_lifted()]
 
-    def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
-        """Pass it on to the other schedulers: only the one that asks knows the answers."""
-        partition = self._partitions.current(message.partition, message.epoch)
-        schedulers = {} if partition is None else partition.schedulers
-        others = (to for number, to in schedulers.items() if number != message.scheduler)
-        return [Send(to=to, message=message) for to in others]
-
     def _on_planning_due(self, message: s.PlanningDue, now_ns: int) -> list[Effect]:
         loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.on_planning_due(now_ns)
@@ -401,16 +473,19 @@ class Context(Joining):
 
     # -- timers
 
-    def _on_timer_due(self, message: _Due, now_ns: int) -> list[Effect]:
+    def _on_timer_due(self, message: _Due, now_ns: int) -> Handled:
         """Do what is due now, unless the partition has begun another life."""
         partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
             return []
-        work = self._partitions.work(partition.rm_id, now_ns)
-        turn = work.turn(partition)
+        steps = partial(self._do_what_is_due, message, partition)
+        return self._partitions.job(partition.rm_id, now_ns, steps)
+
+    def _do_what_is_due(self, message: _Due, partition: PartitionContext, job: ContextJob) -> Steps:
+        turn = job.work.turn(partition)
         match message:
-            case s.ApplicationTimerDue():
-                on_timer(turn, message)
+            case s.ApplicationTimerDue(application_id=id_, kind=kind):
+                yield from on_timer(job.turn_to(turn, LongWorkKind.TIMER, id_, kind), message)
             case s.HistoryExpiryDue():
                 if (ended := partition.state.finished.get(message.serial)) is not None:
                     expire(turn, ended)
@@ -418,7 +493,10 @@ class Context(Joining):
                 clean(turn, message.path, message.generation)
             case s.ConfirmationDue():
                 report_unconfirmed(turn, self._partitions.confirm_warning_ns(partition))
-        return self._partitions.finish(work)
+        yield from self._partitions.conclude(job)
+
+    def _on_run_slice(self, _: s.RunSlice, now_ns: int) -> list[Effect]:
+        return self._partitions.slices.go_on(now_ns)
 
     # -- questions
 
@@ -467,6 +545,7 @@ ContextInbox = (
     | s.ReportWaiting
     | s.MachineFailed
     | s.RunCycle
+    | s.RunSlice
     | s.PlanningDue
     | s.ApplicationTimerDue
     | s.HistoryExpiryDue
@@ -474,8 +553,6 @@ ContextInbox = (
     | s.ConfirmationDue
     | p.Checked
     | p.DenialsLifted
-    | p.NodeDenied
-    | p.NodesAllowed
     | StateDumpRequested
     | CountsRequested
     | FollowRequested
@@ -485,7 +562,7 @@ ContextInbox = (
     | Explanation
 )
 
-HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
+HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     restart.CoreRestored: Context._on_core_restored,
     restart.ReturnDue: Context._on_return_due,
     rm.RMRegistration: Context._on_rm_registration,
@@ -506,6 +583,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     s.ReportWaiting: Context._on_report_waiting,
     s.MachineFailed: Context._on_machine_failed,
     s.RunCycle: Context._on_run_cycle,
+    s.RunSlice: Context._on_run_slice,
     s.PlanningDue: Context._on_planning_due,
     s.ApplicationTimerDue: Context._on_timer_due,
     s.HistoryExpiryDue: Context._on_timer_due,
@@ -514,8 +592,6 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     p.PredicatesChecked: Context._on_checked,
     p.PreemptionPredicatesChecked: Context._on_checked,
     p.DenialsLifted: Context._on_denials_lifted,
-    p.NodeDenied: Context._on_denials_changed,
-    p.NodesAllowed: Context._on_denials_changed,
     StateDumpRequested: Context._on_state_dump_requested,
     CountsRequested: Context._on_counts_requested,
     FollowRequested: Context._on_follow_requested,
@@ -524,3 +600,55 @@ HANDLERS: dict[type, Callable[[Context, Any, int], list[Effect]]] = {
     ExplainRequested: Context._on_explain_requested,
     Explanation: Context._on_explanation,
 }
+
+
+def _of_manager(_: Context, message: Any) -> str:  # noqa: ANN401 - it has one
+    rm_id: str = message.rm_id
+    return rm_id
+
+
+def _of_partition(context: Context, message: Any) -> str:  # noqa: ANN401 - it has one
+    partition = context.partitions.get(message.partition)
+    return "" if partition is None else partition.rm_id
+
+
+_LANES: dict[type, Callable[[Context, Any], str]] = {
+    **dict.fromkeys(
+        (
+            restart.ReturnDue,
+            rm.RMRegistration,
+            rm.RMHeldBack,
+            rm.RequestsMarked,
+            rm.TurnMarked,
+            rm.RMLost,
+            rm.RMUnregistered,
+            rm.RMPartitionsRemove,
+            rm.RMConfigUpdate,
+            rm.RMUpdateAllocation,
+            rm.RMUpdateApplication,
+            rm.RMUpdateNode,
+            p.DenialsLifted,
+        ),
+        _of_manager,
+    ),
+    **dict.fromkeys(
+        (
+            rm.AdminNodeUpdate,
+            s.ProposeAllocations,
+            s.ReportWaiting,
+            s.RunCycle,
+            s.PlanningDue,
+            s.ApplicationTimerDue,
+            s.HistoryExpiryDue,
+            s.QueueCleaningDue,
+            s.ConfirmationDue,
+            p.PredicatesChecked,
+            p.PreemptionPredicatesChecked,
+        ),
+        _of_partition,
+    ),
+}
+"""Whom each message concerns: it waits behind long work for that resource manager.
+
+All others are handled at once: they change nothing but what stands beside the partitions.
+"""

@@ -24,6 +24,7 @@ from yunikorn_actors.domain.gang import (
     unplaced,
 )
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.preempting import room_for
 from yunikorn_actors.domain.proposals import AdmitGang, CancelPlaceholder, Refusal, Replace
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import describe, fits_in, fits_in_max_undef, sub
@@ -41,6 +42,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
@@ -195,29 +197,18 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     return None
 
 
-def check_cancel(state: PartitionState, proposal: CancelPlaceholder) -> Refusal | None:
-    """Say why the placeholder stays: only one that is too small for its member is given up."""
-    refusal = _check_member(state, proposal)
+def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
+    """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
+    refusal = _check_member(turn.state, proposal)
     if refusal is not None:
         return refusal
-    app = state.applications[proposal.application_id]
+    app = turn.state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released:
         return Refusal.PLACEHOLDER_GONE
     if not is_of_group(spec, placeholder) or suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
-    return None
-
-
-def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
-    """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
-    refusal = check_cancel(turn.state, proposal)
-    if refusal is not None:
-        return refusal
-    app = turn.state.applications[proposal.application_id]
-    spec = app.asks[proposal.key].spec
-    placeholder = app.allocations[proposal.placeholder]
     turn.record(
         f.PlaceholderCancelled(
             application_id=app.id,
@@ -240,11 +231,14 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
     return None
 
 
-def give_back_placeholders(turn: Turn, app: Application, message: str) -> None:
+def give_back_placeholders(turn: Turn, app: Application, message: str) -> Steps:
     """Ask all placeholders back but those that were asked back already, for a swap or otherwise."""
-    for allocation in tuple(app.allocations.values()):
+    for number, allocation in enumerate(tuple(app.allocations.values())):
         if allocation.spec.placeholder:
             request_release(turn, allocation, TerminationType.TIMEOUT, message)
+            yield 1
+        elif number % LOOKED_AT_IN_ONE == 0:
+            yield 1
 
 
 # -- the swap ends
@@ -350,4 +344,4 @@ def still_suits(state: PartitionState, app: Application, swap: Swap, spec: AskSp
         return True
     node = state.nodes[swap.node_id]
     growth = sub(spec.resource, node.incoming[swap.placeholder].resource)
-    return fits_in(growth, node.available)
+    return fits_in(growth, room_for(node, spec, node.available))

@@ -5,6 +5,8 @@ timer and its generation; anything else than the timer that is armed now is stal
 (races R-027, R-051).
 """
 
+from collections.abc import Iterator
+
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.application import (
     COUNTS_AS_RUNNING,
@@ -27,6 +29,7 @@ from yunikorn_actors.domain.resource import INT64_MAX, equals
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Log, SetTimer
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.rm_events import ApplicationUpdate
 from yunikorn_actors.messages.scheduling import (
     ApplicationTimerDue,
@@ -133,12 +136,14 @@ def link_group(turn: Turn, app: Application) -> None:
             _link(turn, app, group)
 
 
-def relink_groups(turn: Turn) -> None:
+def relink_groups(turn: Turn) -> Steps:
     """A group without limits any more counts no application (R-122).
 
     An application that has not been charged yet chooses by the limits as they are now (R-118).
     """
-    for app in turn.state.applications.values():
+    for number, app in enumerate(tuple(turn.state.applications.values())):
+        if number % LOOKED_AT_IN_ONE == 0:
+            yield 1
         group = app.group
         if app.state is ApplicationState.ACCEPTED and app.serial not in app.usages[0].running:
             group = group_of(app.queue, app.spec.groups)
@@ -313,11 +318,11 @@ def _set_history_timer(turn: Turn, serial: int, ended_ns: int) -> None:
     )
 
 
-def cancelled_histories(partition: PartitionContext) -> list[Effect]:
+def cancelled_histories(partition: PartitionContext) -> Iterator[Effect]:
     """The partition is removed, with the history of its applications."""
-    return [
+    return (
         CancelTimer(name=_history_timer(partition, serial)) for serial in partition.state.finished
-    ]
+    )
 
 
 def remember(turn: Turn, serial: int) -> None:

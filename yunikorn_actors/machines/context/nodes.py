@@ -20,12 +20,14 @@ from yunikorn_actors.machines.context.gangs import end_allocation, unpark
 from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.reported import is_node_back
 from yunikorn_actors.machines.context.reservations import (
+    drop_all,
     drop_of_node,
     drop_of_size,
     drop_overpromised,
 )
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.machine import Log
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
@@ -33,14 +35,18 @@ from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
 _REFUSED = "failure while adding new node, node rejected with error: \n"
 
 
-def act_on_node(turn: Turn, item: NodeItem) -> None:
+def act_on_node(turn: Turn, item: NodeItem) -> Steps:
     create = item.action in {ActionFromRM.CREATE, ActionFromRM.CREATE_DRAIN}
     if create:
-        _create(turn, item)
+        yield from _create(turn, item)
         return
+    yield 1
     node = turn.state.nodes.get(item.node_id)
     if node is None:
         _refuse(turn, item, "unknown node")
+        return
+    if item.action is ActionFromRM.DECOMISSION:
+        yield from remove_node(turn, node)
         return
     action = _ACTIONS.get(item.action)
     if action is None:
@@ -49,7 +55,8 @@ def act_on_node(turn: Turn, item: NodeItem) -> None:
     action(turn, item, node)
 
 
-def _create(turn: Turn, item: NodeItem) -> None:
+def _create(turn: Turn, item: NodeItem) -> Steps:
+    yield 1
     capacity, occupied = item.capacity or {}, item.occupied or {}
     reason = None
     is_back = is_node_back(turn, item.node_id)
@@ -83,6 +90,7 @@ def _create(turn: Turn, item: NodeItem) -> None:
     # The node and its answer before its work, which stands on it.
     for allocation in item.allocations:
         recover(turn, item.node_id, allocation)
+        yield 1
 
 
 def await_node(turn: Turn, node: Node) -> None:
@@ -152,16 +160,14 @@ def set_drained(turn: Turn, node: Node, *, drained: bool) -> str:
     return ""
 
 
-def _decommission(turn: Turn, _: NodeItem, node: Node) -> None:
-    remove_node(turn, node)
-
-
-def remove_node(turn: Turn, node: Node) -> None:
+def remove_node(turn: Turn, node: Node) -> Steps:
     if not node.drained:
         _schedule(turn, node, drained=True, ready=node.ready)
-    drop_of_node(turn, node, "the node is gone", required_too=True)
+    for kept in tuple(node.reservations.values()):
+        drop_all(turn, kept, "the node is gone")
+        yield 1
     # Before the work ends: the end of a placeholder would complete a swap to a node that goes.
-    _call_off_swaps(turn, node)
+    yield from _call_off_swaps(turn, node)
     for allocation in tuple(node.allocations.values()):
         app = turn.state.applications[allocation.spec.application_id]
         end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
@@ -169,15 +175,18 @@ def remove_node(turn: Turn, node: Node) -> None:
         # After the announcement: the end of an allocation is reported before the end of its
         # application.
         work_gone(turn, app, work_ended=not allocation.spec.placeholder)
+        yield 1
     _record_size(turn, f.NodeRemoved(node_id=node.id, at_ns=turn.now_ns))
 
 
-def _call_off_swaps(turn: Turn, node: Node) -> None:
+def _call_off_swaps(turn: Turn, node: Node) -> Steps:
     """Swaps to this node are called off (R-058, R-059); others end with it (R-060)."""
     reason = f"node {node.id} is gone"
     arriving = [(item.application_id, uuid) for uuid, item in node.incoming.items()]
     staying = [(item.spec.application_id, uuid) for uuid, item in node.allocations.items()]
-    for application_id, uuid in (*arriving, *staying):
+    for number, (application_id, uuid) in enumerate((*arriving, *staying)):
+        if number % LOOKED_AT_IN_ONE == 0:
+            yield 1
         app = turn.state.applications[application_id]
         swap = app.swaps.get(uuid)
         if swap is not None and swap.node_id == node.id:
@@ -247,6 +256,5 @@ _VAIN = {True: "node is draining already", False: "node is not draining"}
 _ACTIONS: dict[ActionFromRM, Callable[[Turn, NodeItem, Node], None]] = {
     ActionFromRM.UPDATE: _update,
     ActionFromRM.DRAIN_NODE: _drain,
-    ActionFromRM.DECOMISSION: _decommission,
     ActionFromRM.DRAIN_TO_SCHEDULABLE: _undrain,
 }

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from yunikorn_actors.domain.image import restore
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.rejections import Rejections
 from yunikorn_actors.machines.life import Life
@@ -72,6 +72,8 @@ class PartitionContext:
         self.planner: Planner | None = None
         self._commit, self._settings = commit, settings
         self._plan_for(life)
+        self.refused: list[tuple[Proposal, Refusal]] = []
+        """What was refused of the newest plan of its own planner."""
         self.explaining: dict[str, ExplainRequested] = {}
         """What its speaker was asked, by who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
@@ -127,14 +129,8 @@ class PartitionContext:
     def lives(self) -> dict[str, Life]:
         """Return what each of its schedulers is made with, by address."""
         return {
-            address: replace(
-                self._life,
-                number=number,
-                place=place,
-                planners=len(self.schedulers),
-                speaks=address == self.speaker,
-            )
-            for place, (number, address) in enumerate(self.schedulers.items())
+            address: replace(self._life, number=number, speaks=address == self.speaker)
+            for number, address in self.schedulers.items()
         }
 
     def succeed(self, failed: str) -> str:

@@ -4,14 +4,16 @@ Each life of a partition has an epoch of its own. What arrives late for a former
 timer) names an epoch that is gone; it is counted and does nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig
+from yunikorn_actors.domain.config import ExtraConfig
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.image import Image, image_of
+from yunikorn_actors.domain.long_work import LongWork, LongWorkKind
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.context.administration import line_of, record_act
 from yunikorn_actors.machines.context.answers import NodeVerdict
@@ -24,6 +26,7 @@ from yunikorn_actors.machines.context.asks import (
 from yunikorn_actors.machines.context.configuration import configure
 from yunikorn_actors.machines.context.confirmations import watch_confirmations
 from yunikorn_actors.machines.context.failures import Failures
+from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
 from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
@@ -31,6 +34,7 @@ from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.restart import drop_awaited, go_on
 from yunikorn_actors.machines.context.runs import commit_all
+from yunikorn_actors.machines.context.timeouts import expire
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import (
@@ -44,9 +48,10 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.slices import Slices, Steps
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, Message
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.following import HistoryRequested, ManagerDescribed, ManagerLeft
 from yunikorn_actors.messages.queries import CountsFound, Declined, ExplainRequested, Explanation
 from yunikorn_actors.messages.restart import CoreRestored, Registered, ReturnDue
@@ -85,6 +90,8 @@ class Partitions:
         self.hearers: tuple[str, ...] = (EVENT_PUBLISHER,)
         """Who hears the facts of all partitions; behind the first those who follow from outside."""
         self.rejected_asks = 0
+        self.slices = Slices(CONTEXT, settings.slice_max)
+        """Long work, in a lane for each resource manager."""
         self._schedulers = schedulers
         """How many each partition has; without any Context plans by itself."""
         self._epoch = 0
@@ -105,6 +112,33 @@ class Partitions:
             if partition.loop is not None and self.by_name.get(partition.name) is partition:
                 effects.extend(partition.loop.next_cycle())
         return effects
+
+    def conclude(self, job: ContextJob, gone: Sequence[PartitionContext] = ()) -> Steps:
+        """End a job: tell what was done; where that is much, in parts.
+
+        A partition that is gone plans no more.
+        """
+        work = job.work
+        if job.was_paused:
+            yield from self._tell_in_parts(job)
+        else:
+            self._settle(work)
+        job.end_marks()
+        job.out.extend(work.effects())
+        for turn in work.turns.values():
+            partition = turn.partition
+            if partition.loop is not None and partition not in gone:
+                job.out.extend(partition.loop.next_cycle())
+        work.begin_anew()
+
+    def _tell_in_parts(self, job: ContextJob) -> Steps:
+        """The facts first: of those a slice has no more than it has items."""
+        work = job.work
+        self._settle(work)
+        job.out.extend(work.told_so_far())
+        for part, size in work.take_answers(self.settings.slice_max):
+            job.out.append(Send(to=RM_PROXY, message=part))
+            yield size
 
     def end_request(self, work: Work) -> None:
         """End one of several requests that are handled together: all but the telling."""
@@ -170,8 +204,10 @@ class Partitions:
         assert partition.planner is not None
         work = self.work(partition.rm_id, now_ns)
         turn = work.turn(partition)
-        for proposal, _ in commit_all(turn, proposals):
-            partition.planner.reject(proposal.proposal_id)
+        partition.refused.clear()
+        for proposal, reason in commit_all(turn, proposals):
+            partition.planner.refuse(proposal.proposal_id)
+            partition.refused.append((proposal, reason))
         return self.finish(work)
 
     def _record_suspension(self, work: Work, manager: ResourceManager) -> None:
@@ -284,22 +320,26 @@ class Partitions:
             effects.extend([Send(to=EVENT_PUBLISHER, message=missed), *self.finish(work)])
         return effects
 
-    def retire(self, rm_id: str, now_ns: int) -> list[Effect]:
+    def retire(self, job: ContextJob, rm_id: str) -> Steps:
         """Remove everything of a resource manager; there is no callback left to tell."""
-        manager = self.registry.remove(rm_id)
+        manager = self.registry.leave(rm_id)
         if manager is None:
-            return []
-        effects: list[Effect] = [CancelTimer(name=f"paused/{rm_id}")] if manager.is_paused else []
-        for name in manager.partitions:
-            work = self.work(rm_id, now_ns)
-            _empty(work.turn(self.by_name[name]))
+            return
+        if manager.is_paused:
+            job.out.append(CancelTimer(name=f"paused/{rm_id}"))
+        for name in tuple(manager.partitions):
+            partition = self.by_name[name]
+            yield from _empty(job.turn_to(job.work.turn(partition), LongWorkKind.MANAGER))
             # Facts before the closing: the publisher takes none of a partition that it has closed.
-            effects.extend([*work.silent_effects(), *self._close(name)])
+            job.out.extend(job.work.told_so_far())
+            self._detach(manager, job.work, partition)
+            yield from self._tell_closed(job, partition)
+        self.registry.forget(rm_id)
         for failed in [failed for failed in self.failed_nodes if failed[0] == rm_id]:
             del self.failed_nodes[failed]
         gone = EventsConfigured(rm_id=rm_id, extra=None)
-        effects.append(Send(to=EVENT_PUBLISHER, message=gone))
-        return [*effects, *self._tell_followers(ManagerLeft(rm_id=rm_id))]
+        job.out.append(Send(to=EVENT_PUBLISHER, message=gone))
+        job.out.extend(self._tell_followers(ManagerLeft(rm_id=rm_id)))
 
     # -- restart
 
@@ -328,7 +368,30 @@ class Partitions:
                 go_on(work.turn(partition))
             self._pause(work, manager)
             effects.extend(self.finish(work))
+            if self._is_unfinished(manager):
+                effects.extend(self.start(manager.rm_id, now_ns, partial(self._resume, manager)))
         return effects
+
+    def _is_unfinished(self, manager: ResourceManager) -> bool:
+        """Whether the core before this one ended in the middle of long work for it."""
+        config = self.registry.config_of(manager.policy_group)
+        return manager.checksum != config.checksum or any(
+            self.by_name[name].state.long_work for name in manager.partitions
+        )
+
+    def _resume(self, manager: ResourceManager, job: ContextJob) -> Steps:
+        """Go on with what the core before this one was in the middle of."""
+        for name in tuple(manager.partitions):
+            turn = job.work.turn(self.by_name[name])
+            mark = turn.state.long_work
+            if mark is None:
+                continue
+            if mark.kind is LongWorkKind.MANAGER:
+                yield from self.retire(job, manager.rm_id)
+                return
+            yield from _rest_of(job.turn_to(turn, mark.kind, mark.id, mark.detail), mark)
+        yield from self.conclude(job)
+        yield from self.reload(job, manager)
 
     def pause(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
         """Its state and timers go on; nothing is decided until it registers again."""
@@ -375,16 +438,16 @@ class Partitions:
             effects.extend(self._succeeded(partition, former))
         return effects
 
-    def end_return(self, manager: ResourceManager, now_ns: int) -> list[Effect]:
+    def end_return(self, manager: ResourceManager, job: ContextJob) -> Steps:
         """Drop what it has not reported in its time."""
-        work = self.work(manager.rm_id, now_ns)
         for name in manager.partitions:
-            drop_awaited(work.turn(self.by_name[name]))
-        return self.finish(work)
+            yield from drop_awaited(job.work.turn(self.by_name[name]))
+        yield from self.conclude(job)
 
     def _open(self, manager: ResourceManager, name: str) -> list[Effect]:
         full_name = partition_name(manager.rm_id, name)
         self._epoch += 1
+        self.registry.changes += 1
         partition = self._made(manager, full_name, self._epoch)
         manager.partitions.append(full_name)
         return [_started(address, life) for address, life in partition.lives().items()]
@@ -404,25 +467,57 @@ class Partitions:
         )
         return partition
 
-    def _close(self, name: str) -> list[Effect]:
-        """Drop a partition whole. Timers that fire later name an epoch that is gone."""
-        partition = self.by_name.pop(name)
-        closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
-        effects: list[Effect] = [Send(to=hearer, message=closed) for hearer in self.hearers]
-        effects.extend(cancelled_histories(partition))
-        effects.extend(StopMachine(address=address) for address in partition.schedulers.values())
-        gone = Declined(reason=f"partition {name} has gone")
-        return [*effects, *(Send(to=asker, message=gone) for asker in partition.explaining)]
+    def _detach(self, manager: ResourceManager, work: Work, partition: PartitionContext) -> None:
+        """Drop a partition whole. What arrives later names an epoch that is gone."""
+        del self.by_name[partition.name]
+        work.turns.pop(partition.name, None)
+        manager.partitions.remove(partition.name)
+        self.registry.changes += 1
 
-    def reload_group(self, group: str, now_ns: int) -> list[Effect]:
+    def _tell_closed(self, job: ContextJob, partition: PartitionContext) -> Steps:
+        name, out = partition.name, job.out
+        closed = s.PartitionClosed(partition=name, epoch=partition.epoch, rm_id=partition.rm_id)
+        out.extend(Send(to=hearer, message=closed) for hearer in self.hearers)
+        for cancelled in cancelled_histories(partition):
+            job.out.append(cancelled)
+            yield 1
+        job.out.extend(StopMachine(address=address) for address in partition.schedulers.values())
+        gone = Declined(reason=f"partition {name} has gone")
+        job.out.extend(Send(to=asker, message=gone) for asker in partition.explaining)
+
+    def reload_group(self, group: str, end: Ending, now_ns: int) -> list[Effect]:
         """Bring every member under the configuration that holds for the group now."""
-        config = self.registry.config_of(group)
-        return [
-            effect
-            for manager in self.registry.members(group)
-            if manager.checksum != config.checksum
-            for effect in self._reload(manager, config, now_ns)
-        ]
+        effects: list[Effect] = []
+        for manager in self.registry.members(group):
+            effects.extend(self.reload_other(manager, end, now_ns))
+        return effects
+
+    def reload_all_of(self, manager: ResourceManager, job: ContextJob, end: Ending) -> Steps:
+        """Reload the group of one for which this job works."""
+        for member in self.registry.members(manager.policy_group):
+            if member is manager:
+                yield from self.reload(job, manager)
+            else:
+                job.out.extend(self.reload_other(member, end, job.now_ns))
+        job.out.extend(end.arrived())
+
+    def reload_other(self, manager: ResourceManager, end: Ending, now_ns: int) -> list[Effect]:
+        """Reload one for which nobody works yet: behind what it has under way itself."""
+        end.awaited += 1
+
+        def steps(job: ContextJob) -> Steps:
+            if self.registry.managers.get(manager.rm_id) is manager and not manager.is_leaving:
+                yield from self.reload(job, manager)
+            job.out.extend(end.arrived())
+
+        return self.start(manager.rm_id, now_ns, steps)
+
+    def start(self, rm_id: str, now_ns: int, steps: Callable[[ContextJob], Steps]) -> list[Effect]:
+        """Begin a job behind all else that concerns this resource manager."""
+        return self.slices.do(rm_id, lambda now_ns: self.job(rm_id, now_ns, steps), now_ns)
+
+    def job(self, rm_id: str, now_ns: int, steps: Callable[[ContextJob], Steps]) -> ContextJob:
+        return ContextJob(self.work(rm_id, now_ns), steps, lambda: self.hearers)
 
     def tell_of_refusal(self, reason: str, now_ns: int) -> list[Effect]:
         """Have it among the events of every partition that the configuration concerns."""
@@ -445,28 +540,34 @@ class Partitions:
             effects.extend(self.finish(work))
         return effects
 
-    def _reload(
-        self, manager: ResourceManager, config: SchedulerConfig, now_ns: int
-    ) -> list[Effect]:
-        manager.checksum = config.checksum
-        work = self.work(manager.rm_id, now_ns)
-        effects: list[Effect] = []
-        closing: list[Effect] = []
+    def reload(self, job: ContextJob, manager: ResourceManager) -> Steps:
+        """Bring one under the configuration of its group, if it is under another."""
+        config = self.registry.config_of(manager.policy_group)
+        if manager.checksum == config.checksum:
+            return
+        job.work = work = self.work(manager.rm_id, job.now_ns)
         described = {partition_name(manager.rm_id, c.name): c for c in config.partitions}
-        for name in [name for name in manager.partitions if name not in described]:
+        gone = [self.by_name[name] for name in manager.partitions if name not in described]
+        for partition in gone:
             # Emptied fact by fact: replica, events and quotas learn of it as of any other end.
-            _empty(work.turn(self.by_name[name]))
-            manager.partitions.remove(name)
-            closing.extend(self._close(name))
+            yield from _empty(job.turn_to(work.turn(partition), LongWorkKind.RELOAD))
         for name, partition_config in described.items():
             is_new = name not in self.by_name
             if is_new:
-                effects.extend(self._open(manager, partition_config.name))
-            turn = work.turn(self.by_name[name])
-            configure(turn, partition_config)
+                job.out.extend(self._open(manager, partition_config.name))
+            turn = job.turn_to(work.turn(self.by_name[name]), LongWorkKind.RELOAD)
+            yield from configure(turn, partition_config)
             if is_new and manager.is_suspended:
-                turn.record(manager.suspension(now_ns))
-        return [*effects, *self.show(manager), *self.finish(work), *closing]
+                turn.record(manager.suspension(work.now_ns))
+        job.out.extend(self.show(manager))
+        yield from self.conclude(job, gone)
+        for partition in gone:
+            self._detach(manager, work, partition)
+        # Last: a core that starts again in between still sees that it is to be reloaded.
+        manager.checksum = config.checksum
+        self.registry.changes += 1
+        for partition in gone:
+            yield from self._tell_closed(job, partition)
 
     # -- those who follow from outside
 
@@ -517,13 +618,24 @@ class Partitions:
         )
 
 
-def _empty(turn: Turn) -> None:
+def _empty(turn: Turn) -> Steps:
     """End all that is in a partition which is about to go."""
     for id_, app in tuple(turn.state.applications.items()):
         fail(turn, app, PARTITION_REMOVED)
-        remove_application(turn, id_)
+        yield from remove_application(turn, id_)
     for node in tuple(turn.state.nodes.values()):
-        remove_node(turn, node)
+        yield from remove_node(turn, node)
+
+
+def _rest_of(turn: Turn, work: LongWork) -> Steps:
+    """Do what is left of something that a core before this one had begun."""
+    app, node = turn.state.applications.get(work.id), turn.state.nodes.get(work.id)
+    if work.kind is LongWorkKind.APPLICATION and app is not None:
+        yield from remove_application(turn, app.id)
+    elif work.kind is LongWorkKind.NODE and node is not None:
+        yield from remove_node(turn, node)
+    elif work.kind is LongWorkKind.TIMER and app is not None:
+        yield from expire(turn, app, work.detail)
 
 
 REJECTED_TOLD_MAX = 1_000
@@ -535,7 +647,9 @@ def _answered(
 ) -> Effect:
     """Add what the planner cannot know: which asks were never taken."""
     rejections = partition.rejections
-    if not asked.application_id:
+    if asked.waiting is not None:
+        pass  # The rejected ones do not wait.
+    elif not asked.application_id:
         found = replace(found, rejected=rejections.newest(REJECTED_TOLD_MAX, now_ns))
     elif not found.waiting:
         why = rejections.explain(asked.application_id, asked.key, now_ns)

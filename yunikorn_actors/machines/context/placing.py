@@ -44,16 +44,19 @@ class _TaggedResource(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_TaggedResource)
 
 
-def queue_for(turn: Turn, spec: ApplicationSpec) -> Queue:
-    """Return the leaf for an application, created if needed; or raise PlacementFailed."""
-    path = place(turn.state, spec)
+def queue_for(turn: Turn, spec: ApplicationSpec) -> tuple[Queue, bool]:
+    """Return the leaf for an application, created if needed; or raise PlacementFailed.
+
+    Beside it stands whether only the last resort took it.
+    """
+    path, by_last_resort = place(turn.state, spec)
     if path not in turn.state.queues:
         _check_creation(turn.state, spec, path)
         _create(turn, path)
     queue = turn.state.queues[path]
     if not queue.spec.managed and path != RECOVERY_PATH:
         _apply_tags(turn, spec, queue)
-    return queue
+    return queue, by_last_resort
 
 
 def _check_creation(state: PartitionState, spec: ApplicationSpec, path: str) -> None:

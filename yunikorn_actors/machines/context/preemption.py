@@ -150,18 +150,10 @@ def _check_room(node: Node, spec: AskSpec, victims: tuple[Allocation, ...]) -> R
 def _check_victims(
     state: PartitionState, claimant: Claimant, victims: tuple[Allocation, ...]
 ) -> Refusal | None:
-    if claimant.is_hopeless:
+    chosen = [Victim(state, allocation) for allocation in victims]
+    if not claimant.may_have(chosen):
         return Refusal.PREEMPTION_REFUSED
-    for allocation in victims:
-        victim = Victim(state, allocation)
-        if not claimant.may_be_victim(allocation, victim.leaf) or not claimant.may_take(victim):
-            return Refusal.PREEMPTION_REFUSED
-        # Each victim is checked with those before it gone: two that are harmless alone may take a
-        # queue below its guarantee together.
-        claimant.take(victim)
-    if any(claimant.lacks_quota()):
-        return Refusal.QUEUE_LIMIT
-    return Refusal.PREEMPTION_REFUSED if any(claimant.lacks_guarantee()) else None
+    return None if claimant.fits_quotas(chosen) else Refusal.QUEUE_LIMIT
 
 
 def _check_required(

@@ -25,6 +25,7 @@ class ResourceManager:
         "extra_config",
         "generation",
         "is_backpressured",
+        "is_leaving",
         "is_missing",
         "is_paused",
         "partitions",
@@ -50,6 +51,8 @@ class ResourceManager:
         """It was lost, and a timer runs."""
         self.is_backpressured = False
         """Its callback is too far behind with its calls; this ends by itself."""
+        self.is_leaving = False
+        """Everything of it is being removed: it is a member of no group any more."""
         self.is_missing = False
         """It was registered with a core before this one, and has not come back."""
 
@@ -61,6 +64,12 @@ class ResourceManager:
         """Whether anything is decided for it, and if not, why."""
         behind = self.is_backpressured and not self.is_paused
         return SchedulingHeld(held=self.is_suspended, behind=behind, at_ns=at_ns)
+
+    @property
+    def _state(self) -> str:
+        if self.is_leaving:
+            return "Leaving"
+        return "Paused" if self.is_paused else "Running"
 
     def known(self, epochs: dict[str, int]) -> KnownManager:
         """Give what another core needs to know of it."""
@@ -85,7 +94,7 @@ class ResourceManager:
             "build_info": dict(sorted(self.build_info.items())),
             "extra_config": dict(sorted(self.extra_config.items())),
             "checksum": self.checksum,
-            "state": "Paused" if self.is_paused else "Running",
+            "state": self._state,
             "held_back": self.is_backpressured,
             "partitions": list(self.partitions),
         }
@@ -98,28 +107,48 @@ class Registry:
         self._brought: dict[str, SchedulerConfig] = {}
         self._default = parse_config("")
         self._generation = 0
+        self.changes = 0
+        """How often anything has changed that another core would have to know."""
+        self._coming: dict[str, str] = {}
+        """Who registers anew, with its group, while its former life is removed."""
 
     def config_of(self, group: str) -> SchedulerConfig:
         return self._brought.get(group) or self.admin or self._default
 
     def members(self, group: str) -> list[ResourceManager]:
-        return [manager for manager in self.managers.values() if manager.policy_group == group]
+        return [
+            manager
+            for manager in self.managers.values()
+            if manager.policy_group == group and not manager.is_leaving
+        ]
 
     def conflict(self, message: RMRegistration) -> str | None:
         """Say why this registration cannot join its group."""
         brought = self._brought.get(message.policy_group)
-        others = [m for m in self.members(message.policy_group) if m.rm_id != message.rm_id]
+        group = message.policy_group
+        coming = [rm_id for rm_id, its_group in self._coming.items() if its_group == group]
+        others = dict.fromkeys([*(it.rm_id for it in self.members(group)), *coming])
+        others.pop(message.rm_id, None)
         if message.config is None or brought is None or not others:
             return None
         if message.config.checksum == brought.checksum:
             return None
-        names = ", ".join(manager.rm_id for manager in others)
+        names = ", ".join(others)
         return (
             f"policy group {message.policy_group!r} has another configuration (members: {names}): "
             "bring the same one, bring none, or use another group"
         )
 
+    def expect(self, message: RMRegistration) -> None:
+        """Let nobody bring its group another configuration before it is registered."""
+        self._coming[message.rm_id] = message.policy_group
+        if message.config is not None:
+            self._brought[message.policy_group] = message.config
+        self.changes += 1
+
     def add(self, message: RMRegistration) -> ResourceManager:
+        self.changes += 1
+        self._coming.pop(message.rm_id, None)
         self._generation += 1
         manager = ResourceManager(message, self._generation)
         self.managers[manager.rm_id] = manager
@@ -130,16 +159,27 @@ class Registry:
     def come_back(self, message: RMRegistration) -> ResourceManager:
         """Register one that was missing: it is as it says now, and has what it had."""
         former = self.managers[message.rm_id]
-        self.remove(message.rm_id)
+        self.leave(message.rm_id)
+        self.forget(message.rm_id)
         manager = self.add(message)
         manager.partitions, manager.checksum = former.partitions, former.checksum
         return manager
 
-    def remove(self, rm_id: str) -> ResourceManager | None:
-        manager = self.managers.pop(rm_id, None)
-        if manager is not None and not self.members(manager.policy_group):
-            self._brought.pop(manager.policy_group, None)
+    def leave(self, rm_id: str) -> ResourceManager | None:
+        """Let it go: its partitions are still there, and it is in no group any more."""
+        manager = self.managers.get(rm_id)
+        if manager is None:
+            return None
+        manager.is_leaving = True
+        self.changes += 1
+        group = manager.policy_group
+        if not self.members(group) and group not in self._coming.values():
+            self._brought.pop(group, None)
         return manager
+
+    def forget(self, rm_id: str) -> None:
+        del self.managers[rm_id]
+        self.changes += 1
 
     def registered(self, epochs: dict[str, int], last_epoch: int) -> Registered:
         return Registered(
@@ -164,7 +204,13 @@ class Registry:
             manager.checksum, manager.partitions = known.checksum, list(known.epochs)
             manager.is_paused = manager.is_missing = True
 
+    def bring_all(self, config: SchedulerConfig) -> None:
+        """Bring every group under it that has none of its own."""
+        self.changes += 1
+        self.admin = config
+
     def bring(self, group: str, config: SchedulerConfig | None) -> None:
+        self.changes += 1
         if config is None:
             self._brought.pop(group, None)
         else:

@@ -18,6 +18,7 @@ from yunikorn_actors.machines.context.endings import announce_end
 from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import work_gone
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.rm_events import AskReleaseItem, Released
 
 _T = TerminationType
@@ -27,15 +28,19 @@ TAKES_THE_ASK = BY_RM | {_T.PREEMPTED_BY_SCHEDULER}
 ECHO = "allocation remove as per RM request"
 
 
-def release_asks(turn: Turn, item: AskReleaseItem) -> None:
+def release_asks(turn: Turn, item: AskReleaseItem) -> Steps:
     """Withdraw asks; an ask that was allocated meanwhile is released instead (R-129)."""
-    for app in _applications(turn.state, item.application_id):
+    for number, app in enumerate(_applications(turn.state, item.application_id)):
         keys = (item.key,) if item.key else tuple(app.asks)
         for key in keys:
-            _release_ask(turn, app, key, allocated_too=bool(item.key))
+            if key in app.asks:
+                _release_ask(turn, app, key, allocated_too=bool(item.key))
+                yield 1
+        if number % LOOKED_AT_IN_ONE == 0:
+            yield 1
 
 
-def release_allocations(turn: Turn, item: Released) -> None:
+def release_allocations(turn: Turn, item: Released) -> Steps:
     foreign = turn.state.foreign.get(item.key)
     if foreign is not None and not item.application_id:
         turn.record(
@@ -48,13 +53,14 @@ def release_allocations(turn: Turn, item: Released) -> None:
         )
     # Whatever it decides has one type from here on: in a fact, UNKNOWN would mean a lost node.
     ended = _T.STOPPED_BY_RM if item.type in BY_RM else item.type
-    for app in _holders(turn.state, item):
+    for number, app in enumerate(_holders(turn.state, item)):
         gone = _matching(app, item)
         # Allocations before the ask: an ask lives until nothing of it waits or runs.
         for allocation in gone:
             end_allocation(turn, app, allocation, ended, allocation.releasing)
             if item.type in BY_RM:
                 announce_end(turn, allocation, ECHO)
+            yield 1
         ask = None if item.uuid or item.type not in TAKES_THE_ASK else app.asks.get(item.key)
         if ask is not None and ask.is_open:
             remove_ask(turn, app, ask, item.type)
@@ -62,6 +68,8 @@ def release_allocations(turn: Turn, item: Released) -> None:
         if gone or ask is not None:
             work_ended = any(not allocation.spec.placeholder for allocation in gone)
             work_gone(turn, app, work_ended=work_ended)
+        if gone or number % LOOKED_AT_IN_ONE == 0:
+            yield 1
 
 
 def _applications(state: PartitionState, application_id: str) -> tuple[Application, ...]:

@@ -22,7 +22,7 @@ from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import is_overpromised
+from yunikorn_actors.domain.preempting import is_overdrawn, is_overpromised
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
@@ -35,6 +35,7 @@ from yunikorn_actors.domain.reserving import (
 from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.machines.context.container_states import tell_state
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import Steps
 
 NO_HEADROOM = "no headroom for too long"
 NO_START = "its application could not start for too long"
@@ -170,7 +171,7 @@ def displace(turn: Turn, node: Node) -> None:
 def drop_of_node(turn: Turn, node: Node, reason: str, *, required_too: bool) -> None:
     for item in tuple(node.reservations.values()):
         if required_too or not item.required:
-            _drop_all(turn, item, reason)
+            drop_all(turn, item, reason)
 
 
 def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
@@ -178,23 +179,26 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
     for item in tuple(node.reservations.values()):
         ask = turn.state.applications[item.application_id].asks[item.key]
         if not fits_in(ask.spec.resource, capacity):
-            _drop_all(turn, item, "the node is too small")
+            drop_all(turn, item, "the node is too small")
 
 
 def drop_overpromised(turn: Turn, node: Node) -> None:
     """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
-    while node.reservations and is_overpromised(node):
-        item = tuple(node.reservations.values())[-1]
+    while node.reservations and (is_overpromised(node) or is_overdrawn(node)):
+        # Of those that require the node, only the last that has something to lose.
+        held = [it for it in node.reservations.values() if it.secured or not it.required]
+        item = held[-1]
         app = turn.state.applications[item.application_id]
         _drop(turn, app.asks[item.key], node.id, "its room was taken")
 
 
-def drop_barred(turn: Turn) -> None:
+def drop_barred(turn: Turn) -> Steps:
     """The leaf may have begun to hold gangs; until admitted these cannot use a node."""
     if turn.state.reservation_count:
-        for app in turn.state.applications.values():
+        for app in tuple(turn.state.applications.values()):
             if app.task_groups:
                 drop_barred_of(turn, app)
+                yield 1
 
 
 def drop_barred_of(turn: Turn, app: Application) -> None:
@@ -219,7 +223,7 @@ def drop_used_reservation(turn: Turn, ask: Ask, node_id: str) -> None:
         _drop(turn, ask, kept, reason)
 
 
-def _drop_all(turn: Turn, item: Reservation, reason: str) -> None:
+def drop_all(turn: Turn, item: Reservation, reason: str) -> None:
     app = turn.state.applications[item.application_id]
     for _ in range(item.repeats):
         _drop(turn, app.asks[item.key], item.node_id, reason)

@@ -9,6 +9,7 @@ from yunikorn_actors.machines.context.gangs import end_allocation
 from yunikorn_actors.machines.context.lifecycle import set_timers_again, work_gone
 from yunikorn_actors.machines.context.nodes import await_node, remove_node
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import Steps
 
 NOT_REPORTED = (
     "it was not reported as running after the core was restarted: ask for it again if it is wanted"
@@ -23,7 +24,7 @@ def go_on(turn: Turn) -> None:
     set_timers_again(turn)
 
 
-def drop_awaited(turn: Turn) -> None:
+def drop_awaited(turn: Turn) -> Steps:
     """Its time is over: drop what the resource manager has not got any more."""
     awaited, turn.partition.awaited = turn.partition.awaited, None
     if awaited is None:
@@ -31,11 +32,12 @@ def drop_awaited(turn: Turn) -> None:
     for node_id in awaited.nodes:
         node = turn.state.nodes.get(node_id)
         if node is not None:
-            remove_node(turn, node)
+            yield from remove_node(turn, node)
     for uuid in awaited.uuids:
         app = turn.state.owner_of(uuid)
         if app is not None:
             _drop(turn, app, app.allocations[uuid])
+            yield 1
 
 
 def _drop(turn: Turn, app: Application, allocation: Allocation) -> None:

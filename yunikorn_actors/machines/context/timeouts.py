@@ -26,6 +26,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
 )
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
@@ -36,42 +37,49 @@ LEFT_OVER = "releasing placeholders on app complete"
 _T = TerminationType
 
 
-def on_timer(turn: Turn, message: ApplicationTimerDue) -> None:
+def on_timer(turn: Turn, message: ApplicationTimerDue) -> Steps:
     app = current_timer(turn.state, message)
-    if app is None:
-        return
-    # Forgotten first: what follows may arm a timer of the same kind anew.
-    timer_has_fired(turn, app, message.kind)
-    match message.kind:
+    if app is not None:
+        # Forgotten first: what follows may arm a timer of the same kind anew.
+        timer_has_fired(turn, app, message.kind)
+        yield from expire(turn, app, message.kind)
+
+
+def expire(turn: Turn, app: Application, kind: str) -> Steps:
+    """Do what is due when this timer has fired, or the rest of it after the core was restarted."""
+    match kind:
         case lifecycle.STATE_TIMER:
-            _expire_state(turn, app)
+            yield from _expire_state(turn, app)
         case lifecycle.EXECUTION_TIMER:
-            _expire_application(turn, app)
+            yield from _expire_application(turn, app)
         case lifecycle.PLACEHOLDER_TIMER:
-            _expire_gang(turn, app)
+            yield from _expire_gang(turn, app)
         case lifecycle.COMMITMENT_TIMER:
             lapse(turn, app)
-        case kind:
+        case _:
             _expire_allocation(turn, app, allocation_of_timer(kind))
 
 
-def _expire_state(turn: Turn, app: Application) -> None:
+def _expire_state(turn: Turn, app: Application) -> Steps:
     """Completed waits for the confirmations of unused placeholders."""
     if app.state is ApplicationState.STARTING:
         advance(turn, app, ApplicationEvent.RUN)
     elif app.state is ApplicationState.COMPLETING:
-        give_back_placeholders(turn, app, LEFT_OVER)
+        yield from give_back_placeholders(turn, app, LEFT_OVER)
         work_gone(turn, app)
 
 
-def _expire_gang(turn: Turn, app: Application) -> None:
+def _expire_gang(turn: Turn, app: Application) -> Steps:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
-    for ask in tuple(app.asks.values()):
+    for number, ask in enumerate(tuple(app.asks.values())):
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
-    give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
+            yield 1
+        elif number % LOOKED_AT_IN_ONE == 0:
+            yield 1
+    yield from give_back_placeholders(turn, app, PLACEHOLDER_EXPIRED)
     if app.state is ApplicationState.ACCEPTED:
         if fails:
             fail(turn, app, GANG_EXPIRED)
@@ -80,16 +88,20 @@ def _expire_gang(turn: Turn, app: Application) -> None:
     work_gone(turn, app)
 
 
-def _expire_application(turn: Turn, app: Application) -> None:
+def _expire_application(turn: Turn, app: Application) -> Steps:
     """A completing application may complete: it has no turn, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
-    for ask in tuple(app.asks.values()):
+    for number, ask in enumerate(tuple(app.asks.values())):
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
+            yield 1
+        elif number % LOOKED_AT_IN_ONE == 0:
+            yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
     for allocation in tuple(app.allocations.values()):
         request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
+        yield 1
     fail(turn, app, APPLICATION_EXPIRED)
     work_gone(turn, app)
 

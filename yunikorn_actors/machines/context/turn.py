@@ -5,13 +5,15 @@ goes to the resource manager. When the handler ends, `Work.effects` turns it int
 handler may work item by item, and the resource manager still gets at most one message of each kind.
 """
 
+from collections.abc import Iterator
+
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.facts import Fact, NodeActionRefused
-from yunikorn_actors.machines.context.answers import Answer, Answers
+from yunikorn_actors.machines.context.answers import Answer, Answers, in_parts
 from yunikorn_actors.machines.context.partition_context import PartitionContext
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY
+from yunikorn_actors.messages.base import EVENT_PUBLISHER, RM_PROXY, Message
 from yunikorn_actors.messages.scheduling import FactsAppended, NodeActionsRefused
 
 
@@ -59,8 +61,40 @@ class Work:
         answers = self.answers.messages(self.rm_id)
         effects: list[Effect] = [Send(to=RM_PROXY, message=it) for it in answers]
         self._publish(effects)
+        if self.stray:
+            stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
+            effects.extend(Send(to=hearer, message=stray) for hearer in self._hearers)
         effects.extend(self.wanted)
         return effects
+
+    def resume(self, now_ns: int, hearers: tuple[str, ...]) -> None:
+        """Go on after other messages were handled: some of them may have recorded facts."""
+        self.now_ns, self._hearers = now_ns, hearers
+        for turn in self.turns.values():
+            turn.now_ns, turn.first_revision = now_ns, turn.state.revision + 1
+
+    def told_so_far(self) -> list[Effect]:
+        """Take out the facts and timers of a slice; the resource manager hears all at the end."""
+        effects = self.silent_effects()
+        self.wanted.clear()
+        for turn in self.turns.values():
+            turn.facts.clear()
+            turn.first_revision = turn.state.revision + 1
+        return effects
+
+    def take_answers(self, items_max: int) -> Iterator[tuple[Message, int]]:
+        """Take out the messages to the resource manager, in parts, each with the size of it."""
+        answers, self.answers = self.answers.messages(self.rm_id), Answers()
+        for turn in self.turns.values():
+            turn.answers = self.answers
+        for message in answers:
+            yield from in_parts(message, items_max)
+
+    def begin_anew(self) -> None:
+        """Forget what has been told."""
+        self.turns.clear()
+        self.wanted.clear()
+        self.stray.clear()
 
     def silent_effects(self) -> list[Effect]:
         """Facts and timers alone, if there is no callback left to tell."""
@@ -87,17 +121,14 @@ class Work:
                     [Send(to=it, message=message) for it in partition.schedulers.values()]
                 )
             effects.extend([Send(to=hearer, message=message) for hearer in self._hearers])
-        if self.stray:
-            stray = NodeActionsRefused(rm_id=self.rm_id, refused=tuple(self.stray))
-            effects.extend(Send(to=hearer, message=stray) for hearer in self._hearers)
 
 
 class Turn:
     """What one handler does in one partition, at one moment."""
 
     __slots__ = (
-        "_answers",
         "_wanted",
+        "answers",
         "facts",
         "first_revision",
         "now_ns",
@@ -113,7 +144,7 @@ class Turn:
         self.settings = work.settings
         self.facts: list[Fact] = []
         self.first_revision = self.state.revision + 1
-        self._answers = work.answers
+        self.answers = work.answers
         self._wanted = work.wanted
 
     def record(self, fact: Fact) -> None:
@@ -127,7 +158,7 @@ class Turn:
 
     def announce(self, answer: Answer) -> None:
         """Send this to the resource manager when the handler ends."""
-        self._answers.add(answer)
+        self.answers.add(answer)
 
     def want(self, effect: Effect) -> None:
         """Set or cancel a timer, or write a line for the log, when the handler ends."""

@@ -31,7 +31,11 @@ STATE_DETAILS = {
 
 
 def app_new(fact: f.ApplicationAdded | f.ApplicationRejected) -> EventRecord:
-    return event_record(_APP, fact.spec.application_id, fact, _ADD, _D.APP_NEW)
+    """Say which queue it got where that is not the one that it asked for."""
+    message = ""
+    if isinstance(fact, f.ApplicationAdded) and fact.is_elsewhere:
+        message = fact.placement()
+    return event_record(_APP, fact.spec.application_id, fact, _ADD, _D.APP_NEW, message=message)
 
 
 def app_rejected(fact: f.ApplicationRejected) -> EventRecord:

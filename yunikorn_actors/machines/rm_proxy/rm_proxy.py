@@ -14,6 +14,7 @@ from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
 from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
+from yunikorn_actors.machines.rm_proxy.parts import Parts
 from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
     allocations,
@@ -60,6 +61,8 @@ class RmProxy:
 
         One that is lost or leaves meanwhile is not registered by an answer that was on its way.
         """
+        self._parts: dict[str, Parts] = {}
+        """Of answers that come in several messages."""
         self._turns = Turns(settings.turn_max)
         self._questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
@@ -80,6 +83,7 @@ class RmProxy:
             "coming": dict(sorted(self._coming.items())),
             "dropped": self.dropped,
             **self._turns.canonical_state(),
+            **({"parts": sorted(self._parts)} if self._parts else {}),
             "questions": self._questions.canonical_state(),
             "diagnoses": self._diagnoses.canonical_state(),
         }
@@ -135,6 +139,7 @@ class RmProxy:
     def _cut(self, rm_id: str) -> list[Effect]:
         """Nothing more is delivered to it."""
         deliveries = self._deliveries.pop(rm_id, None)
+        self._parts.pop(rm_id, None)
         if deliveries is None:
             return []
         return [
@@ -285,7 +290,7 @@ class RmProxy:
         if message.runs:
             new.extend(allocations_in(message.runs))
         response = si.AllocationResponse(new=tuple(new))
-        return self._call(message.rm_id, CallUpdateAllocation(response=response))
+        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_release_allocation(self, message: rm.RMReleaseAllocation) -> list[Effect]:
         deliveries = self._deliveries.get(message.rm_id)
@@ -294,11 +299,11 @@ class RmProxy:
         released = tuple([release_out(item) for item in message.released])
         if not message.withdrawn:
             response = si.AllocationResponse(released=released)
-            return self._call(message.rm_id, CallUpdateAllocation(response=response))
+            return self._answer(message.rm_id, CallUpdateAllocation(response=response))
         withdrawn = tuple(withdrawal(item) for item in message.withdrawn if not item.later_form)
         later = tuple(withdrawn_release(item) for item in message.withdrawn if item.later_form)
         response = si.AllocationResponse(released=(*later, *released), released_asks=withdrawn)
-        return self._call(message.rm_id, CallUpdateAllocation(response=response))
+        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_rejected_allocation_ask(self, message: rm.RMRejectedAllocationAsk) -> list[Effect]:
         """Each is answered in the form in which it was asked."""
@@ -318,18 +323,27 @@ class RmProxy:
                 if item.later_form
             ),
         )
-        return self._call(message.rm_id, CallUpdateAllocation(response=response))
+        return self._answer(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
+        # One of an older recording does not say where they are.
+        placed = message.placed or (rm.PlacedIn(queue=""),) * len(message.accepted)
         response = si.ApplicationResponse(
             rejected=tuple(
                 [
-                    si.RejectedApplication(application_id=item.id, reason=item.reason)
+                    si.RejectedApplication(
+                        application_id=item.id, reason=item.reason, queues=item.queues
+                    )
                     for item in message.rejected
                 ]
             ),
             accepted=tuple(
-                [si.AcceptedApplication(application_id=id_) for id_ in message.accepted]
+                [
+                    si.AcceptedApplication(
+                        application_id=id_, queue=it.queue, by_last_resort=it.by_last_resort
+                    )
+                    for id_, it in zip(message.accepted, placed, strict=True)
+                ]
             ),
             updated=tuple(
                 [
@@ -343,7 +357,7 @@ class RmProxy:
                 ]
             ),
         )
-        return self._call(message.rm_id, CallUpdateApplication(response=response))
+        return self._answer(message.rm_id, CallUpdateApplication(response=response))
 
     def _on_rm_node_update(self, message: rm.RMNodeUpdate) -> list[Effect]:
         response = si.NodeResponse(
@@ -352,16 +366,33 @@ class RmProxy:
             ),
             accepted=tuple(si.AcceptedNode(node_id=id_) for id_ in message.accepted),
         )
-        return self._call(message.rm_id, CallUpdateNode(response=response))
+        return self._answer(message.rm_id, CallUpdateNode(response=response))
 
     def _on_rm_container_scheduling_state(
         self, message: rm.RMContainerSchedulingState
     ) -> list[Effect]:
         requests = tuple(container_state(item) for item in message.states)
-        return self._call(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
+        return self._answer(message.rm_id, CallUpdateContainerSchedulingState(requests=requests))
 
     def _on_send_events(self, message: rm.SendEvents) -> list[Effect]:
         return self._call(message.rm_id, CallSendEvent(events=message.events))
+
+    def _on_rm_part_ahead(self, message: rm.RMPartAhead) -> list[Effect]:
+        if message.rm_id in self._deliveries:
+            self._parts.setdefault(message.rm_id, Parts()).is_ahead = True
+        return []
+
+    def _answer(self, rm_id: str, call: Message) -> list[Effect]:
+        """Deliver what Context answers, when all parts of it are there."""
+        parts = self._parts.get(rm_id)
+        if parts is None:
+            return self._call(rm_id, call)
+        parts.add(call)
+        if parts.is_ahead:
+            parts.is_ahead = False
+            return []
+        del self._parts[rm_id]
+        return self._call(rm_id, parts.together())
 
     def _call(self, rm_id: str, call: Message) -> list[Effect]:
         deliveries = self._deliveries.get(rm_id)
@@ -391,6 +422,7 @@ RmProxyInbox = (
     | rm.RMRegistrationRejected
     | rm.RMConfigUpdated
     | rm.RMConfigRejected
+    | rm.RMPartAhead
     | rm.RMNewAllocations
     | rm.RMReleaseAllocation
     | rm.RMRejectedAllocationAsk
@@ -424,6 +456,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
     rm.RMConfigUpdated: RmProxy._on_rm_config_updated,
     rm.RMConfigRejected: RmProxy._on_rm_config_rejected,
+    rm.RMPartAhead: RmProxy._on_rm_part_ahead,
     rm.RMNewAllocations: RmProxy._on_rm_new_allocations,
     rm.RMReleaseAllocation: RmProxy._on_rm_release_allocation,
     rm.RMRejectedAllocationAsk: RmProxy._on_rm_rejected_allocation_ask,

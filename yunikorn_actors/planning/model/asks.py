@@ -12,6 +12,8 @@ from yunikorn_actors.planning.model.views import AppView, AskView
 class Asks:
     def __init__(self, ground: Ground) -> None:
         self._shapes, self._tree, self._reserved_nodes, self._wakes = ground
+        self.set_aside: dict[AskView | AppView | str, None] = {}
+        """Those for which Context refused a proposal that was made on these facts."""
 
     def watch(self, app: AppView, ask: Ask) -> AskView:
         self.watch_run(app, (ask,))
@@ -42,6 +44,7 @@ class Asks:
         self.withdraw(view)
         # A decision in flight still has this view: its owner must not let the ask wait again.
         view.gone = True
+        self.set_aside.pop(view, None)
         self._shapes.forget_reserved(view)
         del view.app.asks[view.ask.spec.key]
 
@@ -64,6 +67,8 @@ class Asks:
         if waiting != ask.waiting:
             self.wait(ask, waiting - ask.waiting)
         if wanted and ask.app.app.task_groups and self._is_barred(ask):
+            wanted = 0
+        if self.set_aside and ask in self.set_aside:
             wanted = 0
         repeats = wanted - ask.open
         if repeats > 0:

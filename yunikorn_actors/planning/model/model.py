@@ -5,7 +5,8 @@ It decides nothing and knows no part of the planner. What it finds changed it te
 
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.preempting import room_for
+from yunikorn_actors.domain.resource import Resource, fits_in
 from yunikorn_actors.planning.model.amounts import Amounts
 from yunikorn_actors.planning.model.applications import Applications
 from yunikorn_actors.planning.model.asks import Asks
@@ -13,7 +14,7 @@ from yunikorn_actors.planning.model.flights import Flights
 from yunikorn_actors.planning.model.gangs import Gangs
 from yunikorn_actors.planning.model.ground import Ground
 from yunikorn_actors.planning.model.limits import LimitViews
-from yunikorn_actors.planning.model.nodes import NodeIndex
+from yunikorn_actors.planning.model.nodes import NodeIndex, NodeView
 from yunikorn_actors.planning.model.participants import Participants
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
@@ -39,6 +40,8 @@ class Model:
         self.gangs = Gangs(ground, self.asks, self.participants)
         self.applications = Applications(ground, self._limits, self.gangs, self.participants)
         self.apps = self.applications.views
+        self.set_aside = self.asks.set_aside
+        """Asks, gangs and paths of queues for which nothing is proposed on these facts."""
 
     def app_of(self, application_id: str) -> AppView:
         return self.apps[self.state.applications[application_id].serial]
@@ -46,6 +49,25 @@ class Model:
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         app = self.state.applications.get(application_id)
         return None if app is None else self.apps[app.serial].asks.get(key)
+
+    def may_use(self, ask: AskView, node: NodeView) -> bool:
+        """Whether the node has room for the ask beside what is secured there for others.
+
+        Those about to be placed there have taken their room already.
+        """
+        if not node.fits(ask.shape.wanted):
+            return False
+        reservations = node.node.reservations
+        if not reservations:
+            return True
+        serving = self.flights.serving
+        served = {
+            (flying.app.app.id, flying.ask.spec.key)
+            for flying, node_id in serving
+            if node_id == node.id
+        }
+        room = room_for(node.node, ask.ask.spec, node.free, served)
+        return room is node.free or fits_in(ask.resource, room)
 
     def used_of(self, limit: Limit) -> Resource:
         """What counts against the limit of a user or group, with what is in flight."""

@@ -107,6 +107,8 @@ class Admitter:
         # Asked again: since it got its turn, older asks may have taken the room or the place.
         if not self._fits(app) or not self._room().may_start(app):
             return None
+        if app in self._model.set_aside:
+            return None
         self._room().commit(app, unplaced(app.app))
         proposal_id = self._desk.next_id(self)
         self._in_flight[proposal_id] = app
@@ -129,6 +131,9 @@ class Admitter:
         """A placeholder is on its way: so much less is to come of its gang."""
         if self._commitments is not None:
             self._commitments.place(app, amount)
+
+    def subject_of(self, proposal_id: int) -> AppView:
+        return self._in_flight[proposal_id]
 
     def resolve(self, proposal_id: int, _: Resolving) -> bool:
         self._in_flight.pop(proposal_id).is_admitting = False
@@ -176,7 +181,8 @@ class Swapper:
 
     def _swap_members(self, app: AppView, limit: int) -> list[Proposal]:
         proposals: list[Proposal] = []
-        waiting = [ask for ask in app.asks.values() if _is_member(ask)]
+        aside = self._model.set_aside
+        waiting = [ask for ask in app.asks.values() if _is_member(ask) and ask not in aside]
         hopeless: dict[tuple[Shape, str], None] = {}
         """No other node has room for these: their equals need not look."""
         for ask in sorted(waiting, key=lambda ask: ask.order):
@@ -215,7 +221,7 @@ class Swapper:
         """Take the first placeholder that does not stand on the node where there is room."""
         order = ask.app.node_order
         node = self._model.nodes.first_other(ask.shape, "", order)
-        if node is None:
+        if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
             return []
         suited = [it for it in group.values() if fits_in(ask.resource, it.resource)]
         # The other node is never that of the placeholder: there it was refused (H-10).
@@ -269,6 +275,9 @@ class Swapper:
         return proposal_id
 
     # -- what becomes of them
+
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self._in_flight[proposal_id].ask
 
     def resolve(self, proposal_id: int, _: Resolving) -> bool:
         self._take_out(proposal_id)

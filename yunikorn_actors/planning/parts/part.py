@@ -6,6 +6,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.ids import first_proposal_id
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.findings import Findings
+from yunikorn_actors.planning.model.views import AppView, AskView
 
 NEVER_NS = 2**63 - 1
 
@@ -22,6 +23,8 @@ ResolvingOne = (
 )
 """Facts that may carry the id of the proposal that led to them."""
 Resolving = ResolvingOne | f.AllocationsCommitted
+Subject = AskView | AppView | str
+"""What a proposal is for: an ask, a gang, or the queue of this path."""
 
 
 class Part(Protocol):
@@ -48,6 +51,9 @@ class Owner(Protocol):
     def reject(self, proposal_id: int) -> None:
         """Context or the resource manager refused: what the proposal took is free again."""
 
+    def subject_of(self, proposal_id: int) -> Subject:
+        """Return what the proposal is for."""
+
 
 class Desk:
     """What the parts hand in: findings, and who made which proposal until Context has answered."""
@@ -56,10 +62,6 @@ class Desk:
         self.findings = findings
         self._last_id = first_proposal_id(scheduler_number)
         self.owner: dict[int, Owner] = {}
-        self.given_up: dict[int, None] = {}
-        """Sent, and void by a fact: they hold nothing any more, and Context answers still."""
-        self.differs = False
-        """A fact has changed something else than was decided here or expected."""
 
     def next_id(self, owner: Owner) -> int:
         self._last_id += 1
@@ -69,15 +71,7 @@ class Desk:
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
         owner = self.owner.pop(proposal_id, None)
-        if owner is None:
-            # Void on the facts as they were known here, and not on those that came behind them.
-            self.given_up.pop(proposal_id, None)
         return owner is not None and owner.resolve(proposal_id, fact)
 
     def reject(self, proposal_id: int) -> None:
         self.owner.pop(proposal_id).reject(proposal_id)
-
-    def give_up(self, proposal_id: int) -> None:
-        """It is void, and Context has not answered yet: what it took is free, the answer is due."""
-        self.reject(proposal_id)
-        self.given_up[proposal_id] = None

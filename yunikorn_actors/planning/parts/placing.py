@@ -65,7 +65,7 @@ class Placer:
             if len(proposals) >= room:
                 self._model.wakes.goes_first((ask.app, ask.ask.spec.key))
             elif not gate_of(self._model.state, ask) and not ask.app.blocked_at():
-                node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
+                node = self._node_for(ask)
                 if node is not None:
                     proposal = self._decide(ask, node)
                     self._in_flight[proposal.proposal_id].goes_first = True
@@ -139,12 +139,19 @@ class Placer:
         if gate is not None:
             self._refuse(leaf.lanes[shape, app.owner], gate)
             return False
-        node = model.nodes.first_fit(shape, app.node_order)
+        node = self._node_for(ask)
         if node is not None:
             proposals.append(self._decide(ask, node))
             return True
         self._file(ask, proposals)
         return False
+
+    def _node_for(self, ask: AskView) -> NodeView | None:
+        """Return the first node with room; of a required one others may have a part for them."""
+        node = self._model.nodes.first_fit(ask.shape, ask.app.node_order)
+        if node is None or (ask.shape.required_node and not self._model.may_use(ask, node)):
+            return None
+        return node
 
     def is_blocked(self, app: AppView) -> bool:
         """Hold the application back if a maximum of running applications is reached."""
@@ -238,6 +245,9 @@ class Placer:
         )
 
     # -- what becomes of it
+
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self._in_flight[proposal_id].ask
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """The ask may be another by now, and its node replaced by another of the same id."""

@@ -66,6 +66,10 @@ class Preemptor:
 
     # -- what becomes of the proposals
 
+    def subject_of(self, proposal_id: int) -> AskView | str:
+        flight = self.in_flight[proposal_id]
+        return flight.beneficiary.queue if flight.ask is None else flight.ask
+
     def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
         self._take_out(proposal_id)
         return True
@@ -138,7 +142,7 @@ class Preemptor:
     def _open_quotas(self) -> Iterator[int]:
         """Yield when they are due; what is being enforced is looked at when that is resolved."""
         for path, due_ns in self._model.state.quotas.items():
-            if not self._is_enforced(path):
+            if not self._is_enforced(path) and path not in self._model.set_aside:
                 yield due_ns
 
     def _propose(
@@ -190,7 +194,7 @@ class Preemptor:
                     yield from self._make_room(ask, node, now_ns)
 
     def _make_room(self, ask: AskView, node: NodeView, now_ns: int) -> Iterator[Preempt]:
-        if not ask.open or node.fits(ask.shape.wanted) or not ask.ask.spec.allow_preempt_other:
+        if not ask.open or not ask.ask.spec.allow_preempt_other or self._model.may_use(ask, node):
             return
         if _is_refused(ask):
             self._marks.full[node.id] = None
@@ -222,7 +226,7 @@ class Preemptor:
             return
         enforcement = Enforcement(model.state, scene.staying, scene.taken)
         for path, due_ns in sorted(model.state.quotas.items()):
-            if due_ns > now_ns or self._is_enforced(path):
+            if due_ns > now_ns or self._is_enforced(path) or path in model.set_aside:
                 continue
             queue = model.state.queues[path]
             victims = enforcement.victims_of(queue)

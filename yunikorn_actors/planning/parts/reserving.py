@@ -66,7 +66,7 @@ class Reserved:
                 continue
             for ask, item in fitting:
                 # Asked again for each: the planner may have placed the one before it meanwhile.
-                if node_id not in self._unused(ask) or not node.fits(ask.shape.wanted):
+                if node_id not in self._unused(ask) or not model.may_use(ask, node):
                     continue
                 if not ask.shape.is_refused(node_id, Use.PLACING):
                     yield ask, node, item
@@ -74,7 +74,7 @@ class Reserved:
     def _fitting(self, node: NodeView) -> Iterator[tuple[AskView, Reservation]]:
         for item in node.node.reservations.values():
             ask = self._model.ask_of(item.application_id, item.key)
-            if ask is not None and node.fits(ask.shape.wanted):
+            if ask is not None and self._model.may_use(ask, node):
                 for _ in range(item.repeats):
                     yield ask, item
 
@@ -159,6 +159,9 @@ class Reserver:
         return [*self._reserve_ordinary(now_ns, room), *self._give_up(now_ns)]
 
     # -- what becomes of the proposals
+
+    def subject_of(self, proposal_id: int) -> AskView:
+        return self.in_flight[proposal_id].ask
 
     def resolve(self, proposal_id: int, _: Resolving | None = None) -> bool:
         flight = self.in_flight.pop(proposal_id)
@@ -291,7 +294,7 @@ class Reserver:
                     self.due_ns = min(self.due_ns, due_ns)
                 elif check_use(model.state, ask.app.app, ask.ask, item) is None:
                     self._marks.waits = True
-                elif not ask.keeping:
+                elif not ask.keeping and ask not in model.set_aside:
                     proposals.append(self._unreserve(ask.ask, ask, node_id))
         return proposals
 

@@ -4,7 +4,7 @@ The expected usage includes the ask from the start, so it shows what a queue lac
 planner finds victims with this, and Context checks with it what the planner found.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 
 from yunikorn_actors.domain.allocation import Allocation, Ask, AskSpec, Reservation
 from yunikorn_actors.domain.limits import Limit
@@ -58,6 +58,7 @@ class Claimant:
         self.wanted = spec.resource
         self.priority = spec.priority
         self._bounds = bounds_of(leaf, self.wanted)
+        self._claims_in_vain = self._is_above_a_guarantee()
         usage.add(leaf, self.wanted)
         fence = fence_of(leaf, self.wanted, usage, self._bounds)
         self.reach: Reach = {
@@ -69,11 +70,52 @@ class Claimant:
     def withdraw(self) -> None:
         self.usage.take(self.leaf, self.wanted)
 
+    def _is_above_a_guarantee(self) -> bool:
+        """Whether a queue that entitles the ask uses more than its guarantee without the ask.
+
+        Victims below that queue do not mend it. A queue exactly at its guarantee may be shared
+        anew among its children.
+        """
+        return any(
+            excess(self._bounds.get(level.path), self.usage.of(level), self.wanted)
+            for level in self.leaf.lineage
+        )
+
     @property
     def is_hopeless(self) -> bool:
-        """Nothing entitles it, its own guarantee is used up, or nobody is in reach."""
+        """Nothing entitles it, a guarantee is used up or exceeded, or nobody is in reach."""
         own = excess(self._bounds.get(self.leaf.path), self.usage.of(self.leaf), self.wanted)
-        return bool(not self._bounds or not self.reach or own)
+        return bool(not self._bounds or not self.reach or own or self._claims_in_vain)
+
+    def may_have(self, victims: Sequence["Victim"]) -> bool:
+        """Whether these may go together, one after the other, for this ask.
+
+        Both the search and Context ask this about the victims as they are proposed, so Context
+        refuses no choice of the search for any other reason than newer facts. Each victim is
+        checked with those before it gone: two that are harmless alone may take a queue below its
+        guarantee together, and a choice that leaves one out is another choice.
+        """
+        taken: list[Victim] = []
+        allowed = not self.is_hopeless
+        for victim in victims if allowed else ():
+            if not self.may_be_victim(victim.allocation, victim.leaf) or not self.may_take(victim):
+                allowed = False
+                break
+            self.take(victim)
+            taken.append(victim)
+        allowed = allowed and not any(self.lacks_guarantee())
+        for victim in taken:
+            self.give_back(victim)
+        return allowed
+
+    def fits_quotas(self, victims: Sequence["Victim"]) -> bool:
+        """Whether the maxima let the ask in when these are gone."""
+        for victim in victims:
+            self.take(victim)
+        fits = not any(self.lacks_quota())
+        for victim in victims:
+            self.give_back(victim)
+        return fits
 
     # -- queues
 

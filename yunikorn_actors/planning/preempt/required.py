@@ -53,7 +53,7 @@ def may_be_victim(allocation: Allocation, spec: AskSpec) -> bool:
 def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resource) -> Resource:
     """Return the room that the ask can count on without victims of its own.
 
-    Room that other asks here have preempted is theirs.
+    Room that other asks here have preempted, or are about to have, is theirs.
     """
     room = dict(free)
     for allocation in node.allocations.values():
@@ -62,8 +62,12 @@ def room_left_for(state: PartitionState, node: Node, spec: AskSpec, free: Resour
     for kept in node.reservations.values():
         app = state.applications[kept.application_id]
         other = app.asks[kept.key].spec
-        if other is not spec and is_dying_for(node, beneficiary_of(state, other)):
+        if other is spec or not kept.required:
+            continue
+        if is_dying_for(node, beneficiary_of(state, other)):
             discharge(room, other.resource)
+        else:
+            discharge(room, kept.secured)
     return room
 
 

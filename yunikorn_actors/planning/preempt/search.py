@@ -82,22 +82,39 @@ class Search:
         return found
 
     def _find(self, app: AppView) -> Solution | None:
-        best = self._best()
-        if best is None:
-            return None
-        node_id, victims = best
+        while (best := self._best()) is not None:
+            node_id, victims = best
+            chosen = self._with_more(node_id, victims)
+            if chosen is None:
+                break
+            # Context asks the same of the same victims. A node for which the answer is no comes
+            # up again when something has changed there.
+            if self._claimant.may_have(chosen) and self._claimant.fits_quotas(chosen):
+                return self._settle_on(node_id, app, chosen)
+        self._look_at_all()
+        return None
+
+    def _with_more(self, node_id: str, victims: list[Victim]) -> list[Victim] | None:
+        """Add the victims that the quotas need, and leave out what these make unnecessary."""
         # The victims on the node go in any case, so the queues are asked with them gone.
         for victim in victims:
             self._claimant.take(victim)
         more = self._more(victims)
-        if more is None:
+        if not more:
+            chosen = None if more is None else victims
             for victim in victims:
                 self._claimant.give_back(victim)
-            self._look_at_all()
-            return None
+            return chosen
+        chosen = self._spare(self._state.nodes[node_id], [*victims, *more])
+        for victim in chosen:
+            self._claimant.give_back(victim)
+        return chosen
+
+    def _settle_on(self, node_id: str, app: AppView, chosen: list[Victim]) -> Solution:
         node, scene = self._state.nodes[node_id], self._scene
-        chosen = self._spare(node, [*victims, *more]) if more else victims
         going = tuple(victim.allocation for victim in chosen)
+        for victim in chosen:
+            self._claimant.take(victim)
         waits = not going and self._has_only_to_wait(node)
         for allocation in going:
             scene.take(allocation)
@@ -168,7 +185,7 @@ class Search:
         found = not short or self._pick(self._candidates_on(node_id), short, picked)
         # Preempting must not take the asking side above its own guarantee, whatever it frees.
         found = found and not any(self._claimant.lacks_guarantee())
-        # So far they were only tried; `_find` takes those of the best node for good.
+        # So far they were only tried; `_settle_on` takes those of the best node for good.
         for victim in picked:
             self._claimant.give_back(victim)
         is_kept = not (opens or self._scene.is_cleared(node))
@@ -176,7 +193,7 @@ class Search:
         if not found or (not picked and is_kept):
             self.is_blocked = self.is_blocked or bool(node.reservations)
             return None
-        return _without_needless(picked, short)
+        return self._without_needless(picked, short)
 
     def _pick(self, candidates: list[Victim], short: Resource, picked: list[Victim]) -> bool:
         """Take them in order until nothing is short.
@@ -207,6 +224,22 @@ class Search:
                 _reduce(short, victim.resource)
             position += 1
         return True
+
+    def _without_needless(self, picked: list[Victim], short: Resource) -> list[Victim]:
+        """Leave out victims that a later, bigger one made unnecessary, the last in order first.
+
+        Not where the guarantees need them: without one of them a queue may stay above its own, or
+        a later victim may be forbidden.
+        """
+        kept = list(picked)
+        for victim in reversed(picked):
+            rest = [other for other in kept if other is not victim]
+            _grow(short, victim.resource)
+            if not _is_short(short) and self._claimant.may_have(rest):
+                kept = rest
+            else:
+                _reduce(short, victim.resource)
+        return kept
 
     def _candidates_on(self, node_id: str) -> list[Victim]:
         found = self._candidates.get(node_id)
@@ -298,18 +331,6 @@ def _reduce(short: Resource, resource: Resource) -> None:
 def _grow(short: Resource, resource: Resource) -> None:
     for kind in short:
         short[kind] += resource.get(kind, 0)
-
-
-def _without_needless(picked: list[Victim], short: Resource) -> list[Victim]:
-    """Leave out victims that a later, bigger one made unnecessary."""
-    kept = list(picked)
-    for victim in reversed(picked):
-        _grow(short, victim.resource)
-        if _is_short(short):
-            _reduce(short, victim.resource)
-        else:
-            kept.remove(victim)
-    return kept
 
 
 def _relieves(victim: Victim, lacks: tuple[Lack, ...]) -> bool:

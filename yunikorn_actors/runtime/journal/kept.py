@@ -45,11 +45,17 @@ class Kept(Joining):
         self._context = context
         self._journal = journal
         self._until_tally = 0
+        self._known = 0
+        """How many changes of what is registered have been noted."""
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         effects = self._context.handle(message, now_ns)
         self._keep([message], effects, now_ns)
         return effects
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self._context.is_at_rest
 
     def joins(self, first: Message, message: Message) -> bool:
         return self._context.joins(first, message)
@@ -72,7 +78,10 @@ class Kept(Joining):
         requests = [(type(it).__name__, it) for it in taken if type(it) in _REQUESTS]
         if not issued and not requests:
             return
-        changes = any(type(it) in _REGISTRATIONS for it in taken)
+        # Long work goes on in messages that say nothing of what it is.
+        changes = self._known != self._context.changes
+        changes = changes or any(type(it) in _REGISTRATIONS for it in taken)
+        self._known = self._context.changes
         entry = Entry(
             at_ns=now_ns,
             requests=tuple(requests),

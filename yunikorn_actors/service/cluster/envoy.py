@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreError, CoreFailed, CoreStopped, NoReply, anew
 from yunikorn_actors.gateway import overrides
 from yunikorn_actors.runtime.logs import logger
@@ -269,7 +270,7 @@ class Envoy:
             value = ask() if argument is None else ask(argument)
             answer = Answer(value)
         except Exception as error:  # noqa: BLE001 - the edge: the core is told
-            answer = Answer(failure=str(error) or repr(error))
+            answer = Answer(failure=masked(str(error) or repr(error)))
         reach(self._far, "answer", self._tray, number, answer)
 
     def _pause(self) -> None:

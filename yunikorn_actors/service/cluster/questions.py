@@ -35,6 +35,17 @@ class ClusterQuestions:
             self._core.ask_host(name, "waiting", partition) if name in self._core.partitions else {}
         )
 
+    def _causes(self, *partitions: str) -> Any:  # noqa: ANN401 - plain values
+        """Each partition has a core of its own."""
+        known = [it for it in partitions if short_partition_name(it) in self._core.partitions]
+        found = [self._core.ask_host(short_partition_name(it), "causes", it) for it in known]
+        return {name: causes for answer in found for name, causes in answer.items()}
+
+    def _asks(self, partition: str, *about: str) -> Any:  # noqa: ANN401 - plain values
+        name = short_partition_name(partition)
+        known = name in self._core.partitions
+        return self._core.ask_host(name, "asks", partition, *about) if known else {}
+
     def _why(self, application: str, key: str, partition: str) -> Any:  # noqa: ANN401 - plain values
         home = short_partition_name(partition)
         named = [home] if home in self._core.partitions else self._core.partitions
@@ -88,6 +99,8 @@ class ClusterQuestions:
 SPECIAL: Final[dict[str, Callable[..., Any]]] = {
     "health": ClusterQuestions._health,
     "waiting": ClusterQuestions._waiting,
+    "causes": ClusterQuestions._causes,
+    "asks": ClusterQuestions._asks,
     "why": ClusterQuestions._why,
     "is_ready": ClusterQuestions._is_ready,
     "load": ClusterQuestions._load,

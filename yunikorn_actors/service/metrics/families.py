@@ -12,7 +12,6 @@ from yunikorn_actors.runtime.meter import BOUNDS_NS
 from yunikorn_actors.service.metrics.text import Family, Sample, metric_name
 from yunikorn_actors.service.read.nodes import by_utilization
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.waiting import by_reason
 
 SCHEDULER: Final = "yunikorn_scheduler"
 OWN: Final = "yunikorn_actors"
@@ -243,7 +242,7 @@ def _events(side: ReadSide) -> Iterator[Family]:
 # -- actors
 
 
-def _actors(side: ReadSide, told: Told) -> Families:
+def _actors(side: ReadSide, told: Told) -> Iterator[Family]:
     found = told["mailboxes"]
     yield Family(
         f"{OWN}_mailbox_length",
@@ -275,18 +274,15 @@ def _actors(side: ReadSide, told: Told) -> Families:
         "The last fact of a partition that the read side knows.",
         _labelled("partition", {name: it.state.revision for name, it in side.books.items()}),
     )
-    waiting: list[Sample] = []
-    for partition, book in side.books.items():
-        counts = yield from by_reason(book.state)
-        waiting += [
-            Sample({"partition": partition, "reason": reason}, count)
-            for reason, count in sorted(counts.items())
-        ]
     yield Family(
         f"{OWN}_waiting_asks",
         "gauge",
-        "Asks that wait, by what holds them back first.",
-        waiting,
+        "Asks that wait, by what they wait for first.",
+        [
+            Sample({"partition": partition, "reason": cause}, count)
+            for partition, causes in told["causes"].items()
+            for cause, count in causes.items()
+        ],
     )
     yield from _metered(found["metered"])
 

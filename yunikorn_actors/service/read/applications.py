@@ -12,8 +12,10 @@ from yunikorn_actors.domain.application import (
     StateLog,
 )
 from yunikorn_actors.domain.history import ResourceSeconds, UsageHistory
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.swap import TaskGroup
 from yunikorn_actors.domain.termination import TerminationType
+from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.notes import AppNote, AskNote, Notes
 from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
@@ -126,7 +128,7 @@ def finished(book: Book, app: FinishedApplication) -> Value:
         | {
             "queueName": app.queue,
             "finishedTime": app.state_log.entries[-1].at_ns,
-            "rejectedMessage": app.message if is_rejected else "",
+            "rejectedMessage": masked(app.message) if is_rejected else "",
             "placeholderData": _placeholders(note.task_groups, note),
         },
         ALWAYS,
@@ -187,7 +189,7 @@ def request(ask: Ask, note: AskNote) -> Value:
     return lean(
         {
             "allocationKey": spec.key,
-            "allocationTags": spec.tags,
+            "allocationTags": masked_texts(spec.tags),
             "requestTime": ask.created_ns,
             "resource": used(spec.resource),
             "priority": str(spec.priority),
@@ -219,7 +221,7 @@ def allocation(it: Allocation, app: Application, notes: Notes) -> Value:
     return lean(
         {
             "allocationKey": spec.key,
-            "allocationTags": spec.tags,
+            "allocationTags": masked_texts(spec.tags),
             "requestTime": requested_ns,
             "allocationTime": it.allocated_ns,
             "allocationDelay": it.allocated_ns - requested_ns,

@@ -26,7 +26,9 @@ from yunikorn_actors.si.constants import CPU
 _EXPRESSION: Final = frozenset("^$*+?()[{}|")
 _GO_NAMES: Final = {
     "adminacl": "AdminACL", "checksum": "Checksum", "childtemplate": "ChildTemplate",
-    "create": "Create", "enabled": "Enabled", "filter": "Filter", "groups": "Groups",
+    "create": "Create", "deadlockdetectionenabled": "DeadlockDetectionEnabled",
+    "deadlocktimeoutseconds": "DeadlockTimeoutSeconds", "enabled": "Enabled", "extra": "Extra",
+    "filter": "Filter", "groups": "Groups",
     "guaranteed": "Guaranteed", "limit": "Limit", "limits": "Limits", "max": "Max",
     "maxapplications": "MaxApplications", "maxresources": "MaxResources", "name": "Name",
     "nodesortpolicy": "NodeSortPolicy", "parent": "Parent", "partitions": "Partitions",
@@ -36,7 +38,7 @@ _GO_NAMES: Final = {
     "type": "Type", "usergroupresolver": "UserGroupResolver", "users": "Users", "value": "Value",
 }  # fmt: skip
 _FREE_KEYS: Final = frozenset(
-    {"properties", "guaranteed", "max", "maxresources", "resourceweights"}
+    {"extra", "properties", "guaranteed", "max", "maxresources", "resourceweights"}
 )
 """Their keys are names of the user's."""
 Below = Callable[[Sequence[QueueConfig]], "list[Value] | Each"]
@@ -149,6 +151,8 @@ def in_go_names(value: Any) -> Any:  # noqa: ANN401 - any part of a document
     """Write a document as Go's encoder writes the JSON of the same structures."""
     if isinstance(value, list):
         return [in_go_names(item) for item in value]
+    if isinstance(value, Each):
+        return Each(in_go_names, value)
     if not isinstance(value, dict):
         return value
     return {

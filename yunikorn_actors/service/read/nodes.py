@@ -6,6 +6,7 @@ from typing import Final
 from yunikorn_actors.domain.allocation import ForeignAllocation
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.applications import allocation
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each
@@ -29,7 +30,7 @@ def node(book: Book, it: Node) -> Value:
             "nodeID": it.id,
             "hostName": it.attributes.get(HOST_NAME, ""),
             "rackName": it.attributes.get(RACK_NAME, ""),
-            "attributes": it.attributes,
+            "attributes": masked_texts(it.attributes),
             "capacity": used(it.capacity),
             "allocated": used(it.allocated),
             "occupied": used(it.occupied),
@@ -54,7 +55,7 @@ def _foreign(item: ForeignAllocation) -> Value:
     return lean(
         {
             "allocationKey": item.key,
-            "allocationTags": item.tags,
+            "allocationTags": masked_texts(item.tags),
             "allocationTime": item.created_ns,
             "resource": used(item.resource),
             "priority": str(item.priority),

@@ -12,10 +12,11 @@ from msgspec import Struct, field
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import FINISHED, Application
-from yunikorn_actors.domain.gates import GateKind
+from yunikorn_actors.domain.gates import GateKind, has_room
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.resource import Resource, describe
 from yunikorn_actors.domain.swap import TaskGroup
+from yunikorn_actors.domain.why import CLUSTER, no_room
 
 LOG_MAX: Final = 20
 """So many different refusals of one ask are kept; the one that is oldest goes."""
@@ -173,11 +174,22 @@ class Notes:
 
     def _short(self, fact: f.AskShortageChanged) -> None:
         if fact.shortage is not GateKind.NONE:
-            whose = f"queue {fact.queue}" if fact.shortage is GateKind.QUEUE else "its quota"
             room = f"(requested {describe(fact.resource)}, available {describe(fact.available)})"
             self._app(fact.application_id).ask(fact.key).say(
-                f"{whose} has no room for it {room}", fact.at_ns
+                f"{no_room(self._place(fact))} {room}", fact.at_ns
             )
+
+    def _place(self, fact: f.AskShortageChanged) -> str:
+        """Name what has no room: the fact names the leaf, and a queue above it may be meant."""
+        if fact.shortage is not GateKind.QUEUE:
+            return "its quota"
+        wanted = fact.resource.items()
+        for level in self._state.queues[fact.queue].lineage:
+            is_queue = level.parent is not None
+            sizes = level.spec.max if is_queue else self._state.capacity
+            if not has_room(sizes, level.allocated, wanted, not is_queue):
+                return f"queue {level.path}" if is_queue else CLUSTER
+        return f"queue {fact.queue}"
 
     def _refused(self, fact: f.AskRefused) -> None:
         note = self._app(fact.application_id).ask(fact.key)

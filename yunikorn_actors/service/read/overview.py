@@ -11,15 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
+from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.application import Application, FinishedApplication
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource
+from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.course import HOUR_NS, POINTS_MAX
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.slowly import Breaths, Steps, T, gathered
 from yunikorn_actors.service.read.values import Value, lean, most, used
-from yunikorn_actors.service.read.waiting import Waiting, by_reason, waiting
 
 PARTITIONS_MAX: Final = 100
 QUEUES_MAX: Final = 500
@@ -40,13 +43,11 @@ def overview(side: ReadSide, name: str) -> Steps[dict[str, Any]]:
     if book is None or not book.state.queues:
         return parts
     queues = yield from _queues(book)
-    reasons = yield from by_reason(book.state)
     nodes = yield from _nodes(book)
     return parts | {
         "partition": book.name,
         "cluster": _cluster(book) | {"placed": side.tallies.allocated.total()},
         "queues": queues,
-        "waiting": dict(reasons),
         "nodes": nodes,
         "troubles": [msgspec.to_builtins(it) for it in book.troubles.newest()],
     }
@@ -172,41 +173,56 @@ def node_names(book: Book) -> Value:
     return {"version": nodes_version(book), "names": list(islice(book.state.nodes, NODES_MAX))}
 
 
+# -- how it went on
+
+
+def course(side: ReadSide, book: Book, hours: int) -> Value:
+    """Show the samples of the last hours, and what YuniKorn's history tells of that time."""
+    begin_ns = side.now_ns - hours * HOUR_NS
+    course = side.courses.by_name.get(book.name)
+    samples = [] if course is None else course.last(hours, side.now_ns)
+    ran = [it for it in side.history.samples if it.at_ns > begin_ns]
+    some = ran[:: max(1, -(-len(ran) // POINTS_MAX))]
+    return {
+        "begin_ns": begin_ns,
+        "end_ns": side.now_ns,
+        "asks": [(it.at_ns, it.asks) for it in samples],
+        "oldest_ns": [(it.at_ns, it.oldest_ns) for it in samples],
+        "messages": [(it.at_ns, it.messages) for it in samples],
+        "wait_ns": [(it.at_ns, it.wait_ns) for it in samples],
+        "applications": [(it.at_ns, it.applications) for it in some],
+        "allocations": [(it.at_ns, it.containers) for it in some],
+    }
+
+
 # -- what is searched
 
 
-def asks(book: Book, reason: str, text: str) -> Steps[Value]:
-    """List asks that wait: those with this reason and this text, the first of them."""
-    words, breaths = text.lower(), Breaths()
-    found: list[Waiting] = []
-    total = 0
-    for it in waiting(book.state):
-        if breaths.due:
-            yield
-        if reason not in {"", it.reason}:
-            continue
-        if _has(words, it.ask.spec.key, it.app.id, it.app.queue.path, it.app.spec.user):
-            total += 1
-            if len(found) < LISTED_MAX:
-                found.append(it)
-    return {"total": total, "asks": [_ask(book, it) for it in found]}
+def asks(book: Book, found: WaitingAnswer) -> Value:
+    """Show asks that the core has listed; not those that have gone since."""
+    known = ((it, book.state.applications.get(it.application_id)) for it in found.asks)
+    listed = [
+        _ask(it, app, app.asks[it.key])
+        for it, app in known
+        if app is not None and it.key in app.asks
+    ]
+    return {"total": found.total, "asks": listed}
 
 
-def _ask(book: Book, it: Waiting) -> Value:
-    spec, note = it.ask.spec, book.notes.apps.get(it.app.serial)
-    said = None if note is None else note.asks.get(spec.key)
+def _ask(found: WaitingAsk, app: Application, ask: Ask) -> Value:
+    spec = ask.spec
     return {
-        "application": it.app.id,
+        "application": app.id,
         "key": spec.key,
-        "queue": it.app.queue.path,
-        "reason": it.reason,
-        "since_ns": it.ask.created_ns,
+        "queue": app.queue.path,
+        "reason": found.cause.value,
+        "said": found.text,
+        "since_ns": ask.created_ns,
         "priority": spec.priority,
-        "repeats": it.ask.remaining,
+        "repeats": ask.remaining + ask.parked,
         "amounts": used(spec.resource),
         "task_group": spec.task_group,
         "placeholder": spec.placeholder,
-        "said": "" if said is None or not said.log else list(said.log)[-1],
     }
 
 
@@ -264,7 +280,7 @@ def _finished(app: FinishedApplication) -> Value:
         "user": app.spec.user,
         "state": app.state.value,
         "since_ns": app.submitted_ns,
-        "message": app.message,
+        "message": masked(app.message),
         "gang": app.spec.is_gang,
         "ended": True,
     }

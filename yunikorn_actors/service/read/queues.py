@@ -8,6 +8,7 @@ from yunikorn_actors.domain.allocation import Ask
 from yunikorn_actors.domain.config import PreemptionPolicy, TemplateConfig
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, component_wise_min, sub_only_existing
+from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.slowly import AT_ONCE, Breaths, Each, Steps
 from yunikorn_actors.service.read.values import (
@@ -95,7 +96,7 @@ class Queues:
             "headroom": most(self._headroom(queue)),
             "isLeaf": queue.is_leaf,
             "isManaged": spec.managed,
-            "properties": dict(sorted(spec.properties.items())),
+            "properties": masked_texts(dict(sorted(spec.properties.items()))),
             "parent": "" if queue.parent is None else queue.parent.path,
             "template": _template(spec.template),
             "absUsedCapacity": percentages(queue.allocated, own_max),
@@ -151,6 +152,6 @@ def _template(template: TemplateConfig | None) -> Value:
             "maxApplications": template.max_applications,
             "maxResource": most(template.max),
             "guaranteedResource": most(template.guaranteed),
-            "properties": dict(sorted(template.properties.items())),
+            "properties": masked_texts(dict(sorted(template.properties.items()))),
         }
     )

@@ -25,6 +25,7 @@ from yunikorn_actors.messages.scheduling import (
     PartitionSnapshot,
 )
 from yunikorn_actors.service.read.book import Book
+from yunikorn_actors.service.read.course import Courses
 from yunikorn_actors.service.read.history import History
 from yunikorn_actors.service.read.tallies import Tallies
 from yunikorn_actors.si import EventRecord
@@ -44,6 +45,7 @@ class ReadSide:
         """By full name."""
         self.tallies = Tallies()
         self.history = History(start_ns)
+        self.courses = Courses()
         self.events = EventPublisher(settings=settings)
         self._hearers: dict[str, Hearer] = {}
         self._since: dict[str, int] = {}

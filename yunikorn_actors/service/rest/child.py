@@ -20,6 +20,7 @@ import msgspec
 
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.codec import decoded
+from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.line import (
@@ -30,15 +31,24 @@ from yunikorn_actors.service.rest.line import (
     Heard,
     Question,
     Ready,
+    Renewed,
     frame,
 )
 from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
 from yunikorn_actors.service.safety import Tls
+from yunikorn_actors.service.tokens import Tokens
 
 ANSWER_S: Final = 30.0
 YIELDS: Final = 5
 """How far this process gives way to the core's, as a priority of processes."""
+IGNORED: Final = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 GRACE_S: Final = 1.0
 """So long those who are being answered are waited for at the end."""
 _down: Final = msgspec.msgpack.Decoder(Down)
@@ -58,13 +68,17 @@ class Child:
         self._loop = asyncio.get_running_loop()
         begin = await _next(reader)
         assert isinstance(begin, Begin)
+        if begin.log_level:
+            LogStyle(begin.log_level, begin.log_format).enable(sys.stderr)
         self._shift_ns = begin.now_ns - time.monotonic_ns()
         side = ReadSide(settings=begin.settings, instance=begin.instance, start_ns=begin.start_ns)
-        guard = Guard(frozenset(begin.names), cors=begin.cors, token=begin.token)
+        guard = Guard(
+            frozenset(begin.names), cors=begin.cors, token=begin.token, read_token=begin.read_token
+        )
         self._server = RestServer(side, self, self._now_ns, guard)
         tls: ssl.SSLContext | None = None
         if begin.chain:
-            tls = context_of(Tls(begin.chain, begin.key))
+            tls = context_of(Tls(begin.chain, begin.key, begin.clients))
         await self._server.start(self._listener, tls)
         self._writer.write(frame(Ready()))
         with suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -79,6 +93,8 @@ class Child:
             if isinstance(entry, Heard):
                 self._server.hear(decoded(entry.kind, entry.payload), entry.now_ns)
                 await self._server.room()
+            elif isinstance(entry, Renewed):
+                self._server.change_tokens(Tokens(entry.token, entry.read_token))
             elif isinstance(entry, Answered):
                 waiting = self._asked.pop(entry.number, None)
                 if waiting is not None and not waiting.cancelled():
@@ -115,9 +131,9 @@ async def _next(reader: asyncio.StreamReader) -> Down:
 
 
 def main(line: str, listener: str) -> None:
-    # A terminal and a supervisor tell the whole group; who has the core says when it is over.
-    for told in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(told, signal.SIG_IGN)
+    # A terminal and a supervisor signal the whole group; the process of the core decides for both.
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
     os.nice(YIELDS)
     asyncio.run(Child(socket.socket(fileno=int(line)), socket.socket(fileno=int(listener))).run())
 

@@ -34,9 +34,18 @@ class Client:
     """Calls of one service; each has a connection of its own."""
 
     def __init__(
-        self, address: str, *, token: str = "", ca: Path | None = None, who: str = ""
+        self,
+        address: str,
+        *,
+        token: str = "",
+        ca: Path | None = None,
+        own: tuple[Path, Path] | None = None,
+        who: str = "",
     ) -> None:
-        """`ca` names the file of the certificate to trust, for TLS; `who` asks for changes."""
+        """`ca` names the file of the certificate to trust, for TLS; `who` asks for changes.
+
+        `own` names the files of the caller's own certificate and of its key.
+        """
         self._address = address
         self._host, self._port = _parted(address)
         self._headers = {
@@ -44,7 +53,7 @@ class Client:
             for name, text in (("Authorization", f"Bearer {token}" * bool(token)), ("From", who))
             if text
         }
-        self._tls = None if ca is None else _trusting(ca)
+        self._tls = None if ca is None else _trusting(ca, own)
 
     def get(self, *path: str, **query: str) -> Any:  # noqa: ANN401 - any JSON
         """Return the answer of a route; the parts of its path may be any names."""
@@ -106,6 +115,11 @@ class Client:
         except (http.client.HTTPException, ConnectionError, ssl.SSLError) as error:
             if isinstance(error, ConnectionLost):
                 raise
+            if self._tls is not None:
+                self._lost(
+                    f"no answer by TLS ({type(error).__name__}): if it wants a certificate of its "
+                    "clients, --tls-cert names one that it trusts; or it has just ended"
+                )
             self._lost(
                 f"no answer in HTTP ({type(error).__name__}): --server is the address of REST, not "
                 "of gRPC; a service with TLS needs --tls-ca; or it has just ended"
@@ -179,11 +193,19 @@ def _target(path: tuple[str, ...], query: dict[str, str]) -> str:
     return f"{target}?{urlencode(query, errors='replace')}" if query else target
 
 
-def _trusting(ca: Path) -> ssl.SSLContext:
+def _trusting(ca: Path, own: tuple[Path, Path] | None) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=ca)
+        context = ssl.create_default_context(cafile=ca)
     except (OSError, ssl.SSLError) as error:
         raise ConnectionLost(f"--tls-ca {ca}: no certificate can be read there: {error}") from None
+    if own is not None:
+        try:
+            context.load_cert_chain(*own)
+        except (OSError, ssl.SSLError) as error:
+            raise ConnectionLost(
+                f"--tls-cert {own[0]} with --tls-key {own[1]}: no certificate with its key: {error}"
+            ) from None
+    return context
 
 
 def _next_line(response: http.client.HTTPResponse) -> bytes:

@@ -8,7 +8,6 @@ programs send it, or from our own origin. A cookie lets in what our own page ask
 a page on another port of this host is of the same site, and its requests carry our cookies.
 """
 
-import hmac
 import math
 import re
 import time
@@ -16,8 +15,10 @@ from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from typing import Final
 
-from yunikorn_actors.service.rest.asking import OWN, PAGE, Refusal, Route
+from yunikorn_actors.service.rest.asking import OWN, Refusal, Route
 from yunikorn_actors.service.rest.sessions import SESSION_S, Attempts, Sessions
+from yunikorn_actors.service.rights import Right
+from yunikorn_actors.service.tokens import Tokens, bearer
 
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
@@ -26,8 +27,6 @@ _TOO_MANY: Final = 429
 _HOST: Final = re.compile(r"(?P<name>\[[0-9A-Fa-f:.]+\]|[^\[\]:@/]+)(:[0-9]{0,5})?")
 LOGIN: Final = f"{OWN}/login"
 SESSION: Final = f"{OWN}/session"
-WITHOUT_TOKEN: Final = frozenset({PAGE, LOGIN, SESSION, f"{OWN}/live", f"{OWN}/ready"})
-"""Whether a service is well is nobody's secret, and a page without data is none either."""
 LOCAL: Final = frozenset({"localhost"})
 CORS: Final = {
     "Access-Control-Allow-Origin": "*",
@@ -42,15 +41,17 @@ class Guard:
         *,
         cors: bool = True,
         token: str = "",
+        read_token: str = "",
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """`names`: by which the service may be called, beside its addresses and `localhost`.
 
-        With a token nobody is let in who does not show it, or has not done so before.
+        With a token nobody is let in who does not show it, or has not done so before; the other
+        one lets its callers read.
         """
         self._names = LOCAL | {name.lower() for name in names}
         self._cors = cors
-        self._token = token.encode()
+        self._tokens = Tokens(token, read_token)
         self._sessions = Sessions(now_s)
         self._attempts = Attempts(now_s)
 
@@ -80,31 +81,45 @@ class Guard:
         if is_closed or method == "POST" or path.startswith(f"{OWN}/"):
             _check_same_origin(host, headers)
 
-    def check_token(
-        self, path: str, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]
+    def check_right(
+        self, needed: Right, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]
     ) -> None:
-        if path not in WITHOUT_TOKEN and not self.lets_in(host, headers, cookies):
+        if needed is Right.NONE:
+            return
+        right = self.right_of(host, headers, cookies)
+        if right is Right.NONE:
             raise Refusal(
                 _UNAUTHORIZED,
                 "the token of this service is missing or wrong",
                 "send the header Authorization: Bearer TOKEN",
             )
+        if right < needed:
+            raise Refusal(
+                _FORBIDDEN,
+                "this needs the full token, and the token that was shown is for reading alone",
+                "show the token of the first line of the service's --token-file",
+            )
 
     @property
     def needs_token(self) -> bool:
-        return bool(self._token)
+        return bool(self._tokens.full)
 
-    def lets_in(self, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> bool:
-        """Whether the token, or the cookie of one who has shown it, comes with the request."""
-        if not self._token:
-            return True
-        kind, _, shown = headers.get("Authorization", "").partition(" ")
-        if kind == "Bearer" and self._is_token(shown.encode(errors="surrogateescape")):
-            return True
-        if not self._sessions.is_open(cookies.get(cookie_of(host), "")):
-            return False
-        _check_same_origin(host, headers)
-        return True
+    def change(self, tokens: Tokens) -> None:
+        """Take other tokens; the former ones are over, and so are the cookies that they gave."""
+        self._tokens = tokens
+
+    def right_of(self, host: str, headers: Mapping[str, str], cookies: Mapping[str, str]) -> Right:
+        """Return what the token allows that comes with a request, or whose cookie comes with it."""
+        header = headers.get("Authorization", "").encode(errors="surrogateescape")
+        shown = bearer(header)
+        if (right := self._tokens.right_of(shown)) is not Right.NONE:
+            return right
+        cookie = cookies.get(cookie_of(host), "")
+        for token in filter(None, self._tokens):
+            if self._sessions.is_open(cookie, token):
+                _check_same_origin(host, headers)
+                return self._tokens.right_of(token.encode())
+        return Right.NONE
 
     def log_in(self, remote: str, shown: bytes) -> str:
         """Let a browser in that shows the token; return the value of its cookie."""
@@ -114,16 +129,12 @@ class Guard:
                 "too many wrong tokens",
                 f"wait for {math.ceil(wait_s)} s, and copy the token from its file",
             )
-        if self._token and not self._is_token(shown):
+        if self._tokens.right_of(shown) is Right.NONE:
             self._attempts.note_wrong(remote)
             raise Refusal(
                 _UNAUTHORIZED, "this is not the token of this service", "copy it from its file"
             )
-        return self._sessions.open()
-
-    def _is_token(self, shown: bytes) -> bool:
-        # In constant time, and the token stands in no text.
-        return hmac.compare_digest(shown, self._token)
+        return self._sessions.open(shown.decode(errors="replace"))
 
     def headers(self, route: Route | None) -> dict[str, str]:
         """What lets pages of other origins read an answer; YuniKorn's have always done so."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.service.log_lines import LogFormat
 
 LENGTH_BYTES: Final = 4
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -27,8 +28,20 @@ class Begin(Struct, frozen=True, array_like=True, tag=True):
     names: tuple[str, ...] = ()
     cors: bool = True
     token: str = ""
+    read_token: str = ""
     chain: bytes = b""
     key: bytes = b""
+    clients: bytes = b""
+    log_level: str = ""
+    """Empty where it is to log nothing."""
+    log_format: LogFormat = "text"
+
+
+class Renewed(Struct, frozen=True, array_like=True, tag=True):
+    """The tokens that are in force from now on."""
+
+    token: str
+    read_token: str
 
 
 class Heard(Struct, frozen=True, array_like=True, tag=True):
@@ -56,7 +69,7 @@ class Ready(Struct, frozen=True, array_like=True, tag=True):
     """The read side listens."""
 
 
-Down = Begin | Heard | Answered
+Down = Begin | Renewed | Heard | Answered
 Up = Question | Ready
 
 

@@ -15,6 +15,8 @@ from typing import Any, Final, Generic, NamedTuple
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
+from yunikorn_actors.domain.why import IN_WORDS
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.runtime.meter import role_of
 from yunikorn_actors.service.part import Questions
@@ -28,6 +30,8 @@ EVERY_S: Final = 1.0
 SHARE: Final = 20
 """A picture is followed by a pause that is at least so many times as long as the work on it."""
 PAGES_MAX: Final = 20
+QUIET_S: Final = 5.0
+"""What asks wait for may change without any fact: a rest ends, a node is refused."""
 FLOWS_MAX: Final = 60
 _UNAVAILABLE: Final = 503
 
@@ -37,6 +41,14 @@ class Picture(NamedTuple):
     """Each as JSON."""
     made_s: float
     pause_s: float
+
+
+class Counted(NamedTuple):
+    """What asks of a partition waited for, and for how long that holds if nothing happens."""
+
+    revision: int
+    until_s: float
+    causes: dict[str, int]
 
 
 class Live:
@@ -59,6 +71,8 @@ class Live:
         self._pages = Counter[str]()
         """How many show which partition, by the name that they asked for."""
         self._pictures: dict[str, Picture] = {}
+        self._counted: dict[str, Counted] = {}
+        """By partition; written by the thread that asks, one at a time."""
         self._making = asyncio.Lock()
 
     @contextmanager
@@ -97,7 +111,9 @@ class Live:
             return last
 
     async def _make(self, name: str) -> Picture:
-        told = await asyncio.get_running_loop().run_in_executor(None, self._told)
+        book = self._side.partition(name) if name else next(iter(self._side.books.values()), None)
+        shown = None if book is None else (book.name, book.state.revision)
+        told = await asyncio.get_running_loop().run_in_executor(None, self._told, shown)
         parts: dict[str, Any] = told | {"failure": self._failure() or told["failure"]}
         work = Timed(lambda: self._encoded(parts, name))
         encoded = await self._slices.done(work.begin)
@@ -111,13 +127,29 @@ class Live:
             parts = parts | {"since_ns": self._side.start_ns} | found
         return {part: msgspec.json.encode(value) for part, value in parts.items()}
 
-    def _told(self) -> dict[str, Any]:
-        """Ask the core what facts cannot tell."""
+    def _told(self, shown: tuple[str, int] | None) -> dict[str, Any]:
+        """Ask the core what facts cannot tell: of the partition that is shown, if there is one."""
         try:
             failure = self._questions.ask("is_ready")
-            return {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
+            told = {"failure": failure, "core": _core(self._questions.ask("mailboxes"))}
+            if shown is not None and not failure:
+                told |= {"waiting": self._causes(*shown), "words": IN_WORDS}
         except (CoreStopped, CoreFailed, NoReply) as error:
-            return {"failure": str(error).partition(";")[0]}
+            return {"failure": masked(str(error)).partition(";")[0]}
+        else:
+            return told
+
+    def _causes(self, partition: str, revision: int) -> dict[str, int]:
+        """Ask how many asks wait for what; without any news only now and then.
+
+        Each question is handled by the planner, and shows in the figures of the actors.
+        """
+        last = self._counted.get(partition)
+        if last is not None and last.revision == revision and time.monotonic() < last.until_s:
+            return last.causes
+        causes: dict[str, int] = self._questions.ask("causes", partition).get(partition, {})
+        self._counted[partition] = Counted(revision, time.monotonic() + QUIET_S, causes)
+        return causes
 
 
 class Timed(Generic[T]):

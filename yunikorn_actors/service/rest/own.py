@@ -8,14 +8,21 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
+import msgspec
+
+from yunikorn_actors.domain.why import WaitingAnswer
 from yunikorn_actors.pages.document import Document
 from yunikorn_actors.service.read import overview
+from yunikorn_actors.service.read.course import HOURS_MAX
 from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.asking import HTML, OWN, PAGE, TEXT, Answer, Asked, Refusal, Route
-from yunikorn_actors.service.rest.yunikorn import book_of
+from yunikorn_actors.service.rest.yunikorn import book_of, number_of
 
 ASSETS: Final = files("yunikorn_actors.service.rest") / "assets"
-SCRIPTS: Final = ("words.js", "panels.js", "grid.js", "details.js", "page.js")
+SCRIPTS: Final = (
+    "words.js", "panels.js", "sorting.js", "course.js", "grid.js", "details.js", "address.js",
+    "page.js",
+)  # fmt: skip
 POLICY: Final = ("connect-src 'self'", "img-src data:", "frame-ancestors 'none'")
 """The live page asks the service that it came from, and shows its sign in the tab."""
 _BAD_REQUEST: Final = 400
@@ -53,6 +60,20 @@ def _waiting_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
 
 def _waiting(_: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
     return asked.answer
+
+
+def _course(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    hours = number_of(asked, "hours", 1, 1)
+    return overview.course(side, book_of(side, asked), min(hours, HOURS_MAX))
+
+
+def _asks_question(side: ReadSide, asked: Asked) -> tuple[str, ...]:
+    reason, text = (asked.query.get(it, "") for it in ("reason", "text"))
+    return "asks", book_of(side, asked).name, reason, text, str(overview.LISTED_MAX)
+
+
+def _asks(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
+    return overview.asks(book_of(side, asked), msgspec.convert(asked.answer, WaitingAnswer))
 
 
 def _mailboxes(side: ReadSide, asked: Asked) -> Any:  # noqa: ANN401 - a value
@@ -136,8 +157,9 @@ ROUTES: Final = (
     ),
     Route(
         f"{OWN}/partition/{{partition}}/asks",
-        "asks that wait, by what they wait for or by a text",
-        _listing(overview.asks, "reason", "text"),
+        "asks that wait, by what they wait for (a cause of `why`) or by a text",
+        _asks,
+        _asks_question,
         is_yunikorns=False,
         queries=("reason", "text"),
     ),
@@ -147,6 +169,13 @@ ROUTES: Final = (
         _listing(overview.applications, "text"),
         is_yunikorns=False,
         queries=("text",),
+    ),
+    Route(
+        f"{OWN}/partition/{{partition}}/history",
+        "what waited, how long mailboxes were and what ran, over the last 1 to 24 hours",
+        _course,
+        is_yunikorns=False,
+        queries=("hours",),
     ),
     Route(
         f"{OWN}/partition/{{partition}}/nodes",

@@ -19,6 +19,7 @@ from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.rest.guard import Guard
 from yunikorn_actors.service.rest.server import RestServer
 from yunikorn_actors.service.rest.tls import context_of
+from yunikorn_actors.service.tokens import CurrentTokens, Tokens
 
 START_S: Final = 60.0
 """A computer that is very busy takes its time to start an interpreter."""
@@ -31,7 +32,11 @@ class RestPart(Part):
         self._core = site.core
         self._wanted = site.address
         self._tls = None if site.tls is None else context_of(site.tls)
-        self._guard = guard or Guard(frozenset(site.names), cors=site.cors, token=site.token)
+        self._tokens = site.tokens or CurrentTokens()
+        token, read_token = self._tokens.now
+        self._guard = guard or Guard(
+            frozenset(site.names), cors=site.cors, token=token, read_token=read_token
+        )
         self._questions = questions_of(site)
         self._listener: socket.socket | None = None
         self._loop = asyncio.new_event_loop()
@@ -43,8 +48,13 @@ class RestPart(Part):
     def address(self) -> str:
         return self._wanted if self._listener is None else named(self._listener)
 
+    def listen(self) -> None:
+        if self._listener is None:
+            self._listener = listen_at(self._wanted)
+
     def start(self) -> None:
-        self._listener = listen_at(self._wanted)
+        self.listen()
+        assert self._listener is not None
         core = self._core
         clock = core.clock
         core._measure()
@@ -59,6 +69,7 @@ class RestPart(Part):
         )
         self._thread.start()
         self._on_loop(self._server.start(self._listener, self._tls)).result(START_S)
+        self._tokens.hear(self._renew)
         self._following = core._follow(self)
 
     def hear(self, message: Message) -> None:
@@ -67,6 +78,11 @@ class RestPart(Part):
         now_ns = self._core.clock.now_ns()
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._server.hear, message, now_ns)
+
+    def _renew(self, tokens: Tokens) -> None:
+        assert self._server is not None
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._server.change_tokens, tokens)
 
     def stop(self, grace: float) -> None:
         if self._following:
@@ -79,6 +95,9 @@ class RestPart(Part):
             self._thread.join(grace)
         if not self._loop.is_running():
             self._loop.close()
+        self.close()
+
+    def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
 

@@ -26,6 +26,7 @@ from typing import Final
 
 import msgspec
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreFailed, CoreStopped
 from yunikorn_actors.gateway import Follower
 from yunikorn_actors.messages.base import Message
@@ -35,6 +36,7 @@ from yunikorn_actors.messages.scheduling import PartitionSnapshot
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.address import listen_at
+from yunikorn_actors.service.log_lines import LogStyle
 from yunikorn_actors.service.part import READ_SIDE, Part, Site
 from yunikorn_actors.service.questions import questions_of
 from yunikorn_actors.service.rest.line import (
@@ -45,10 +47,12 @@ from yunikorn_actors.service.rest.line import (
     Heard,
     Question,
     Ready,
+    Renewed,
     Up,
     frame,
 )
 from yunikorn_actors.service.rest.part import START_S, named
+from yunikorn_actors.service.tokens import CurrentTokens
 
 CHILD: Final = "yunikorn_actors.service.rest.child"
 CREW: Final = 4
@@ -77,6 +81,8 @@ class ProcessPart(Part):
         self._site = site
         self._core = site.core
         self._questions = questions_of(site)
+        self._tokens = site.tokens or CurrentTokens()
+        self._renewing = threading.Lock()
         self._listener: socket.socket | None = None
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -99,10 +105,15 @@ class ProcessPart(Part):
     def address(self) -> str:
         return self._site.address if self._listener is None else named(self._listener)
 
+    def listen(self) -> None:
+        if self._listener is None:
+            self._listener = listen_at(self._site.address)
+
     def start(self) -> None:
-        self._listener = listen_at(self._site.address)
+        self.listen()
         self._core._measure()
         self._start_ns = self._core.clock.now_ns()
+        self._tokens.hear(self._renew)
         self._spawn()
         self._await_ready()
 
@@ -132,14 +143,15 @@ class ProcessPart(Part):
         self._why = ""
         self._line = ours
         behind = partial(self._end_process, self._process, "it was too far behind")
-        self._outbox = outbox = Outbox(self._core.clock, behind)
+        outbox = Outbox(self._core.clock, behind)
         threading.Thread(
             target=self._write,
             args=(outbox, ours, self._process),
             name="yunikorn-actors-rest-line",
             daemon=True,
         ).start()
-        tls, topology = self._site.tls, self._core._topology
+        logs = self._site.logs or LogStyle(level="")
+        tls, topology, tokens = self._site.tls, self._core._topology, self._tokens.now
         outbox.put(
             Begin(
                 settings=topology.settings,
@@ -148,15 +160,29 @@ class ProcessPart(Part):
                 now_ns=self._core.clock.now_ns(),
                 names=self._site.names,
                 cors=self._site.cors,
-                token=self._site.token,
+                token=tokens.full,
+                read_token=tokens.read,
                 chain=b"" if tls is None else tls.chain,
                 key=b"" if tls is None else tls.key,
+                clients=b"" if tls is None else tls.clients,
+                log_level=logs.level,
+                log_format=logs.format,
             )
         )
+        # Only now: its first entry says how the read side is made. A change of the tokens that came
+        # before went to the former outbox, so they are sent again.
+        self._outbox = outbox
+        self._renew()
         self._reader = threading.Thread(
             target=self._read, args=(ours, self._process), name="yunikorn-actors-rest", daemon=True
         )
         self._reader.start()
+
+    def _renew(self, _: object = None) -> None:
+        # Under a lock, or a call that has read the former tokens would send them last.
+        with self._renewing:
+            tokens = self._tokens.now
+            self._outbox.put(Renewed(tokens.full, tokens.read))
 
     def _end_process(self, process: "subprocess.Popen[bytes]", why: str) -> None:
         """End it; the thread that reads from it replaces it.
@@ -212,7 +238,7 @@ class ProcessPart(Part):
         try:
             value = self._questions.ask(asked.question, *asked.arguments)
         except Exception as error:  # noqa: BLE001 - the edge: who asks is told
-            self._outbox.put(Answered(asked.number, error=str(error) or repr(error)))
+            self._outbox.put(Answered(asked.number, error=masked(str(error) or repr(error))))
         else:
             self._outbox.put(Answered(asked.number, value))
 
@@ -261,6 +287,9 @@ class ProcessPart(Part):
         if self._reader is not None:
             self._reader.join(grace)
         self._crew.shutdown(wait=False, cancel_futures=True)
+        self.close()
+
+    def close(self) -> None:
         if self._listener is not None:
             self._listener.close()
 

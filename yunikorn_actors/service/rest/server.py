@@ -21,12 +21,14 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import CoreFailed, CoreStopped, NoReply
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Questions
+from yunikorn_actors.service.read.course import SAMPLE_NS
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import LOOKS
+from yunikorn_actors.service.read.slowly import LOOKS, Steps
 from yunikorn_actors.service.rest import changes, own, yunikorn
 from yunikorn_actors.service.rest.asking import (
     OWN,
@@ -42,6 +44,8 @@ from yunikorn_actors.service.rest.live import Live
 from yunikorn_actors.service.rest.sending import GZIP_LEVEL, Sending
 from yunikorn_actors.service.rest.slices import RETRY_S, Slices
 from yunikorn_actors.service.rest.written import paused, pieces
+from yunikorn_actors.service.rights import Right, needed_for
+from yunikorn_actors.service.tokens import Tokens
 from yunikorn_actors.si import EventRecord
 
 BODY_MAX: Final = 4 * 1024 * 1024
@@ -59,6 +63,7 @@ STREAMS_MAX: Final = 100
 STREAMS_OF_HOST_MAX: Final = 15
 STREAM_ROOM: Final = 1_000
 """Records that wait for a slow reader; one that falls further behind is cut off."""
+SAMPLE_S: Final = SAMPLE_NS / 1e9
 WRITE_S: Final = 5.0
 PAGE_WRITE_S: Final = 30.0
 """A live page that takes nothing for so long is cut off; it asks again when it can."""
@@ -76,6 +81,7 @@ _HEADERS: Final = {
 _OVER: Final = (CoreStopped, CoreFailed, NoReply)
 _BAD_REQUEST: Final = 400
 _TOO_SLOW: Final = 408
+_TOO_LARGE: Final = 413
 _NOT_TAKEN: Final = 415
 _FAILED: Final = 500
 _UNAVAILABLE: Final = 503
@@ -139,6 +145,8 @@ class RestServer:
         self._streams = count(1)
         self._streaming: Counter[str] = Counter()
         """How many streams each host has open."""
+        self._open: dict[int, web.Request] = {}
+        """By number: requests that are answered with a stream, for as long as that goes on."""
         self._waiting_apart = 0
         self._apart = ThreadPoolExecutor(1, "yunikorn-actors-apart")
         self._dumping = asyncio.Lock()
@@ -179,8 +187,8 @@ class RestServer:
         )
         app.on_response_prepare.append(_harden)
         await self._runner.setup()
-        await web.SockSite(self._runner, listener, ssl_context=tls).start()
-        self._tasks.append(asyncio.create_task(self._reap()))
+        await _Site(self._runner, listener, ssl_context=tls).start()
+        self._tasks += [asyncio.create_task(it) for it in (self._reap(), self._sample())]
 
     async def stop(self, grace: float) -> None:
         self._closing.set()
@@ -210,7 +218,7 @@ class RestServer:
         try:
             self._side.handle(message, now_ns)
         except Exception as error:  # noqa: BLE001 - the edge: told to everybody who asks
-            self._failure = f"the read side has failed: {error!r}"
+            self._failure = masked(f"the read side has failed: {error!r}")
             logger.error("{}", self._failure, exception=error)
 
     async def _reap(self) -> None:
@@ -235,6 +243,22 @@ class RestServer:
                     _cut(connection)
             idle = now
 
+    async def _sample(self) -> None:
+        """Note now and then how much waits, for those who look later."""
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            try:
+                told = await asyncio.get_running_loop().run_in_executor(
+                    None, self._questions.ask, "mailboxes"
+                )
+                await self._slices.done(partial(self._sampled, told))
+            except (*_OVER, Refusal):
+                continue  # A core that is over has nothing to be noted; the next one may have.
+
+    def _sampled(self, told: Any) -> Steps[None]:  # noqa: ANN401 - the core's answer
+        states = {name: book.state for name, book in self._side.books.items()}
+        return self._side.courses.take(states, told, self._now_ns())
+
     def _connections(self) -> list[Any]:
         assert self._runner is not None
         assert self._runner.server is not None
@@ -255,7 +279,7 @@ class RestServer:
                 route = self._route_of(request)
                 is_closed = route is not None and route.is_closed
                 self._guard.check_origin(request.method, path, host, headers, is_closed=is_closed)
-                self._guard.check_token(path, host, headers, request.cookies)
+                self._guard.check_right(self._needed(request), host, headers, request.cookies)
             except Refusal as refusal:
                 return _refused(request, refusal)
             response = await self._respond(request, handler)
@@ -275,7 +299,7 @@ class RestServer:
         except web.RequestPayloadError:
             return _refused(request, Refusal(_BAD_REQUEST, "the body cannot be read"))
         except _OVER as error:
-            return _refused(request, Refusal(_UNAVAILABLE, str(error).partition(";")[0]))
+            return _refused(request, Refusal(_UNAVAILABLE, masked(str(error)).partition(";")[0]))
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 - the edge: told once, and others are answered
@@ -288,6 +312,24 @@ class RestServer:
     def _route_of(self, request: web.Request) -> Route | None:
         resource = request.match_info.route.resource
         return None if resource is None else self._routes.get(resource.canonical)
+
+    def _needed(self, request: web.Request) -> Right:
+        """Return what the request needs; where no route is, that is only told to those who read."""
+        route = self._route_of(request)
+        if route is None or route.method != request.method:
+            return Right.READ
+        return needed_for(f"{route.method} {route.path}")
+
+    def change_tokens(self, tokens: Tokens) -> None:
+        """Put other tokens in force, and cut off the streams that were opened with former ones."""
+        self._guard.change(tokens)
+        for request in tuple(self._open.values()):
+            try:
+                host, headers = request.headers["Host"], request.headers
+                needed = self._needed(request)
+                self._guard.check_right(needed, host, headers, request.cookies)
+            except Refusal:
+                _cut(request.protocol)
 
     async def _options(self, _: web.Request) -> web.Response:
         return web.Response(status=204, headers={"Allow": "GET, OPTIONS"})
@@ -424,7 +466,7 @@ class RestServer:
                         break
             assert sending is not None
             sending.end()
-            with _impatient(request):
+            with self._opened(request):
                 await sending.sent()
         except Exception as error:
             if sending is None:
@@ -449,6 +491,19 @@ class RestServer:
         if self._failure:
             raise Refusal(_UNAVAILABLE, self._failure)
 
+    @contextmanager
+    def _opened(self, request: web.Request) -> Iterator[None]:
+        """A stream is open; a reader who takes nothing is cut off, as the end would wait for it."""
+        number = next(self._streams)
+        self._open[number] = request
+        try:
+            with suppress(ConnectionError):
+                yield
+        except TimeoutError:
+            _cut(request.protocol)
+        finally:
+            del self._open[number]
+
     # -- browsers
 
     async def _follow(self, request: web.Request) -> web.StreamResponse:
@@ -457,7 +512,7 @@ class RestServer:
         response = web.StreamResponse()
         response.content_type = "text/event-stream"
         response.charset = "UTF-8"
-        with self._live.opened(name), _impatient(request):
+        with self._live.opened(name), self._opened(request):
             await response.prepare(request)
             try:
                 async for event in self._live.follow(name):
@@ -470,7 +525,7 @@ class RestServer:
 
     async def _session(self, request: web.Request) -> web.StreamResponse:
         guard, headers = self._guard, request.headers
-        is_in = guard.lets_in(headers["Host"], headers, request.cookies)
+        is_in = guard.right_of(headers["Host"], headers, request.cookies) > Right.NONE
         return _response(request, Answer({"needs_token": guard.needs_token, "is_in": is_in}))
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
@@ -514,7 +569,7 @@ class RestServer:
         response.content_type = "application/json"
         response.charset = "UTF-8"
         await response.prepare(request)
-        with _impatient(request):
+        with self._opened(request):
             await _write(response, ({"InstanceUUID": self._side.instance},))
             for first in past[::LOOKS]:
                 # A reader so slow that they are overwritten meanwhile goes without them.
@@ -548,16 +603,6 @@ class RestServer:
 def _with_cookie(request: web.Request, value: str) -> web.Response:
     given = cookie(request.headers["Host"], value, is_encrypted=request.secure)
     return web.Response(status=204, headers={"Set-Cookie": given})
-
-
-@contextmanager
-def _impatient(request: web.Request) -> Iterator[None]:
-    """Cut off who does not read: the end of the answer would wait for that as well."""
-    with suppress(ConnectionError):
-        try:
-            yield
-        except TimeoutError:
-            _cut(request.protocol)
 
 
 def _hearer(
@@ -605,7 +650,7 @@ def _text_of(answer: Answer) -> Iterator[bytes]:
     return pieces(content, answer.style)
 
 
-def _takes_gzip(request: web.Request) -> bool:
+def _takes_gzip(request: web.BaseRequest) -> bool:
     return "gzip" in request.headers.get("Accept-Encoding", "")
 
 
@@ -614,7 +659,7 @@ def _headers_of(answer: Answer, *, packs: bool) -> dict[str, str]:
     return {**answer.headers, "Content-Type": answer.type, **packed}
 
 
-def _response(request: web.Request, answer: Answer) -> web.Response:
+def _response(request: web.BaseRequest, answer: Answer) -> web.Response:
     content = answer.content
     data = content if isinstance(content, bytes) else msgspec.json.encode(content)
     headers = {**answer.headers, "Content-Type": answer.type}
@@ -625,7 +670,46 @@ def _response(request: web.Request, answer: Answer) -> web.Response:
     return response
 
 
-def _refused(request: web.Request, refusal: Refusal) -> web.Response:
+class _Protocol(web.RequestHandler):
+    """A connection; what the library itself refuses on it is refused as a route refuses."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = _FAILED,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        super().handle_error(request, status, exc, message)
+        if status == _FAILED:
+            refusal = Refusal(_FAILED, "the service has failed to answer this")
+        else:
+            what = (message or "").strip().partition("\n")[0]
+            refusal = Refusal(status, "this is no request in HTTP", f"{what:.200}")
+        response = _refused(request, refusal)
+        response.headers.update(_HEADERS)
+        response.force_close()
+        return response
+
+
+class _Site(web.SockSite):
+    """Makes its connections of that class, which the library's own site has no place for."""
+
+    async def start(self) -> None:
+        await web.BaseSite.start(self)
+        loop, server = asyncio.get_running_loop(), self._runner.server
+        assert server is not None
+        self._server = await loop.create_server(
+            lambda: _Protocol(server, loop=loop, **server._kwargs),
+            sock=self._sock,
+            ssl=self._ssl_context,
+            backlog=self._backlog,
+        )
+
+
+def _refused(request: web.BaseRequest, refusal: Refusal) -> web.Response:
     retry = {"Retry-After": str(refusal.retry_s)} if refusal.retry_s else {}
     return _response(request, Answer(refusal.value, status=refusal.status, headers=retry))
 
@@ -634,10 +718,23 @@ async def _plain(request: web.Request, error: web.HTTPException) -> web.Response
     """What the web server refuses: nothing is there, or it is asked in another way."""
     if error.status == _NOT_FOUND and (there := await _without_slash(request)):
         return web.Response(status=301, headers={"Location": there})
-    text = f"{error.status} {error.reason}\n".lower()
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-    headers["Content-Type"] = TEXT
-    return web.Response(body=text.encode(), status=error.status, headers=headers)
+    answer = Answer(_plain_refusal(request, error).value, headers=headers, status=error.status)
+    return _response(request, answer)
+
+
+def _plain_refusal(request: web.Request, error: web.HTTPException) -> Refusal:
+    if error.status == _NOT_FOUND:
+        return Refusal(
+            _NOT_FOUND, f"there is no {request.path:.200}", "see docs/reference/routes.md"
+        )
+    if error.status == _NOT_ALLOWED:
+        taken = error.headers.get("Allow", "").replace(",", " and ")
+        return Refusal(_NOT_ALLOWED, f"{request.method:.20} is not taken here", f"send {taken}")
+    if error.status == _TOO_LARGE:
+        most = f"send at most {BODY_MAX} bytes"
+        return Refusal(_TOO_LARGE, "the body is too large", most)
+    return Refusal(error.status, error.reason.lower())
 
 
 async def _without_slash(request: web.Request) -> str:

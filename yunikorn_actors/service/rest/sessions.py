@@ -1,7 +1,8 @@
 """Logging in: a browser shows the token once, and a cookie from then on.
 
 A cookie says until when it lets its browser in, signed with a key that this process alone has and
-that goes with it. So nothing is kept for a browser, and the token stands in no cookie.
+that goes with it. So nothing is kept for a browser, and the token stands in no cookie. The token
+that was shown is a part of what is signed: a cookie ends with its token.
 """
 
 import hmac
@@ -24,17 +25,19 @@ class Sessions:
         self._now_s = now_s
         self._key = secrets.token_bytes(32)
 
-    def open(self) -> str:
-        """Return what a browser shows from now on."""
-        return self._signed(str(int(self._now_s()) + SESSION_S))
+    def open(self, token: str) -> str:
+        """Return what a browser that has shown this token shows from now on."""
+        return self._signed(str(int(self._now_s()) + SESSION_S), token)
 
-    def is_open(self, shown: str) -> bool:
+    def is_open(self, shown: str, token: str) -> bool:
+        """Whether it is the cookie of a browser that has shown this token."""
         until, _, _ = shown.partition(".")
-        is_ours = shown.isascii() and hmac.compare_digest(shown, self._signed(until))
+        is_ours = shown.isascii() and hmac.compare_digest(shown, self._signed(until, token))
         return is_ours and int(until) > self._now_s()
 
-    def _signed(self, until: str) -> str:
-        return f"{until}.{hmac.new(self._key, until.encode(), sha256).hexdigest()}"
+    def _signed(self, until: str, token: str) -> str:
+        signature = hmac.new(self._key, f"{until} {token}".encode(), sha256).hexdigest()
+        return f"{until}.{signature}"
 
 
 class Attempts:

@@ -15,4 +15,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
         chain.write_bytes(tls.chain)
         key.write_bytes(tls.key)
         context.load_cert_chain(chain, key)
+    if tls.clients:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=tls.clients.decode("ascii"))
     return context

@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.domain.config.names import is_group_name, is_queue_name, is_user_name
 from yunikorn_actors.domain.health import Health
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.domain.quantity import UINT64_MAX
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.machines.events.publisher import Ring
@@ -28,6 +30,7 @@ from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.slowly import LOOKS, Each, Steps
 from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route, Texts
 from yunikorn_actors.service.rest.written import Foreign, Style
+from yunikorn_actors.si import EventRecord
 
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30_000_000_000
@@ -227,7 +230,13 @@ def _records(ring: Ring, first: int, count: int) -> Each | None:
         return None
     end = min(first + count, ring.next_id)
     parts = (ring.read(it, min(LOOKS, end - it)) for it in range(first, end, LOOKS))
-    return Each(lambda record: record, chain.from_iterable(parts))
+    return Each(_shown_record, chain.from_iterable(parts))
+
+
+def _shown_record(record: EventRecord) -> EventRecord:
+    """A message may quote what a resource manager has sent, such as the queue of an application."""
+    message = masked(record.message)
+    return record if message == record.message else replace(record, message=message)
 
 
 # -- health, history
@@ -283,6 +292,8 @@ def shown_config(manager: ManagerDescribed | None, *, piecemeal: bool = False) -
     return configuration.document(manager, piecemeal=piecemeal) | {
         "checksum": "" if manager is None else manager.config.checksum,
         "extra": {} if manager is None else dict(sorted(manager.extra_config.items())),
+        "deadlockdetectionenabled": False,
+        "deadlocktimeoutseconds": 0,
     }
 
 
@@ -294,27 +305,12 @@ def _config(side: ReadSide, asked: Asked) -> Answer:
 
 
 def _config_json(manager: ManagerDescribed | None) -> Any:  # noqa: ANN401 - a value
-    shown = masked_dump(shown_config(manager))
-    extra, checksum = shown.pop("extra"), shown.pop("checksum")
-    return configuration.in_go_names(shown) | {
-        "Checksum": checksum,
-        "Extra": extra,
-        "DeadlockDetectionEnabled": False,
-        "DeadlockTimeoutSeconds": 0,
-    }
+    return configuration.in_go_names(masked_dump(shown_config(manager)))
 
 
 def _config_text(manager: ManagerDescribed | None) -> bytes:
     shown = masked_dump(shown_config(manager))
-    extra, checksum = shown.pop("extra"), shown.pop("checksum")
-    document = {
-        **shown,
-        "checksum": checksum,
-        "extra": extra,
-        "deadlockdetectionenabled": False,
-        "deadlocktimeoutseconds": 0,
-    }
-    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True).encode()
+    return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True).encode()
 
 
 def _validate(_: ReadSide, asked: Asked) -> Answer:
@@ -325,7 +321,7 @@ def _verdict(body: bytes) -> Any:  # noqa: ANN401 - a value
     try:
         parse_config(body.decode())
     except (ConfigError, UnicodeDecodeError) as error:
-        return {"allowed": False, "reason": str(error)}
+        return {"allowed": False, "reason": masked(str(error))}
     return {"allowed": True}
 
 
@@ -358,7 +354,7 @@ def _dump(side: ReadSide, asked: Asked) -> Answer:
         ],
         "rmDiagnostics": Foreign(asked.answer),
         "logLevel": "INFO",
-        "config": shown_config(_first_manager(side), piecemeal=True),
+        "config": configuration.in_go_names(shown_config(_first_manager(side), piecemeal=True)),
         "placementRules": [
             {"partition": book.short_name, "rules": configuration.rules(book.state.config)}
             for book in books
@@ -424,7 +420,7 @@ def routes() -> tuple[Route, ...]:
               _applications_over_time),
         Route("/ws/v1/history/containers", "allocations, minute by minute", _containers_over_time),
         Route("/ws/v1/metrics", "metrics, in Prometheus' text format", _metrics,
-              lambda _, __: ("metrics",), is_diagnostic=True),
+              lambda side, _: ("metrics", *side.books), is_diagnostic=True),
         Route("/ws/v1/config", "the configuration in force, as YAML or JSON", _config,
               is_apart=True),
         Route("/ws/v1/validate-conf", "whether a configuration would be taken", _validate,

@@ -15,6 +15,7 @@ import grpc
 from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import ConnectionLost, CoreError
 from yunikorn_actors.gateway import overrides
 from yunikorn_actors.runtime.hooks import CallbackRaised
@@ -22,6 +23,7 @@ from yunikorn_actors.service.rpc.messages import (
     Answer,
     Kind,
     Opening,
+    Placement,
     Records,
     Said,
     StateDumpRequest,
@@ -149,6 +151,8 @@ class Conversation:
             self._opened.set_result(None)
         for field, (method, hear) in _HEARERS.items():
             value = getattr(told, field)
+            if field == "applications" and value is not None:
+                value = placed(value, told.placements)
             if value is not None:
                 answer = self._answer_of(method, partial(hear, self._callback, value))
                 if told.number:
@@ -160,7 +164,7 @@ class Conversation:
             return hear()
         except BaseException as error:  # noqa: BLE001 - the edge: sys.exit() too is the callback's
             self._raised(CallbackRaised(self.rm_id, method, error))
-            return Answer(failure=f"{method} raised {error!r}")
+            return Answer(failure=masked(f"{method} raised {error!r}"))
 
 
 # -- what comes, and the method that hears it
@@ -171,6 +175,29 @@ def hears(callback: si.ResourceManagerCallback) -> tuple[Kind, ...]:
     wanted = {**QUESTIONS, "send_event": Kind.EVENTS}
     asked = (kind for method, kind in wanted.items() if overrides(callback, method))
     return (*sorted(ANSWERS), *asked)
+
+
+def placed(
+    response: si.ApplicationResponse, placements: tuple[Placement, ...]
+) -> si.ApplicationResponse:
+    """Give each application its queue, as a core in this process does; an older service has none.
+
+    An id may stand in both lists, and several times in one that was rejected.
+    """
+    queues = {it.application_id: it for it in placements if it.queue}
+    offered = {it.application_id: it.queues for it in placements if it.queues}
+    none = Placement()
+    return replace(
+        response,
+        accepted=tuple(
+            replace(it, queue=where.queue, by_last_resort=where.by_last_resort)
+            for it in response.accepted
+            for where in (queues.get(it.application_id, none),)
+        ),
+        rejected=tuple(
+            replace(it, queues=offered.get(it.application_id, ())) for it in response.rejected
+        ),
+    )
 
 
 Hear: TypeAlias = Callable[[si.ResourceManagerCallback, Any], Answer]

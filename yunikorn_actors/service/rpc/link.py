@@ -9,6 +9,7 @@ import grpc
 
 from yunikorn_actors import si
 from yunikorn_actors.errors import ConnectionLost, Refused
+from yunikorn_actors.service.address import Trust
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.conversation import Conversation, Over, Raised
 from yunikorn_actors.service.rpc.protobuf import codec
@@ -41,6 +42,11 @@ _SIGNS: Final = {
     "Connection refused": "is `yunikorn-actors serve` running there?",
 }
 """What the library says of an attempt, and what that means to whoever calls."""
+_SIGNS_WITH_TLS: Final = {
+    "Socket closed": (
+        "it hung up; if it wants a certificate of its clients, `cert` and `key` name one"
+    ),
+}
 M = TypeVar("M", bound=SiMessage)
 
 
@@ -52,10 +58,11 @@ class Heard(NamedTuple):
 
 
 class Link:
-    def __init__(self, address: str, token: str, ca: str | Path | None) -> None:
+    def __init__(self, address: str, token: str, trust: Trust) -> None:
         self._address = address
         self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
-        self._channel = _channel(address, ca)
+        self._channel = _channel(address, trust)
+        self._is_encrypted = trust.ca is not None
         self._strangers = Strangers()
 
     def open(self) -> None:
@@ -78,7 +85,8 @@ class Link:
             call(b"", timeout=REASON_S)
         except grpc.RpcError as raised:
             said = str(error_of(raised))
-            return next((why for sign, why in _SIGNS.items() if sign in said), said)
+            signs = _SIGNS if not self._is_encrypted else _SIGNS | _SIGNS_WITH_TLS
+            return next((why for sign, why in signs.items() if sign in said), said)
         return "it has come just now, connect again"
 
     def close(self) -> None:
@@ -126,11 +134,19 @@ class Link:
         return conversation
 
 
-def _channel(address: str, ca: str | Path | None) -> grpc.Channel:
-    if ca is None:
+def _channel(address: str, trust: Trust) -> grpc.Channel:
+    if trust.ca is None:
         return grpc.insecure_channel(address, OPTIONS)
-    try:
-        credentials = grpc.ssl_channel_credentials(Path(ca).read_bytes())
-    except OSError as error:
-        raise ConnectionLost(f"ca: {ca} cannot be read: {error.strerror}") from None
+    ca, cert, key = (
+        None if path is None else _bytes_of(name, path)
+        for name, path in zip(trust._fields, trust, strict=True)
+    )
+    credentials = grpc.ssl_channel_credentials(ca, key, cert)
     return grpc.secure_channel(address, credentials, OPTIONS)
+
+
+def _bytes_of(name: str, path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConnectionLost(f"{name}: {path} cannot be read: {error.strerror}") from None

@@ -55,8 +55,16 @@ class StateDumpRequest(SiMessage, frozen=True, kw_only=True):
     pass
 
 
+class Placement(SiMessage, frozen=True, kw_only=True):
+    application_id: Name = ""
+    queue: Name = ""
+    by_last_resort: bool = False
+    queues: tuple[Name, ...] = ()
+
+
 class Told(SiMessage, frozen=True, kw_only=True):
     number: Int64 = 0
+    placements: tuple[Placement, ...] = ()
     registered: si.RegisterResourceManagerResponse | None = None
     allocations: si.AllocationResponse | None = None
     applications: si.ApplicationResponse | None = None

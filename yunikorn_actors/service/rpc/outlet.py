@@ -19,7 +19,13 @@ from msgspec import structs
 
 from yunikorn_actors import si
 from yunikorn_actors.gateway import StandIn
-from yunikorn_actors.service.rpc.messages import Answer, Kind, Records, StateDumpRequest
+from yunikorn_actors.service.rpc.messages import (
+    Answer,
+    Kind,
+    Placement,
+    Records,
+    StateDumpRequest,
+)
 from yunikorn_actors.service.rpc.protobuf import codec
 from yunikorn_actors.si.wire import SiMessage
 
@@ -46,6 +52,8 @@ class Item(NamedTuple):
     """In the order of all; nothing else of this registration has this number."""
     is_question: bool
     data: bytes
+    placements: tuple[bytes, ...] = ()
+    """Each as a Placement; only the conversation of the extension carries them."""
 
 
 class Outlet(StandIn):
@@ -118,8 +126,12 @@ class Outlet(StandIn):
         return answer.state
 
     def _say(self, kind: Kind, message: SiMessage) -> None:
-        for data in pieces(message):
-            self._put(Item(kind, next(self._places), is_question=False, data=data))
+        for piece, data in pieces(message):
+            placements = tuple(codec(Placement).encode(it) for it in placements_in(piece))
+            item = Item(
+                kind, next(self._places), is_question=False, data=data, placements=placements
+            )
+            self._put(item)
 
     def _ask(self, kind: Kind, question: SiMessage) -> Answer:
         data = codec(type(question)).encode(question)
@@ -221,11 +233,26 @@ class Outlet(StandIn):
 NO_ANSWER: Final = "the resource manager gave no answer"
 
 
-def pieces(message: SiMessage) -> Iterator[bytes]:
+def placements_in(message: SiMessage) -> Iterator[Placement]:
+    """Name the queue of each accepted application, and those that a rejected one may ask for."""
+    if not isinstance(message, si.ApplicationResponse):
+        return
+    for taken in message.accepted:
+        yield Placement(
+            application_id=taken.application_id,
+            queue=taken.queue,
+            by_last_resort=taken.by_last_resort,
+        )
+    for refused in message.rejected:
+        if refused.queues:
+            yield Placement(application_id=refused.application_id, queues=refused.queues)
+
+
+def pieces(message: SiMessage) -> Iterator[tuple[SiMessage, bytes]]:
     """Encode a message, as several that say the same in the same order if it is too large."""
     data = codec(type(message)).encode(message)
     if len(data) <= LARGEST or (halves := _halves(message)) is None:
-        yield data
+        yield message, data
         return
     for half in halves:
         yield from pieces(half)

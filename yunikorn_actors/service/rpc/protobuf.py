@@ -22,7 +22,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from msgspec import inspect
 
 from yunikorn_actors.service.rpc.weight import TooHeavy, shelves_of, weigh
-from yunikorn_actors.si.wire import SiMessage
+from yunikorn_actors.si.wire import BESIDE, SiMessage
 
 M = TypeVar("M", bound=SiMessage)
 Descriptor: TypeAlias = Any
@@ -146,18 +146,27 @@ def _parts(field: FieldDescriptor, value: Value) -> Iterator[Message]:
 
 def _reader(declared: inspect.StructType, descriptor: Descriptor) -> Read:
     """Read every field: one that was left out has protobuf's default."""
-    names = {field.encode_name for field in declared.fields}
+    declared_fields = _on_the_wire(declared)
+    names = {field.encode_name for field in declared_fields}
     assert names == set(descriptor.fields_by_name), (descriptor.full_name, names)
     kind = declared.cls
     fields = tuple(
         (field.name, _value_reader(field.type, descriptor, field.encode_name))
-        for field in declared.fields
+        for field in declared_fields
     )
 
     def read(message: Message) -> Value:
         return kind(**{name: get(message) for name, get in fields})
 
     return read
+
+
+def _on_the_wire(declared: inspect.StructType) -> list[inspect.Field]:
+    return [field for field in declared.fields if not _is_beside(field.type)]
+
+
+def _is_beside(declared: inspect.Type) -> bool:
+    return isinstance(declared, inspect.Metadata) and BESIDE in (declared.extra or {})
 
 
 def _value_reader(declared: inspect.Type, owner: Descriptor, name: str) -> Read:
@@ -212,7 +221,7 @@ def _filler(declared: inspect.StructType) -> Put:
     """Write what is not empty; the rest is protobuf's default, and is left out."""
     fields = tuple(
         (field.name, isinstance(field.type, inspect.UnionType), _putter(field))
-        for field in declared.fields
+        for field in _on_the_wire(declared)
     )
 
     def fill(message: Message, value: Value) -> None:

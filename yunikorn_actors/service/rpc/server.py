@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import Future
+from functools import partial
 from typing import Final
 
 import grpc
@@ -66,6 +67,14 @@ class RpcPart(Part):
     def address(self) -> str:
         return self._address
 
+    def listen(self) -> None:
+        # The server for gRPC takes no socket that is open already; so this one says whether the
+        # address can be had, and why not, which that server only writes to standard error.
+        listen_at(self._site.address).close()
+
+    def close(self) -> None:
+        """No socket is held before it starts, and the server closes its own."""
+
     def start(self) -> None:
         self._thread.start()
         try:
@@ -95,8 +104,7 @@ class RpcPart(Part):
         self._wanted_to_stop = asyncio.Event()
         self._managers = Managers(core, answer_s)
         core._when_over.append(self._managers.core_is_over)
-        token = self._site.token
-        interceptors = [TokenWanted(token)] if token else []
+        interceptors = self._interceptors()
         self._server = grpc.aio.server(
             interceptors=interceptors, options=OPTIONS, maximum_concurrent_rpcs=CALLS_MAX
         )
@@ -109,6 +117,16 @@ class RpcPart(Part):
         await self._wanted_to_stop.wait()
         watching.cancel()
         await self._close(self._until)
+
+    def _interceptors(self) -> list[TokenWanted]:
+        tokens = self._site.tokens
+        if tokens is None or not tokens.now.full:
+            return []
+        wanted = TokenWanted(tokens.now)
+        tokens.hear(lambda changed: self._managers.on_loop(partial(wanted.change, changed)))
+        # Once more, on the loop: they may have changed in between.
+        wanted.change(tokens.now)
+        return [wanted]
 
     def _add_services(self) -> None:
         strangers = Strangers()
@@ -139,12 +157,16 @@ class RpcPart(Part):
 
     def _listen(self) -> int:
         address = self._site.address
-        # It says why, which the server for gRPC only writes to standard error.
-        listen_at(address).close()
+        self.listen()
         try:
             if self._site.tls is None:
                 return self._server.add_insecure_port(address)
-            credentials = grpc.ssl_server_credentials([(self._site.tls.key, self._site.tls.chain)])
+            tls = self._site.tls
+            credentials = grpc.ssl_server_credentials(
+                [(tls.key, tls.chain)],
+                root_certificates=tls.clients or None,
+                require_client_auth=bool(tls.clients),
+            )
             return self._server.add_secure_port(address, credentials)
         except RuntimeError as error:
             raise OSError(f"gRPC cannot listen on {address}: {error}") from None

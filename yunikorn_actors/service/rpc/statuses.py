@@ -9,6 +9,7 @@ from grpc import StatusCode
 from grpc.aio import ServicerContext
 
 from yunikorn_actors import errors
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.service.rpc.protobuf import Malformed
 
 
@@ -49,7 +50,7 @@ def code_of(error: Exception) -> StatusCode:
 async def end(context: "ServicerContext[bytes, bytes]", error: Exception) -> NoReturn:
     """End a call with what an error says; names and texts stay short enough for any client."""
     context.set_trailing_metadata(((NAME, type(error).__name__),))
-    await context.abort(code_of(error), str(error)[:LONGEST])
+    await context.abort(code_of(error), masked(str(error))[:LONGEST])
 
 
 # -- back

@@ -18,7 +18,7 @@ import msgspec
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.trace.export.timeline import Step, Timeline
-from yunikorn_actors.trace.news import items_in
+from yunikorn_actors.trace.items import items_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.show import origin
 from yunikorn_actors.trace.summary import message_summary
@@ -62,7 +62,15 @@ class _Together(NamedTuple):
 
     def take(self, delivery: Delivery) -> None:
         at = Cause(delivery.mailbox, delivery.step)
-        self.of_items.update(dict.fromkeys(_names(delivery.message), at))
+        for names in _names(delivery.message):
+            self.of_items.update(dict.fromkeys(names, at))
+
+    def brought(self, message: Message) -> Iterator[Cause]:
+        """Yield which of them brought each item of a message, if one did."""
+        for names in _names(message):
+            found = next((self.of_items[it] for it in names if it in self.of_items), None)
+            if found is not None:
+                yield found
 
 
 class _Spans:
@@ -134,8 +142,7 @@ class _Spans:
         causes = dict.fromkeys([delivery.cause])
         together = self._together.get(delivery.cause)
         if together is not None:
-            brought = map(together.of_items.get, _names(delivery.message))
-            causes |= dict.fromkeys(it for it in brought if it is not None)
+            causes |= dict.fromkeys(together.brought(delivery.message))
         if self._stimuli.get(delivery.cause) == delivery.stimulus:
             del causes[delivery.cause]
         return [
@@ -175,13 +182,15 @@ def _told(step: Step) -> dict[str, str | int | bool]:
     }
 
 
-def _names(message: Message) -> Iterator[object]:
-    """Yield what the items of a message are known by: the key in an application, and the UUID."""
-    for application_id, key, uuid in items_in(message):
-        if key:
-            yield application_id, key
-        if uuid:
-            yield uuid
+def _names(message: Message) -> Iterator[tuple[object, ...]]:
+    """Yield as what each item of a message is known, the surest first.
+
+    An ask and its end may come together: an end is of the request to end it, if there is one.
+    """
+    for part, application_id, key, uuid in items_in(message):
+        own = (("uuid", uuid),) if uuid else ()
+        names = (*own, *(((application_id, key),) if key or not uuid else ()))
+        yield (*((part, name) for name in names), *names)
 
 
 def _waited(delivery: Delivery) -> int | None:

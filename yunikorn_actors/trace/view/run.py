@@ -16,7 +16,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
 from yunikorn_actors.trace.read import TraceReader, silent
-from yunikorn_actors.trace.show import ending, origin, place
+from yunikorn_actors.trace.show import ending, origin, place, utc
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
 from yunikorn_actors.trace.swaps import along_swaps
 from yunikorn_actors.trace.view.fullness import Fullness
@@ -230,7 +230,9 @@ def _about(trace: TraceReader) -> str:
     header = trace.header
     seed = "" if header.seed is None else f", seed {header.seed}"
     package = "" if header.package is None else f", {header.package.name} {header.package.version}"
-    return f"{header.topology} topology, driver {header.driver}{seed}, {header.instance}{package}"
+    started = f"started {utc(header.start_ns, 3)}"
+    how = f"{header.topology} topology, driver {header.driver}{seed}"
+    return f"{how}, {header.instance}, {started}{package}"
 
 
 def _says(message: Message) -> str:

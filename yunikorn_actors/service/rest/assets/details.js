@@ -14,14 +14,23 @@ const DETAILS = {
   application: {
     path: ({partition, name, isEnded}) => (isEnded ? ""
       : `${GO}/partition/${encodeURIComponent(partition)}/application/${encodeURIComponent(name)}`),
+    // One that has ended is found among those that are remembered.
+    otherwise: ({partition, name}) =>
+      `${GO}/x/partition/${encodeURIComponent(partition)}/applications?${new URLSearchParams({text: name})}`,
     title: ({name}) => ["Application ", id(name)],
-    nodes: applicationNodes,
+    nodes: (it, app) => (it.applications ? rememberedNodes(it.applications, app) : applicationNodes(it, app)),
   },
   node: {
     path: ({partition, name}) =>
       `${GO}/partition/${encodeURIComponent(partition)}/node/${encodeURIComponent(name)}`,
     title: ({name}) => ["Node ", id(name)],
     nodes: nodeNodes,
+  },
+  queue: {
+    path: ({partition, name}) =>
+      `${GO}/partition/${encodeURIComponent(partition)}/queue/${encodeURIComponent(name)}`,
+    title: ({name}) => ["Queue ", id(name)],
+    nodes: queueNodes,
   },
 };
 
@@ -123,6 +132,33 @@ function endedNodes(it, app) {
     ["user", id(it.user)],
     ["came", `${age(app.nowNs - it.since_ns)} ago`],
   ])];
+}
+
+function rememberedNodes(applications, app) {
+  const found = applications.find((it) => it.id === app.selected.name);
+  if (!found) return [el("p", {className: "faint"}, "No application of this id is here, or remembered.")];
+  return endedNodes(found, app);
+}
+
+// -- a queue
+
+function queueNodes(it) {
+  const kinds = [...new Set(["allocatedResource", "pendingResource", "maxResource", "guaranteedResource", "headroom"]
+    .flatMap((column) => Object.keys(it[column] ?? {})))];
+  const rows = kinds.map((kind) => [[id(kind)],
+    ...["allocatedResource", "pendingResource", "guaranteedResource", "maxResource", "headroom"].map((column) =>
+      it[column]?.[kind] === undefined ? "–" : amount(kind, it[column][kind]))]);
+  const most = it.maxRunningApps ? ` of ${count(it.maxRunningApps)}` : "";
+  return [
+    facts([
+      ["state", it.status],
+      ["kind", `${it.isLeaf ? "takes applications" : "has queues below it"}${it.isManaged ? "" : ", made when it was needed"}`],
+      ["running", `${counted(it.runningApps ?? 0, "application")}${most}`],
+      ["order", `${it.sortingPolicy}${it.prioritySorting ? ", by priority first" : ""}`],
+      ["preempts", it.preemptionEnabled ? `after ${it.preemptionDelay}` : "never"],
+    ]),
+    rowsTable(["", "allocated", "waits", "guaranteed", "maximum", "left"], rows),
+  ];
 }
 
 // -- a node

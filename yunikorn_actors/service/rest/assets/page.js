@@ -71,21 +71,34 @@ class App {
     this._state = {};
     this._heardMs = 0;
     this._tiles = new Tiles();
-    this._queues = new QueueTable((path) => this._search(path));
+    this._queues = new QueueTable((path) => {
+      this._search(path);
+      this.select("queue", {name: path});
+    });
+    this._course = new CoursePanel(() => this._chosen());
+    this._sortings = {
+      asks: new Sorting($("ask-head"), [
+        (it) => it.key, (it) => it.application, (it) => it.queue, (it) => -it.since_ns,
+        (it) => largest(it.amounts), (it) => it.said], () => this._listAsks()),
+      applications: new Sorting($("application-head"), [
+        (it) => it.id, (it) => it.state, (it) => it.queue, (it) => it.user, (it) => largest(it.allocated),
+        (it) => it.allocations ?? 0, (it) => it.waiting ?? 0, (it) => -it.since_ns], () => this._listApplications()),
+    };
     this._reasons = new Reasons(() => this._chosen());
     this._actors = new Actors();
     this._grid = new Grid((name) => this.select("node", {name}));
     this._troubles = new Rows($("trouble-rows"), troubleRow);
     this._askRows = new Rows($("ask-rows"), tableRow((it) => this._askTexts(it), {
-      names: [1, 2], sentences: [5], open: ({application, key}) => this.select("ask", {application, key})}));
+      names: [1, 2], sentences: [5], labels: labelsOf($("ask-head")), open: ({application, key}) => this.select("ask", {application, key})}));
     this._applicationRows = new Rows($("application-rows"), tableRow((it) => this._applicationTexts(it), {
-      names: [2, 3], numbers: [5, 6, 7], open: (it) =>
+      names: [2, 3], numbers: [5, 6, 7], labels: labelsOf($("application-head")), open: (it) =>
         this.select("application", {name: it.id, isEnded: it.ended, ended: it})}));
     const fail = (error) => this._failed(error);
     this._polls = {
       asks: new Poll((...answer) => this._showAsks(...answer), fail),
       applications: new Poll((...answer) => this._showApplications(...answer), fail),
       nodes: new Poll((answer) => this._grid.name(answer), fail),
+      course: new Poll((answer) => this._course.show(answer), fail),
       detail: new Poll((answer) => this._showDetail(answer), (error) => this._detailFailed(error)),
     };
     this._listen();
@@ -94,6 +107,7 @@ class App {
   // -- the stream
 
   async begin() {
+    this._wanted = aboutOf(location.hash).partition || this._wanted;
     const {needs_token: needsToken, is_in: isIn} = await ask(`${GO}/x/session`);
     $("leave").hidden = !(needsToken && isIn);
     if (isIn) this._follow();
@@ -138,12 +152,13 @@ class App {
   _changePartition(name) {
     if (name === this._state.partition) return;
     this._state = {};
-    this._close();
+    this._close({isFromAddress: true});
     this._tiles = new Tiles();
     $("tiles").replaceChildren();
     for (const poll of Object.values(this._polls)) poll.set("");
     this._state.partition = name;
     if (name) this._chosen();
+    if (name) this._open(aboutOf(location.hash));
   }
 
   _write(parts, elapsed) {
@@ -151,14 +166,24 @@ class App {
     if (parts.partitions) this._showPartitions(parts.partitions);
     this._warn(this._trouble());
     if (core) this._actors.show(core, elapsed);
-    $("empty").hidden = Boolean(this._state.partition);
+    this._showEmpty();
     if (!cluster) return;
-    if (parts.waiting) this._reasons.show(waiting);
+    if (parts.waiting || parts.words) this._reasons.show(waiting ?? {}, this._state.words ?? {});
     this._tiles.sample(cluster, this._reasons.total ?? 0, elapsed);
     if (parts.queues || parts.cluster) this._queues.show(queues, cluster);
     if (parts.nodes) this._showNodes(parts.nodes);
     this._showTroubles();
     document.title = `${count(this._reasons.total)} waiting: yunikorn-actors`;
+  }
+
+  // Without a partition there is nothing to show but why.
+  _showEmpty() {
+    const {partition, partitions} = this._state;
+    const isEmpty = !partition;
+    $("empty").hidden = !isEmpty;
+    document.documentElement.classList.toggle("is-empty", isEmpty);
+    if (isEmpty && this._wanted && partitions?.length)
+      write($("empty"), `There is no partition ${shown(this._wanted)} here; choose another one above.`);
   }
 
   _trouble() {
@@ -180,8 +205,10 @@ class App {
       const isAlone = partitions.filter((other) => other.short === it.short).length === 1;
       return el("option", {value: it.name}, shown(isAlone ? it.short : it.name));
     });
+    const isThere = partitions.some((it) => it.name === this._state.partition);
+    if (!isThere) options.unshift(el("option", {value: ""}, "–"));
     $("partition").replaceChildren(...options);
-    $("partition").value = this._state.partition ?? "";
+    $("partition").value = isThere ? this._state.partition : "";
     $("choice").hidden = !partitions.length;
   }
 
@@ -218,9 +245,10 @@ class App {
 
   _chosen() {
     if (!this._state.partition) return;
-    if (this._state.waiting) this._reasons.show(this._state.waiting);
+    if (this._state.waiting) this._reasons.show(this._state.waiting, this._state.words);
     this._polls.asks.set(this._path("asks", {reason: this._reasons.reason, text: $("ask-text").value}));
     this._polls.applications.set(this._path("applications", {text: $("application-text").value}));
+    this._polls.course.set(this._path("history", {hours: this._course.hours}));
   }
 
   // Both lists show what is in a queue.
@@ -236,26 +264,39 @@ class App {
     if (isNew && $(name).closest("section").contains(document.activeElement)) $("announced").textContent = text;
   }
 
+  _listAsks() {
+    this._askRows.show(this._sortings.asks.sorted(this._asks ?? []), (it) => `${it.application} ${it.key}`);
+  }
+
+  _listApplications() {
+    const listed = this._sortings.applications.sorted(this._applications ?? []);
+    this._applicationRows.show(listed, (it) => `${it.id} ${it.since_ns}`);
+  }
+
   _showAsks({total, asks}, isNew) {
-    this._askRows.show(asks, (it) => `${it.application} ${it.key}`);
+    this._asks = asks;
+    this._listAsks();
     $("ask-table").hidden = !asks.length;
     const {reason} = this._reasons;
-    const what = reason ? `, because ${REASONS[reason]}` : "";
+    const what = reason ? `, because ${this._words(reason)}` : "";
     const rest = total > asks.length ? `; the first ${count(asks.length)} are listed` : "";
     const found = total ? `${counted(total, "ask waits", "asks wait")}${what}${rest}` : "no ask waits like this";
     this._found("ask-count", found, isNew);
   }
+
+  _words(cause) { return this._state.words?.[cause] ?? cause; }
 
   _askTexts(it) {
     const kind = it.placeholder ? "placeholder of " : it.task_group ? "member of " : "";
     const repeats = it.repeats > 1 ? `${count(it.repeats)} times ` : "";
     return [
       it.key, it.application, it.queue, age(this.nowNs - it.since_ns), repeats + amounts(it.amounts),
-      (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + (it.said || REASONS[it.reason])];
+      (kind ? `${kind}${it.task_group || "a gang"}. ` : "") + it.said];
   }
 
   _showApplications({total, applications}, isNew) {
-    this._applicationRows.show(applications, (it) => `${it.id} ${it.since_ns}`);
+    this._applications = applications;
+    this._listApplications();
     $("application-table").hidden = !applications.length;
     const rest = total > applications.length ? `; ${count(applications.length)} are listed` : "";
     const found = total ? `${counted(total, "application")}${rest}` : "there is no such application";
@@ -270,15 +311,44 @@ class App {
 
   // -- details
 
-  select(kind, whom) {
+  // What an address names is shown; one that names nothing shows nothing.
+  _open({partition, kind, ...whom}) {
+    const isHere = !partition || partition === this._state.partition;
+    if (kind && isHere) this.select(kind, whom, {isFromAddress: true});
+    else if (isHere) this._close({isFromAddress: true});
+    else this._choosePartition(partition);
+  }
+
+  _choosePartition(name) {
+    this._wanted = name;
+    this._follow();
+  }
+
+  _keepAddress(about) {
+    const address = addressOf(about ?? {partition: this._wanted ?? ""});
+    if (address !== (location.hash || "#")) history.pushState(null, "", address);
+  }
+
+  async _copyAddress(button) {
+    const isDone = await copied(location.href);
+    const said = isDone ? "Copied" : "Copy it from the address of the page";
+    write(button, said);
+    $("announced").textContent = said;
+    setTimeout(() => write(button, "Copy link"), 2000);
+  }
+
+  select(kind, whom, {isFromAddress = false} = {}) {
     const about = {kind, partition: this._state.partition, ...whom};
     if (!$("right").contains(document.activeElement)) this._opener = document.activeElement;
     this.selected = about;
     this._told = null;
+    if (!isFromAddress) this._keepAddress(about);
     this._body = el("div", {}, el("p", {className: "faint"}, "Asking …"));
     const close = el("button", {type: "button", className: "close", attributes: {"aria-label": "Close"}}, "✕");
     close.addEventListener("click", () => this._close());
-    $("right").replaceChildren(close, el("h2", {}, ...DETAILS[kind].title(about)), this._body);
+    const copy = el("button", {type: "button", className: "copy"}, "Copy link");
+    copy.addEventListener("click", () => this._copyAddress(copy));
+    $("right").replaceChildren(close, el("h2", {}, ...DETAILS[kind].title(about)), copy, this._body);
     $("right").hidden = false;
     $("right").focus({preventScroll: true});
     this._grid.draw();
@@ -299,14 +369,21 @@ class App {
 
   _detailFailed(error) {
     this._polls.detail.set("");
-    this._body.prepend(el("p", {className: "refused"}, shown(error.message)));
+    const {otherwise} = DETAILS[this.selected.kind];
+    if (error.status === 404 && otherwise && !this.selected.isOtherwise) {
+      this.selected.isOtherwise = true;
+      this._polls.detail.set(otherwise(this.selected));
+      return;
+    }
+    this._body.replaceChildren(el("p", {className: "refused"}, shown(error.message)));
     if (error.status === 401) this._failed(error);
   }
 
-  _close() {
+  _close({isFromAddress = false} = {}) {
     if ($("right").hidden) return;
     $("right").hidden = true;
     this.selected = null;
+    if (!isFromAddress) this._keepAddress(null);
     this._polls.detail.set("");
     this._opener?.focus?.({preventScroll: true});
     this._grid.draw();
@@ -357,9 +434,10 @@ class App {
   _listen() {
     const on = (name, event, act) => $(name).addEventListener(event, act);
     on("partition", "change", () => {
-      this._wanted = $("partition").value;
-      this._follow();
+      this._choosePartition($("partition").value);
+      this._keepAddress(null);
     });
+    addEventListener("popstate", () => this._open(aboutOf(location.hash)));
     for (const name of ["ask-text", "application-text"]) on(name, "input", () => this._typed());
     on("login-form", "submit", (event) => this._showToken(event));
     on("login", "cancel", (event) => event.preventDefault());
@@ -391,6 +469,7 @@ class App {
     if (!this._state.nodes) return;
     this._grid.draw();
     this._grid.drawLegend();
+    this._course.draw();
   }
 
   _keys = {
@@ -398,8 +477,9 @@ class App {
     "w": ["search waiting asks", () => this._enter("ask-text")],
     "n": ["search nodes", () => this._enter("node-text")],
     "g": ["to the picture of the nodes: arrows, Enter", () => this._enter("grid")],
+    "h": ["to the last hours", () => this._enter("course")],
     "q": ["to the queues", () => this._enter("queues")],
-    "t": ["to refusals, timeouts and losses", () => this._enter("troubles")],
+    "t": ["to refusals, preemption, timeouts and losses", () => this._enter("troubles")],
     "m": ["to the mailboxes", () => this._enter("actors")],
     "f": ["to the flows", () => this._enter("flows")],
     "d": ["to what is selected", () => this._enter("right")],

@@ -38,8 +38,13 @@ class Rows {
   }
 }
 
+// What has nothing to say needs no line of its own where there is little room.
+function mark(cell, text) { cell.classList.toggle("is-none", ["", "–", "0"].includes(text)); }
+
+function labelsOf(head) { return [...head.children].map((it) => it.textContent); }
+
 // A row of a table from the texts of its cells: names and sentences from outside, and our own.
-function tableRow(textsOf, {numbers = [], names = [], sentences = [], open = null}) {
+function tableRow(textsOf, {numbers = [], names = [], sentences = [], labels = [], open = null}) {
   return (first) => {
     let item = first;
     const cells = textsOf(first).map((_, place) => {
@@ -48,10 +53,13 @@ function tableRow(textsOf, {numbers = [], names = [], sentences = [], open = nul
       return sentences.includes(place) ? el("bdi", {className: "said"}) : el("span");
     });
     const node = el("tr", {}, ...cells.map((cell, place) =>
-      el("td", {className: numbers.includes(place) ? "number" : ""}, cell)));
+      el("td", {className: numbers.includes(place) ? "number" : "", attributes: {"data-label": labels[place] ?? ""}}, cell)));
     const show = (now) => {
       item = now;
-      textsOf(now).forEach((text, place) => write(cells[place], shown(text)));
+      textsOf(now).forEach((text, place) => {
+        write(cells[place], shown(text));
+        mark(cells[place].parentNode, text);
+      });
     };
     return {node, show};
   };
@@ -175,6 +183,9 @@ class QueueTable {
     const heads = ["queue", ...kinds.map((kind) => shown(kind)), "applications", "asks wait"];
     $("queue-head").replaceChildren(...heads.map((name, place) =>
       el("th", {className: place > kinds.length ? "number" : "", attributes: {scope: "col"}}, name)));
+    this._sorting = new Sorting($("queue-head"), [
+      (it) => it.path, ...kinds.map((kind) => (it) => it.allocated?.[kind] ?? 0),
+      (it) => it.applications ?? 0, (it) => it.waiting ?? 0], () => this._showRows());
     this._rows.clear();
   }
 
@@ -183,7 +194,11 @@ class QueueTable {
       for (let up = parentOf(path); up; up = parentOf(up)) if (this._folded.has(up)) return false;
       return true;
     };
-    this._rows.show(this._queues.listed.filter(isSeen), (queue) => queue.path);
+    // Sorted by an amount they are no tree, so each has its whole path, and none is folded.
+    const {isSorted} = this._sorting;
+    $("queue-rows").classList.toggle("is-flat", isSorted);
+    const listed = isSorted ? this._sorting.sorted(this._queues.listed) : this._queues.listed.filter(isSeen);
+    this._rows.show(listed, (queue) => queue.path);
   }
 
   _row(queue) {
@@ -191,17 +206,21 @@ class QueueTable {
     const fold = el("button", {type: "button", className: "fold"});
     fold.addEventListener("click", () => this._fold(queue.path));
     const note = el("span", {className: "small"});
+    const opening = link(queue.path.split(".").at(-1), () => this._chosen(queue.path));
     const name = el("th", {className: "name", attributes: {scope: "row"}, title: shown(queue.path)},
-      el("div", {className: "path"}, fold,
-        link(queue.path.split(".").at(-1), () => this._chosen(queue.path)), note));
+      el("div", {className: "path"}, fold, opening, note));
     name.style.paddingLeft = `${Math.min(depth, 12) * INDENT}px`;
-    const kinds = this._kinds.map((kind) => ({kind, ...quotaCell()}));
+    const kinds = this._kinds.map((kind) => ({kind, ...quotaCell(kind)}));
     const [running, all] = [el("div"), el("div", {className: "small"})];
-    const waits = el("td", {className: "number"});
-    const applications = el("td", {className: "number"}, running, all);
+    const waits = el("td", {className: "number", attributes: {"data-label": "asks wait"}}, el("span"));
+    const applications = el("td", {className: "number", attributes: {"data-label": "applications"}},
+      el("div", {}, running, all));
     const node = el("tr", {}, name, ...kinds.map((it) => it.node), applications, waits);
     const show = (now) => {
-      fold.hidden = !this._parents.has(now.path);
+      const isFlat = this._sorting.isSorted;
+      write(opening, shown(isFlat ? now.path : now.path.split(".").at(-1)));
+      name.style.paddingLeft = isFlat ? "0" : `${Math.min(depth, 12) * INDENT}px`;
+      fold.hidden = isFlat || !this._parents.has(now.path);
       const isFolded = this._folded.has(now.path);
       write(fold, isFolded ? "▸" : "▾");
       fold.setAttribute("aria-expanded", String(!isFolded));
@@ -211,7 +230,9 @@ class QueueTable {
       const most = now.max_running ? ` of ${count(now.max_running)}` : "";
       write(running, now.applications ? `${count(now.running ?? 0)}${most} run` : "–");
       write(all, now.applications ? `${count(now.applications)} in all` : "");
-      write(waits, now.waiting ? count(now.waiting) : "–");
+      write(waits.firstChild, now.waiting ? count(now.waiting) : "–");
+      mark(waits, waits.textContent);
+      mark(applications, running.textContent);
     };
     return {node, show};
   }
@@ -233,10 +254,10 @@ class QueueTable {
 
 function parentOf(path) { return path.includes(".") ? path.slice(0, path.lastIndexOf(".")) : ""; }
 
-function quotaCell() {
+function quotaCell(label) {
   const picture = bar();
   const [said, more] = [el("div", {className: "bar-text"}), el("div", {className: "small"})];
-  const node = el("td", {}, said, picture.node, more);
+  const node = el("td", {attributes: {"data-label": shown(label)}}, el("div", {}, said, picture.node, more));
   const show = (kind, queue, {max, isOwn}) => {
     const [has, waits, sure, leaves] = ["allocated", "pending", "guaranteed", "preempting"]
       .map((it) => queue[it]?.[kind] ?? 0);
@@ -260,7 +281,8 @@ class Reasons {
     this._rows = new Rows($("reasons"), ([reason]) => this._row(reason));
   }
 
-  show(waiting) {
+  show(waiting, words) {
+    this._words = words;
     const listed = Object.entries(waiting).sort((one, other) => other[1] - one[1]);
     this.total = listed.reduce((sum, [, asks]) => sum + asks, 0);
     if (this.reason && !(this.reason in waiting)) listed.push([this.reason, 0]);
@@ -269,14 +291,15 @@ class Reasons {
   }
 
   _row(reason) {
-    const [number, picture] = [el("span", {className: "number"}), bar()];
-    const button = el("button", {type: "button"}, number, REASONS[reason] ?? shown(reason), picture.node);
+    const [number, said, picture] = [el("span", {className: "number"}), el("span"), bar()];
+    const button = el("button", {type: "button"}, number, said, picture.node);
     button.addEventListener("click", () => {
       this.reason = this.reason === reason ? "" : reason;
       this._chosen();
     });
     const show = ([, asks]) => {
       write(number, count(asks));
+      write(said, shown(this._words[reason] ?? reason));
       picture.show(this.total, asks);
       button.setAttribute("aria-pressed", String(this.reason === reason));
     };
@@ -289,19 +312,22 @@ class Reasons {
 function troubleRow() {
   const [sign, whom, what, times, when] = [el("span"), el("bdi", {className: "id"}), el("bdi"), el("span"), el("span")];
   [times.className, when.className] = ["small", "when"];
-  const node = el("li", {}, when, sign, whom, " ", what, " ", times);
+  const node = el("li", {}, when, sign, " ", whom, " ", what, " ", times);
   const show = ({trouble, now}) => {
     sign.className = `badge ${trouble.kind}`;
     write(sign, `${SIGNS[trouble.kind]} ${trouble.kind}`);
     write(whom, shown(trouble.whom));
-    write(what, shown(trouble.what));
-    write(times, trouble.count > 1 ? `${count(trouble.count)} times` : "");
+    write(what, shown(inUnits(trouble.what)));
+    const last = trouble.such_as ? `${trouble.count > 1 ? "the last was " : ""}${shown(trouble.such_as)}` : "";
+    write(times, [trouble.count > 1 ? `${count(trouble.count)} times` : "", last].filter(Boolean).join(", "));
     write(when, `${age(now - trouble.last_ns)} ago`);
   };
   return {node, show};
 }
 
 // -- actors
+
+function flowKey(it) { return `${it.from} ${it.to} ${it.message}`; }
 
 class Actors {
   constructor() {
@@ -310,6 +336,11 @@ class Actors {
       it.boxes > 1 ? `${it.role} (${count(it.boxes)})` : it.role, count(it.length), perSecond(it.rate),
       it.rate ? duration(it.wait) : "–", percent(it.busy), duration(it.worst_ns)];
     this._rows = new Rows($("actor-rows"), tableRow(texts, {numbers: [1, 2, 3, 4, 5], names: [0]}));
+    this._sorting = new Sorting($("actor-head"), [
+      (it) => it.role, (it) => it.length, (it) => it.rate, (it) => it.wait, (it) => it.busy,
+      (it) => it.worst_ns], () => this._rewrite());
+    this._flowSorting = new Sorting($("flow-head"), [
+      (it) => `${it.from} ${it.to}`, (it) => it.message, (it) => it.rate, (it) => it.count], () => this._rewrite());
     const flow = (it) => [`${it.from} → ${it.to}`, it.message, perSecond(it.rate), count(it.count)];
     this._flows = new Rows($("flow-rows"), tableRow(flow, {numbers: [2, 3], names: [0, 1]}));
   }
@@ -320,7 +351,7 @@ class Actors {
     this._former = core;
     const before = new Map(former.actors.map((it) => [it.role, it]));
     const rate = (now, then) => (elapsed > 0 ? Math.max(0, now - then) / elapsed : 0);
-    this._rows.show(core.actors.map((it) => {
+    this._listed = core.actors.map((it) => {
       const then = before.get(it.role) ?? it;
       const messages = it.messages - then.messages;
       return {
@@ -328,20 +359,26 @@ class Actors {
         wait: messages > 0 ? (it.waiting_ns - then.waiting_ns) / messages : 0,
         busy: rate(it.busy_ns, then.busy_ns) / SECOND,
       };
-    }), (it) => it.role);
-    this._showFlows(core, former, rate);
+    });
+    this._listFlows(core, former, rate);
+    this._rewrite();
     write($("actor-rest"), [
       core.dead_letters ? `${counted(core.dead_letters, "message")} to an actor that has gone` : "",
       core.callback_errors ? `${counted(core.callback_errors, "error")} in callbacks` : "",
     ].filter(Boolean).join(", "));
   }
 
-  _showFlows(core, former, rate) {
-    const keyOf = (it) => `${it.from} ${it.to} ${it.message}`;
-    const before = new Map(former.flows.map((it) => [keyOf(it), it.count]));
-    const flows = core.flows
-      .map((it) => ({...it, rate: rate(it.count, before.get(keyOf(it)) ?? it.count)}))
-      .sort((one, other) => other.count - one.count || keyOf(one).localeCompare(keyOf(other)));
-    this._flows.show(flows.slice(0, FLOWS_SHOWN), keyOf);
+  _listFlows(core, former, rate) {
+    const before = new Map(former.flows.map((it) => [flowKey(it), it.count]));
+    this._listedFlows = core.flows
+      .map((it) => ({...it, rate: rate(it.count, before.get(flowKey(it)) ?? it.count)}))
+      .sort((one, other) => other.count - one.count || flowKey(one).localeCompare(flowKey(other)));
+  }
+
+  _rewrite() {
+    if (!this._listed) return;
+    this._rows.show(this._sorting.sorted(this._listed), (it) => it.role);
+    const flows = this._flowSorting.sorted(this._listedFlows);
+    this._flows.show(flows.slice(0, FLOWS_SHOWN), flowKey);
   }
 }

@@ -1,20 +1,10 @@
 "use strict";
-// Numbers and reasons in words.
+// Numbers in words.
 
 const SECOND = 1e9;
 const UNITS = [["Ti", 2 ** 40], ["Gi", 2 ** 30], ["Mi", 2 ** 20], ["Ki", 2 ** 10]];
 const IN_BYTES = /memory|storage|bytes|hugepages/;
-const REASONS = {
-  "queue": "a queue is at its maximum",
-  "user or group": "a user or group is at its limit",
-  "run limit": "no more applications may run",
-  "no node": "no node has room for it",
-  "gang": "its gang is not complete",
-  "reserved": "a node is kept for it",
-  "held": "held back when it was tried last",
-  "its turn": "it waits for its turn or for a node with room",
-};
-const SIGNS = {refused: "×", timeout: "◷", lost: "■"};
+const SIGNS = {refused: "×", preempted: "↺", timeout: "◷", lost: "■"};
 
 function count(number) { return number.toLocaleString("en"); }
 
@@ -38,6 +28,15 @@ function amounts(resource) {
   return said.join(", ") || "nothing";
 }
 
+// Amounts in a sentence of the core are in base units: {vcore: 1500, memory: 1073741824}.
+const IN_BASE_UNITS = /\{([^{}:]+: -?\d+(?:, [^{}:]+: -?\d+)*)\}/g;
+function inUnits(text) {
+  return text.replace(IN_BASE_UNITS, (_, listed) => listed.split(", ").map((it) => {
+    const [kind, quantity] = it.split(": ");
+    return `${kind} ${amount(kind, Number(quantity))}`;
+  }).join(", "));
+}
+
 function age(ns) {
   const seconds = Math.max(0, Math.floor(ns / SECOND));
   if (seconds < 60) return `${seconds} s`;
@@ -51,4 +50,4 @@ function perSecond(rate) { return rate >= 100 ? count(Math.round(rate)) : rounde
 function percent(part) { return `${Math.round(part * 100)} %`; }
 
 // A sentence that has names from outside in it.
-function sentence(text) { return el("bdi", {}, shown(text)); }
+function sentence(text) { return el("bdi", {}, shown(inUnits(text))); }

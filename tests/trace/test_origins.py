@@ -1,0 +1,236 @@
+"""The way of each item begins at what brought it, whatever it was handled together with."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ranges
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from moves import Move, scripts
+from msgspec.structs import replace
+from playing import Player
+from recordings import Tape, in_service
+
+from benchmarks.load import Load
+from benchmarks.run import measure
+from benchmarks.workloads import ASK, WORKLOADS
+from yunikorn_actors import SchedulerCore, TraceSettings
+from yunikorn_actors.cli import main
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import CONTEXT, TIMER, Cause, Delivery, is_manager, is_outside
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.runtime.system import CoreDriver
+from yunikorn_actors.trace.chain import downwards, upwards
+from yunikorn_actors.trace.items import Item, Part, items_in
+from yunikorn_actors.trace.origins import InMemory, Origin, origins
+from yunikorn_actors.trace.read import TraceReader
+from yunikorn_actors.trace.wanted import facts_of, texts_in
+
+TEN = {name: 10 * amount for name, amount in ASK.items()}
+SMALL: dict[str, dict[str, Any]] = {
+    "W5": {"running": 50, "pairs": 300},
+    "W6": {"groups": 2, "members": 5},
+    "W10": {"asks": 10},
+}
+CLUSTERS: dict[str, dict[str, Any]] = {
+    "W5": {"nodes": 20, "applications": 10},
+    "W6": {"nodes": 20, "applications": 10, "placeholder_ask": TEN},
+    "W10": {"nodes": 10, "applications": 4},
+}
+OF_ALL = (rm.NodesRequested, rm.ConfigurationRequested, rm.RegistrationRequested)
+"""Requests that name what all of an application lives in: its nodes, its queues, its manager."""
+
+
+def recorded(name: str, topology: TopologyName, path: Path) -> Path:
+    workload = WORKLOADS[name]
+    cluster = replace(workload.cluster, **CLUSTERS[name])
+    small = replace(workload, cluster=cluster, **SMALL[name])
+    # Requests are handled together where threads let them wait; nothing else needs threads here.
+    driver: CoreDriver = "threads" if name == "W5" else "direct"
+    with SchedulerCore(driver=driver, topology=topology, trace=TraceSettings(path=path)) as core:
+        measure(small, Load(core))
+    return path
+
+
+def deliveries_of(path: Path) -> list[Delivery]:
+    with TraceReader(path) as trace:
+        return list(trace)
+
+
+def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:
+    """Yield each item that a resource manager is told of."""
+    for delivery in deliveries:
+        if is_manager(delivery.mailbox):
+            yield from ((delivery, item) for item in items_in(delivery.message))
+
+
+class Reasons:
+    """For which asks each allocation was asked back, by the facts."""
+
+    def __init__(self, deliveries: Iterable[Delivery]) -> None:
+        self.of: dict[str, set[str]] = {}
+        for delivery in deliveries:
+            for fact in facts_of(delivery.message):
+                match fact:
+                    case f.VictimMarked(uuid=uuid, beneficiary=whom):
+                        self.of.setdefault(uuid, set()).update((whom.key, whom.queue))
+                    case f.AskParked(placeholder=uuid, key=key):
+                        self.of.setdefault(uuid, set()).add(key)
+                    case f.PlaceholderCancelled(placeholder=uuid, key=key):
+                        self.of.setdefault(uuid, set()).add(key)
+
+
+def fault(way: list[Origin], item: Item, reasons: Reasons) -> str:
+    """Say what is wrong with where a way begins; nothing, if it begins where it should."""
+    root = way[0].delivery
+    what = f"{type(root.message).__name__} for {item}"
+    if not (root.sender == TIMER or is_outside(root.sender)):
+        return f"begins inside, at {what}"
+    names = set(texts_in(root.message))
+    if item.part is Part.ASK and isinstance(root.message, rm.AllocationsRequested):
+        return "" if item.key in names else f"begins at a stranger, {what}"
+    own = {item.key, item.uuid, item.application_id} - {""} | reasons.of.get(item.uuid, set())
+    is_near = not names.isdisjoint(own) or isinstance(root.message, OF_ALL)
+    return "" if is_near else f"begins at a stranger, {what}"
+
+
+def faults(deliveries: list[Delivery], seen: Counter[str]) -> list[str]:
+    recorded, reasons = InMemory(deliveries), Reasons(deliveries)
+    found = []
+    for delivery, item in told(deliveries):
+        way = origins(recorded, delivery, item)
+        found.append(fault(way, item, reasons))
+        seen[item.part.name] += 1
+        seen["together"] += any(it.together > 1 for it in way)
+        seen["asked back"] += item.part is Part.END and item.uuid in reasons.of
+        seen["timer"] += way[0].delivery.sender == TIMER
+    return [it for it in found if it]
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("name", list(SMALL))
+def test_each_item_of_a_workload_begins_at_its_own_call(
+    name: str, topology: TopologyName, tmp_path: Path
+) -> None:
+    seen: Counter[str] = Counter()
+    deliveries = deliveries_of(recorded(name, topology, tmp_path / "run.trace"))
+    assert [] == faults(deliveries, seen)
+    assert seen["ASK"] > 50
+    if name == "W5":
+        assert seen["together"] > 100, "vacuous: hardly anything was handled together"
+    else:
+        assert seen["asked back"] >= 10, "vacuous: hardly anything was asked back"
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_each_item_of_a_service_begins_at_its_own_call(
+    topology: TopologyName, tmp_path: Path
+) -> None:
+    seen: Counter[str] = Counter()
+    deliveries = deliveries_of(in_service(tmp_path / "run.trace", topology))
+    assert [] == faults(deliveries, seen)
+    assert seen["ASK"] > 50
+
+
+@ranges.examples(12, 1_000)
+def test_each_item_of_any_run_begins_where_it_should(examples: int, tmp_path: Path) -> None:
+    """What a random resource manager does; nobody wrote it for this."""
+    seen: Counter[str] = Counter()
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        phases=(Phase.generate,),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(scripts(60), st.sampled_from(TOPOLOGIES), st.integers(1, 2**32 - 1), st.booleans())
+    def play(script: list[Move], topology: TopologyName, number: int, at_once: bool) -> None:
+        path = tmp_path / "run.trace"
+        tape = Tape(path, topology, 1)
+        player = Player(topology, number, confirms_at_once=at_once, checkers=(tape,))
+        for move in script:
+            player.play(move)
+        player.simulator.settle()
+        tape.end(player.simulator)
+        assert [] == faults(deliveries_of(path), seen)
+
+    (seed(7)(play) if examples <= 100 else play)()
+    missing = {"ASK", "END", "APPLICATION", "together", "asked back", "timer"} - {*+seen}
+    assert not missing, f"vacuous: never seen: {missing}"
+
+
+# -- on the disk
+
+
+@pytest.fixture(scope="module")
+def churn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded("W5", "proposing", tmp_path_factory.mktemp("churn") / "run.trace")
+
+
+def test_a_chain_read_from_the_disk_is_that_in_memory(churn: Path) -> None:
+    deliveries = deliveries_of(churn)
+    memory = InMemory(deliveries)
+    for delivery, item in list(told(deliveries))[::17]:
+        links = upwards(
+            Cause(delivery.mailbox, delivery.step), churn, f"{item.application_id}/{item.key}"
+        )
+        way = origins(memory, delivery, item)
+        assert [it.delivery for it in way] == [it.delivery for it in links]
+        assert links[-1].is_wanted
+        for link, before in zip(links[1:], links, strict=False):
+            own = Cause(before.delivery.mailbox, before.delivery.step)
+            is_cause = link.delivery.cause == own or before.together > 1
+            assert is_cause is (link.set_off_by is None)
+
+
+def test_no_request_ends_at_context_without_a_word(churn: Path) -> None:
+    """What each one led to has its items; today's neighbours are left out."""
+    deliveries = deliveries_of(churn)
+    requests = [
+        it
+        for it in deliveries
+        if it.mailbox == CONTEXT and isinstance(it.message, rm.RMUpdateAllocation)
+    ]
+    middle = [one for one, other in pairwise(requests) if other.joined]
+    assert len(middle) > 50, "vacuous: hardly anything was handled together"
+    for request in middle[::19]:
+        links = downwards(Cause(request.mailbox, request.step), churn)
+        names = {name for it in items_in(request.message) for name in it.names}
+        assert len(links) > 1
+        for link in links:
+            of_link = items_in(link.delivery.message)
+            assert not of_link or any(
+                not names.isdisjoint((*it.names, it.application_id)) for it in of_link
+            )
+
+
+def test_it_says_what_was_handled_together_and_which_item_it_follows(
+    churn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = [
+        it
+        for it in deliveries_of(churn)
+        if isinstance(it.message, CallUpdateAllocation) and len(it.message.response.new) > 2
+    ]
+    call = calls[len(calls) // 2]
+    last = items_in(call.message)[-1]
+    step = f"{call.mailbox}/{call.step}"
+    assert main(["trace", "chain", str(churn), step]) == 0
+    first = capsys.readouterr().out
+    assert f"{len(items_in(call.message)) - 1} more: --about" in first
+    assert main(["trace", "chain", str(churn), step, "--about", last.key, "--json"]) == 0
+    links = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert last.key in json.dumps(links[0]["delivery"])
+    assert {last.key} == {it["about"] for it in links}
+    assert main(["trace", "chain", str(churn), step, "--about", "nobody"]) == 1
+    assert f"{step} is not about 'nobody'" in capsys.readouterr().err
+    assert main(["trace", "chain", str(churn), step, "--causes"]) == 0
+    assert first != capsys.readouterr().out

@@ -1,0 +1,139 @@
+"""Long work in slices: nobody waits at a mailbox until the long work of another is done.
+
+What grows with the state (the end of an application with 100,000 asks, a reload of 10,000 queues)
+is a *job*: a generator that yields after each small piece. A slice is so many pieces, bounded by a
+count and never by time, so a replay makes the same slices. After a slice the machine sends itself
+`RunSlice`, at most one at a time; so whatever is in its mailbox by then comes first. Several
+jobs take turns.
+
+Each job has a *lane*, the resource manager for which it works. While a job is under way, all that
+concerns its lane waits in order behind it, as it would wait for a long handler. Other lanes do not
+wait. Work that fits in one slice leaves no trace of all this.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final, Protocol
+
+from yunikorn_actors.machines.machine import Effect, Send
+from yunikorn_actors.messages.scheduling import RunSlice
+
+Steps = Iterator[int]
+"""The pieces of a job: how many items each has handled."""
+
+LOOKED_AT_IN_ONE: Final = 20
+"""So many things that are only looked at are as much work as one item."""
+
+
+FRESH: Final = -1
+"""A piece that begins something else, for which others have waited no longer yet."""
+
+
+class Job(Protocol):
+    """Work that may need several slices."""
+
+    @property
+    def steps(self) -> Steps: ...
+
+    def begin_slice(self, now_ns: int) -> None:
+        """Go on at this moment, after other messages have been handled."""
+        ...
+
+    def end_slice(self) -> list[Effect]:
+        """Return what follows from the pieces of this slice."""
+        ...
+
+    def pause(self) -> None:
+        """Prepare for other messages: the job goes on in another slice."""
+        ...
+
+
+Task = Callable[[int], "list[Effect] | Job"]
+"""What a message asks for, at a moment: it is done at once, or it is a job."""
+
+
+class Slices:
+    """The jobs of one machine, and what waits behind each."""
+
+    def __init__(self, address: str, slice_max: int) -> None:
+        """`RunSlice` comes to `address`."""
+        self._address, self._max = address, slice_max
+        self._jobs: dict[str, Job | None] = {}
+        """By lane, the next one first; None where a lane only has tasks that wait."""
+        self._waiting: dict[str, deque[Task]] = {}
+        self._is_coming = False
+        """`RunSlice` is on its way."""
+
+    @property
+    def are_at_rest(self) -> bool:
+        """No job is under way, and nothing waits behind one."""
+        return not self._jobs
+
+    def canonical_state(self) -> dict[str, int]:
+        """How many tasks wait in each lane that has a job; nothing where none is under way."""
+        return {lane: len(waiting) for lane, waiting in sorted(self._waiting.items())}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in the middle of long work can be looked at, and does not go on."""
+        nobody = {lane: deque([None] * len(tasks)) for lane, tasks in self._waiting.items()}
+        return self.__dict__ | {"_jobs": dict.fromkeys(self._jobs), "_waiting": nobody}
+
+    def is_busy(self, lane: str) -> bool:
+        """Whether a task of this lane would have to wait."""
+        return lane in self._jobs
+
+    def do(self, lane: str, task: Task, now_ns: int) -> list[Effect]:
+        """Do it at once, as far as one slice goes, or when all before it in its lane is done."""
+        if lane in self._jobs:
+            self._waiting[lane].append(task)
+            return []
+        begun = task(now_ns)
+        if isinstance(begun, list):
+            return begun
+        if self._is_done(begun):
+            return begun.end_slice()
+        self._jobs[lane] = begun
+        self._waiting[lane] = deque()
+        return [*begun.end_slice(), *self._continuation()]
+
+    def go_on(self, now_ns: int) -> list[Effect]:
+        """Do one slice of the job whose turn it is, or the next of the tasks behind it."""
+        self._is_coming = False
+        lane, job = next(iter(self._jobs.items()))
+        # Behind the others, and busy all the time.
+        del self._jobs[lane]
+        self._jobs[lane] = job
+        effects, job = self._slice_of(lane, job, now_ns)
+        if job is not None or self._waiting[lane]:
+            self._jobs[lane] = job
+        else:
+            del self._jobs[lane], self._waiting[lane]
+        return [*effects, *self._continuation()]
+
+    def _slice_of(self, lane: str, job: Job | None, now_ns: int) -> tuple[list[Effect], Job | None]:
+        """Return what follows from a slice, and the job if it is not done."""
+        if job is not None:
+            job.begin_slice(now_ns)
+        else:
+            begun = self._waiting[lane].popleft()(now_ns)
+            if isinstance(begun, list):
+                return begun, None
+            job = begun
+        is_done = self._is_done(job)
+        return job.end_slice(), None if is_done else job
+
+    def _is_done(self, job: Job) -> bool:
+        """Do the pieces of one slice."""
+        handled = 0
+        for items in job.steps:
+            handled = 0 if items == FRESH else handled + items
+            if handled > self._max:
+                job.pause()
+                return False
+        return True
+
+    def _continuation(self) -> list[Effect]:
+        if self._is_coming or not self._jobs:
+            return []
+        self._is_coming = True
+        return [Send(to=self._address, message=RunSlice())]

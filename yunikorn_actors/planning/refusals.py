@@ -1,0 +1,149 @@
+"""What Context refused is not proposed again on the same facts.
+
+A plan is a function of the facts. If Context refuses a proposal that was made on the newest facts,
+the planner and Context disagree, and the same plan would be made and refused again, in every cycle,
+for ever. So such a proposal is not sent again, and the ask, gang or queue that it was for is *set
+aside*: no part of the planner makes a proposal for it. Both end when a fact arrives on which a
+decision may depend, when the resource manager refuses a node or makes a request, or when a time
+comes that a rule names. A proposal that is refused because newer facts were faster is not meant:
+its ask is tried again at once, with them.
+
+This holds for every kind of proposal, because it is decided here, by the order of proposals and
+facts alone. Parts ask one thing, `Model.set_aside`.
+"""
+
+from collections.abc import Hashable, Sequence
+
+from msgspec.structs import replace
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.model.views import AppView, AskView
+from yunikorn_actors.planning.parts.part import Subject
+
+RECORDS: frozenset[type] = frozenset(
+    {
+        f.AdministratorActed,
+        f.ApplicationCrowded,
+        f.ApplicationForgotten,
+        f.ApplicationRejected,
+        f.ApplicationSummarized,
+        f.AskRefused,
+        f.AskReported,
+        f.AskShortageChanged,
+        f.ConfigurationRefused,
+        f.ConfirmationMissed,
+        f.MachineReplaced,
+        f.NodeActionRefused,
+        f.PlaceholderCancelled,
+        f.PreemptionFailed,
+        f.TimerArmed,
+        f.TimerCancelled,
+    }
+)
+"""Facts on which no decision depends: they tell what was found, or what is to happen later."""
+
+
+class Refusals:
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._made: dict[int, int] = {}
+        """Proposals decided since the newest fact: how many had been given up before each."""
+        self._sent: dict[int, Proposal] = {}
+        """Proposals sent since then; with a question in between one may be older than the fact."""
+        self._refused: dict[Hashable, None] = {}
+        """What was refused on these facts, whatever its number was."""
+        self._given_up = 0
+        self._refused_ns = 0
+
+    def note_made(self, proposals: Sequence[Proposal]) -> None:
+        for proposal in proposals:
+            self._made[proposal.proposal_id] = self._given_up
+
+    def note_sent(self, proposals: Sequence[Proposal]) -> None:
+        for proposal in proposals:
+            self._sent[proposal.proposal_id] = proposal
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self._refused)
+
+    def was_refused(self, proposal: Proposal) -> bool:
+        """Whether Context has refused just this on the same facts."""
+        return _content(proposal) in self._refused
+
+    def gave_up(self) -> None:
+        """A proposal is in flight no longer, and nothing came of it."""
+        self._given_up += 1
+
+    def refuse(self, proposal_id: int, now_ns: int) -> bool:
+        """Note a refusal; say whether what the proposal was for is to be set aside.
+
+        Not if a fact has arrived since the proposal was decided. Not either if an earlier proposal
+        was given up since: the planner counted on that one, and decides otherwise without it. If
+        it decides the same again, that is not sent.
+        """
+        sent = self._sent.pop(proposal_id, None)
+        if sent is None:
+            return False
+        self._refused[_content(sent)] = None
+        self._refused_ns = now_ns
+        return self._made.pop(proposal_id, None) == self._given_up
+
+    def set_aside(self, subject: Subject) -> None:
+        self._model.set_aside[subject] = None
+        if isinstance(subject, AskView):
+            # What the refusal opened again is closed.
+            self._resync(subject)
+
+    def something_arrived(self) -> None:
+        """What was refused may be allowed now: everything is tried again."""
+        self._made.clear()
+        self._sent.clear()
+        if self._refused:
+            self._refused.clear()
+            self._take_back()
+
+    def time_came(self, now_ns: int) -> None:
+        """A rule named this time; a timer of the moment of the refusal brings nothing new."""
+        if now_ns > self._refused_ns:
+            self.something_arrived()
+
+    def _take_back(self) -> None:
+        model = self._model
+        subjects = tuple(model.set_aside)
+        model.set_aside.clear()
+        for subject in subjects:
+            if isinstance(subject, AskView):
+                if not subject.gone:
+                    self._wake_ask(subject)
+            elif isinstance(subject, AppView) and subject.app.serial in model.apps:
+                model.gangs.follow(subject)
+        # It is not known which part made the proposals, so all of them look again.
+        model.wakes.gang_may_fit()
+        model.wakes.nodes_allowed()
+        model.wakes.resolved()
+        model.wakes.quota_armed()
+        model.wakes.something_came_out()
+
+    def _resync(self, ask: AskView) -> None:
+        if not ask.gone:
+            self._model.asks.resync(ask)
+            self._model.wakes.amounts_changed(ask.app.leaf)
+
+    def _wake_ask(self, ask: AskView) -> None:
+        model, views = self._model, self._model.nodes.views
+        self._resync(ask)
+        if ask.app.app.task_groups:
+            model.wakes.member_came(ask.app)
+        for node_id in ask.ask.reserved:
+            model.amounts.room_came(views[node_id])
+        required = views.get(ask.shape.required_node)
+        if required is not None:
+            model.tree.wake_required(required.id)
+            model.wakes.required_node_is_full(required)
+
+
+def _content(proposal: Proposal) -> Hashable:
+    return replace(proposal, proposal_id=0)

@@ -1,0 +1,103 @@
+"""The tokens in force: what a caller may do who shows one, and what becomes of them while it runs.
+
+A change ends the former tokens for the calls that come and for the streams that are open: whoever
+changes a token may do so because it has leaked.
+"""
+
+import threading
+from collections.abc import Callable
+from hmac import compare_digest
+from typing import Final, NamedTuple
+
+from yunikorn_actors.runtime.logs import logger
+from yunikorn_actors.service.followed_file import FollowedFile, check_no_pipe
+from yunikorn_actors.service.rights import Right
+from yunikorn_actors.service.safety import TokenFiles
+
+SCHEME: Final = b"bearer"
+"""Of the header, in any case: RFC 9110 (11.1) compares schemes so."""
+
+
+class Tokens(NamedTuple):
+    full: str = ""
+    """Empty where the service has no tokens, and everybody may do everything."""
+    read: str = ""
+    """Empty where there is none for reading alone."""
+
+    def __repr__(self) -> str:
+        """Keep them out of logs and of texts of errors."""
+        return f"Tokens(full={'***' * bool(self.full)!r}, read={'***' * bool(self.read)!r})"
+
+    def right_of(self, shown: bytes) -> Right:
+        if not self.full:
+            return Right.FULL
+        # Both in constant time, whichever is right: how long it takes tells a caller nothing.
+        is_full = compare_digest(shown, self.full.encode())
+        is_read = compare_digest(shown, self.read.encode()) and bool(self.read)
+        return Right.FULL if is_full else Right.READ if is_read else Right.NONE
+
+
+def bearer(header: bytes) -> bytes:
+    """Return the token of an `authorization` header, nothing where it has another scheme."""
+    scheme, _, shown = header.partition(b" ")
+    return shown if scheme.lower() == SCHEME else b""
+
+
+class CurrentTokens:
+    """The tokens in force, shared by all parts of a service."""
+
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._lock = threading.Lock()
+        self._tokens = tokens or Tokens()
+        self._hearers: list[Callable[[Tokens], object]] = []
+
+    @property
+    def now(self) -> Tokens:
+        return self._tokens
+
+    def hear(self, hearer: Callable[[Tokens], object]) -> None:
+        """Tell of each change, on any thread; the hearer does not block."""
+        with self._lock:
+            self._hearers.append(hearer)
+
+    def change(self, tokens: Tokens) -> None:
+        with self._lock:
+            self._tokens = tokens
+            for hearer in self._hearers:
+                hearer(tokens)
+
+
+class FollowedTokens(FollowedFile[Tokens]):
+    """The token files, followed while the service runs; what cannot be read changes nothing."""
+
+    def __init__(self, files: TokenFiles, current: CurrentTokens) -> None:
+        super().__init__("yunikorn-actors-tokens", current.now)
+        self._files = files
+        self._current = current
+        self._reason = ""
+        """Why the files were refused last, so that it is logged once."""
+
+    def start(self) -> None:
+        self._warn()
+        super().start()
+
+    def _read(self) -> Tokens:
+        for path in self._files.given:
+            check_no_pipe(path)
+        return Tokens(*self._files.read())
+
+    def _take(self, found: Tokens) -> None:
+        self._reason = ""
+        if found != self._current.now:
+            self._current.change(found)
+            self._warn()
+            logger.info("the tokens of {} are in force, the former ones are not", self._files.full)
+
+    def _refuse(self, reason: str) -> None:
+        if reason != self._reason:
+            self._reason = reason
+            logger.warning("the tokens are refused, the former ones stay in force: {}", reason)
+
+    def _warn(self) -> None:
+        for warning in self._files.exposed():
+            logger.warning("{}", warning)
