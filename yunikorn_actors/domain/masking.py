@@ -23,8 +23,9 @@ NAME_OF_A_SECRET: Final = _NAME
 """Searched for in the name of a field, an option or a header."""
 
 HINTS: Final = (
-    "pass", "pwd", "secret", "token", "credential", "api", "access", "account", "private", "encr",
-    "sign", "auth", "cookie", "bearer", "basic", "://", "akia", "asia", "gh", "glpat", "xox", "eyj",
+    "pass", "pwd", "secret", "token", "credential", "api", "access", "account", "private",
+    "encryption", "signing", "signature", "authorization", "cookie", "bearer", "://", "akia",
+    "ghp_", "github_pat", "glpat", "xox", "eyj",
 )  # fmt: skip
 """Without one of these, in lower case, there is no secret. Each is looked for in every record, and
 that is a part of what a recording costs."""
@@ -65,16 +66,15 @@ _FORMS: Final = (
         r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(.+?)(-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
     ),
     re.compile(rf"(?i)(\bbearer\s+)({_BARE})()"),
-    re.compile(r"((?<!\w)(?i:basic)\s+)((?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/]{6,}={0,2})()"),
     re.compile(r"(://[^\s/:@]*:)([^\s/]+)(@)"),
     re.compile(r"(://)((?=[^\s/:@]*[0-9])[^\s/:@]{16,})(@)"),
     re.compile(
-        r"((?<![A-Za-z0-9_]))((?:AKIA|ASIA)[0-9A-Z]{16}|gh[oprsu]_[A-Za-z0-9]{20,}"
+        r"((?<![A-Za-z0-9_]))(AKIA[0-9A-Z]{16}|ghp_[A-Za-z0-9]{20,}"
         r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}"
         r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)()"
     ),
 )
-"""A private key; what follows `Bearer` and `Basic`; what stands before the host of an address; keys
+"""A private key; what follows `Bearer`; what stands before the host of an address; keys
 and tokens that are known by how they begin."""
 
 Cover = Callable[[str], str]
