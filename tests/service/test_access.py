@@ -262,6 +262,7 @@ def test_a_client_shows_its_certificate_by_rest(
             return ("--tls-cert", str(cert), "--tls-key", str(key))
 
         assert 0 == main(["nodes", *server, *shown(*own)])
+        assert "no resource manager is registered" in capsys.readouterr().err
         assert 2 == main(["nodes", *server])
         assert 2 == main(["nodes", *server, *shown(*certify())])
         said = capsys.readouterr().err.splitlines()

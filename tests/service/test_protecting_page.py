@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import pytest
 
 pytest.importorskip("grpc")
 pytest.importorskip("aiohttp")
+from calling import PATIENCE_S
 from commands import Running
 from pages import REPOSITORY
 from tls import certificate_in
@@ -49,8 +51,13 @@ class Reader:
             if "--server" not in line:
                 line += f" --server {self.running.rest}"
             line = line.replace("yunikorn-actors", COMMAND, 1)
-        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
-        assert (0, "") == (done.returncode, done.stderr), line
+        # A token that has just been written is in force a second later.
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+            if not done.returncode or time.monotonic() > deadline:
+                break
+        assert 0 == done.returncode, (line, done.stderr)
         return done.stdout
 
     def program(self, code: str) -> str:
