@@ -12,7 +12,7 @@ from yunikorn_actors.domain.config import ExtraConfig, parse_config
 from yunikorn_actors.domain.long_work import LongWorkKind
 from yunikorn_actors.machines.machine import Effect, Log, Send
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.slices import Slices, Steps
+from yunikorn_actors.machines.slices import Slices, Steps, drained
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
@@ -476,3 +476,24 @@ def test_work_of_one_slice_sends_nothing_to_itself() -> None:
     while lab.simulator.step():
         seen.append(type(lab.simulator.last.message))
     assert RunSlice not in seen
+
+
+def test_what_is_drained_is_let_go_one_by_one() -> None:
+    """A million asks that are freed at the end would be one long piece."""
+
+    class Thing:
+        alive = 0
+
+        def __init__(self) -> None:
+            Thing.alive += 1
+
+        def __del__(self) -> None:
+            Thing.alive -= 1
+
+    things = {number: Thing() for number in range(9)}
+    left = []
+    for number, thing in enumerate(drained(things.values())):
+        del things[number], thing
+        left.append(Thing.alive)
+    assert sorted(left, reverse=True) == left
+    assert left[0] > left[4] > left[-1]

@@ -12,12 +12,13 @@ wait. Work that fits in one slice leaves no trace of all this.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol, TypeVar
 
 from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages.scheduling import RunSlice
 
+ItemT = TypeVar("ItemT")
 Steps = Iterator[int]
 """The pieces of a job: how many items each has handled."""
 
@@ -27,6 +28,13 @@ LOOKED_AT_IN_ONE: Final = 20
 
 FRESH: Final = -1
 """A piece that begins something else, for which others have waited no longer yet."""
+
+
+def drained(items: Iterable[ItemT]) -> Iterator[ItemT]:
+    """Yield them as they are now, and let go of each: whatever goes is not freed all at the end."""
+    left = deque(items)
+    while left:
+        yield left.popleft()
 
 
 class Job(Protocol):

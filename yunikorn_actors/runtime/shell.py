@@ -7,6 +7,7 @@ shell is the station that is an actor; those without a thread are in `line`.
 """
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ from yunikorn_actors.messages.callbacks import call_back
 from yunikorn_actors.messages.following import CatchUpRequested, ManagerDescribed
 from yunikorn_actors.messages.queries import Accepted
 from yunikorn_actors.messages.restart import EventsRestored
-from yunikorn_actors.messages.scheduling import PartitionSnapshot
+from yunikorn_actors.messages.scheduling import PartitionSnapshot, RunSlice
 from yunikorn_actors.runtime.clock import Clock
 from yunikorn_actors.runtime.mailbox import Mailbox
 from yunikorn_actors.runtime.meter import Gauge, Meter, role_of
@@ -423,6 +424,10 @@ class Shell(Station, pykka.ThreadingActor):
             self._count(self._taken)
         finally:
             self._see_to(message)
+        if type(message.message) is RunSlice:
+            # Without this others would get the interpreter only when its switch interval is over,
+            # at each step of each of their messages.
+            time.sleep(0)
         return None
 
     def _see_to(self, message: Envelope) -> None:
