@@ -27,6 +27,8 @@ from yunikorn_actors.domain.proposals import (
     Reserve,
     Unreserve,
 )
+from yunikorn_actors.lab.case import read_case
+from yunikorn_actors.lab.play import play
 from yunikorn_actors.machines.context import context, partitions
 from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Turn
@@ -61,6 +63,7 @@ STORIES: list[tuple[type, str]] = [
 stories = pytest.mark.parametrize(
     ("kind", "name"), STORIES, ids=lambda it: it if isinstance(it, str) else it.__name__
 )
+one = pytest.mark.parametrize("core", [("proposing", 1), ("fused", 1)])
 cores = pytest.mark.parametrize("core", [("proposing", 1), ("proposing", 2), ("fused", 1)])
 Commit = Callable[[Turn, Sequence[Proposal]], Iterator[tuple[Proposal, Refusal]]]
 
@@ -136,7 +139,7 @@ def test_the_checker_sees_what_is_proposed_again(
     assert "proposed again though no fact has arrived" in text
 
 
-@pytest.mark.parametrize("core", [("proposing", 1), ("fused", 1)])
+@one
 def test_the_simulator_names_what_goes_round(
     core: tuple[Any, int],
     refused: Callable[[type], list[Proposal]],
@@ -153,6 +156,22 @@ def test_the_simulator_names_what_goes_round(
     assert "go round: " in text
     assert "RunCycle to " in text
     assert f"{name} --seed 3 --topology {core[0]}" in text
+
+
+@one
+def test_the_laboratory_reports_what_goes_round(
+    core: tuple[Any, int],
+    refused: Callable[[type], list[Proposal]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Refusals, "refuse", lambda *_: False)
+    refused(Preempt)
+    case = read_case(SCENARIOS / "preemption/001-guaranteed-takes-back.yaml", core[0])
+    bare, checked = play(case, case.tape()), play(case, case.tape(), (RefusalChecker(),))
+    assert bare.violation is not None
+    assert "NoRest" == bare.violation.kind
+    assert checked.violation is not None
+    assert "proposed again though no fact has arrived" in checked.violation.text
 
 
 class Restless(Recorder):
@@ -177,9 +196,6 @@ def test_messages_that_only_answer_each_other_are_found(monkeypatch: pytest.Monk
     rm.lab.ask("first")
     with pytest.raises(NoRest, match=r"does not come to rest: 2\d\d\d messages since virtual"):
         rm.lab.settle()
-
-
-one = pytest.mark.parametrize("core", [("proposing", 1), ("fused", 1)])
 
 
 @one
