@@ -8,6 +8,7 @@ from yunikorn_actors.domain.allocation import Allocation, AskSpec, Reservation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.beneficiary import PreemptionRule
 from yunikorn_actors.domain.node import Node
+from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, charge, discharge
 from yunikorn_actors.domain.termination import TerminationType
@@ -155,3 +156,35 @@ def is_overdrawn(node: Node) -> bool:
         if kept.required:
             charge(secured, kept.secured)
     return any(0 < quantity > node.available.get(kind, 0) for kind, quantity in secured.items())
+
+
+def is_short_of_victims(state: PartitionState, node: Node) -> bool:
+    """Whether what is free or on its way is too little for the asks for which victims went.
+
+    Of those that require the node: for the others earmarks show it. The node has become smaller, or
+    was taken by force.
+    """
+    wanted: Resource = {}
+    for holder in claimants(node):
+        app = state.applications[holder[0]]
+        charge(wanted, app.asks[holder[1]].spec.resource)
+    if not wanted:
+        return False
+    room = dict(node.available)
+    for amount in on_its_way(node):
+        charge(room, amount)
+    return any(0 < quantity > room.get(kind, 0) for kind, quantity in wanted.items())
+
+
+def claimants(node: Node) -> list[ReservationKey]:
+    """Return the asks that require the node and for which victims have gone, or are to go."""
+    going = {
+        (item.beneficiary.application_id, item.beneficiary.key): item.asked_back_ns
+        for item in node.allocations.values()
+        if item.beneficiary is not None and item.beneficiary.rule is PreemptionRule.REQUIRED_NODE
+    }
+    return [
+        holder
+        for holder, kept in node.reservations.items()
+        if kept.required and (kept.secured or going.get(holder, -1) >= kept.made_ns)
+    ]

@@ -352,7 +352,9 @@ def _secure_freed(state: PartitionState, allocation: Allocation, freed: Resource
         return
     node, holder = state.nodes[allocation.node_id], (whom.application_id, whom.key)
     kept = node.reservations.get(holder)
-    if kept is not None:
+    # A reservation that was made anew since then is about other room: the ask gave this one up.
+    is_former = kept is not None and kept.required and allocation.asked_back_ns < kept.made_ns
+    if kept is not None and not is_former:
         size = state.applications[whom.application_id].asks[whom.key].spec.resource
         secure_freed_room(node, holder, freed, kept.promised or size)
 

@@ -22,7 +22,12 @@ from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.ids import NO_PROPOSAL
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import is_overdrawn, is_overpromised
+from yunikorn_actors.domain.preempting import (
+    claimants,
+    is_overdrawn,
+    is_overpromised,
+    is_short_of_victims,
+)
 from yunikorn_actors.domain.proposals import Refusal, Reserve, Unreserve
 from yunikorn_actors.domain.reserving import (
     WAIT_NS,
@@ -184,12 +189,15 @@ def drop_of_size(turn: Turn, node: Node, capacity: Resource) -> None:
 
 def drop_overpromised(turn: Turn, node: Node) -> None:
     """Room was taken here by force: end the earmarks that do not fit any more, the last first."""
-    while node.reservations and (is_overpromised(node) or is_overdrawn(node)):
-        # Of those that require the node, only the last that has something to lose.
-        held = [it for it in node.reservations.values() if it.secured or not it.required]
-        item = held[-1]
+    while node.reservations and is_overpromised(node):
+        item = tuple(node.reservations.values())[-1]
         app = turn.state.applications[item.application_id]
         _drop(turn, app.asks[item.key], node.id, "its room was taken")
+    # Of asks that require the node only one that has something to lose; it makes another at once.
+    while is_overdrawn(node) or is_short_of_victims(turn.state, node):
+        application_id, key = claimants(node)[-1]
+        ask = turn.state.applications[application_id].asks[key]
+        _drop(turn, ask, node.id, "its room was taken")
 
 
 def drop_barred(turn: Turn) -> Steps:
