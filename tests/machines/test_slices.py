@@ -20,8 +20,11 @@ from yunikorn_actors.messages.scheduling import (
     FactsAppended,
     MachineFailed,
     ProposeAllocations,
+    ReportWaiting,
+    RunCycle,
     RunSlice,
 )
+from yunikorn_actors.planning.parts.explaining import LOOKED_AT_MAX
 
 COUNT = 12
 """Asks that run, and as many that wait."""
@@ -497,3 +500,23 @@ def test_what_is_drained_is_let_go_one_by_one() -> None:
         left.append(Thing.alive)
     assert sorted(left, reverse=True) == left
     assert left[0] > left[4] > left[-1]
+
+
+@EVERY
+def test_one_plan_says_of_so_many_asks_only_why_they_wait(topology: TopologyName) -> None:
+    """The others follow in plans of their own, and nobody is forgotten."""
+    lab = SliceLab(topology=topology)
+    lab.nodes(n1=1)
+    lab.submit(APP)
+    count = 2 * LOOKED_AT_MAX + 1
+    lab.ask(*(f"waits-{n}" for n in range(count)), vcore=99)
+    most = cycles = 0
+    while lab.simulator.step():
+        message = lab.simulator.last.message
+        cycles += isinstance(message, RunCycle)
+        if isinstance(message, ReportWaiting):
+            most = max(most, len(message.observations))
+    assert most <= LOOKED_AT_MAX
+    assert cycles > count // LOOKED_AT_MAX
+    assert all(it.shortage is not None for it in _asks(lab, APP))
+    assert count == len(lab.waiting())

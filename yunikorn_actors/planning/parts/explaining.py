@@ -1,9 +1,16 @@
 """What a plan tells in the end: why asks still wait, and which applications are blocked."""
 
+from collections import deque
+from typing import Final
+
 from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.planning.model.model import Model
+from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.part import NEVER_NS, Desk
 from yunikorn_actors.planning.parts.placing import Placer, gate_of
+
+LOOKED_AT_MAX: Final = 500
+"""So many asks are looked at in one plan: the others are in the next, which comes at once."""
 
 
 class Explainer:
@@ -14,10 +21,12 @@ class Explainer:
         self._placer = placer
         self._findings = desk.findings
         self._marks = model.wakes.explaining
+        self._left: deque[AskView] = deque()
+        """Asks that were marked and have not been looked at."""
 
     @property
     def has_work(self) -> bool:
-        return bool(self._marks.asks or self._marks.apps)
+        return bool(self._marks.asks or self._marks.apps or self._left)
 
     def plan(self, _now_ns: int, room: int) -> list[Proposal]:
         if room > 0 and self.has_work:
@@ -32,10 +41,12 @@ class Explainer:
         A shape that no node has room for is not tried in the other leaves that ask for it: their
         own limits may refuse it too, and then these are to say when that changes.
         """
-        asks, self._marks.asks = self._marks.asks, {}
+        self._left.extend(self._marks.asks)
+        self._marks.asks = {}
         # Asks come by the hundred of one application and size: one look serves them.
         app, shape = None, None
-        for ask in asks:
+        for _ in range(min(LOOKED_AT_MAX, len(self._left))):
+            ask = self._left.popleft()
             if not ask.open or (ask.app is app and ask.shape is shape):
                 continue
             if not ask.app.is_schedulable or self._placer.is_blocked(ask.app):
