@@ -5,63 +5,29 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import ranges
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from moves import Move, scripts
-from msgspec.structs import replace
 from playing import Player
+from recorded_workloads import SMALL, deliveries_of, recorded
 from recordings import Tape, in_service
 
-from benchmarks.load import Load
-from benchmarks.run import measure
-from benchmarks.workloads import ASK, WORKLOADS
-from yunikorn_actors import SchedulerCore, TraceSettings
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages.base import CONTEXT, TIMER, Cause, Delivery, is_manager, is_outside
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.chain import downwards, upwards
 from yunikorn_actors.trace.items import Item, Part, items_in
 from yunikorn_actors.trace.origins import InMemory, Origin, origins
-from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import facts_of, texts_in
+from yunikorn_actors.trace.parts import facts_of, texts_in
 
-TEN = {name: 10 * amount for name, amount in ASK.items()}
-SMALL: dict[str, dict[str, Any]] = {
-    "W5": {"running": 50, "pairs": 300},
-    "W6": {"groups": 2, "members": 5},
-    "W10": {"asks": 10},
-}
-CLUSTERS: dict[str, dict[str, Any]] = {
-    "W5": {"nodes": 20, "applications": 10},
-    "W6": {"nodes": 20, "applications": 10, "placeholder_ask": TEN},
-    "W10": {"nodes": 10, "applications": 4},
-}
 OF_ALL = (rm.NodesRequested, rm.ConfigurationRequested, rm.RegistrationRequested)
 """Requests that name what all of an application lives in: its nodes, its queues, its manager."""
-
-
-def recorded(name: str, topology: TopologyName, path: Path) -> Path:
-    workload = WORKLOADS[name]
-    cluster = replace(workload.cluster, **CLUSTERS[name])
-    small = replace(workload, cluster=cluster, **SMALL[name])
-    # Requests are handled together where threads let them wait; nothing else needs threads here.
-    driver: CoreDriver = "threads" if name == "W5" else "direct"
-    with SchedulerCore(driver=driver, topology=topology, trace=TraceSettings(path=path)) as core:
-        measure(small, Load(core))
-    return path
-
-
-def deliveries_of(path: Path) -> list[Delivery]:
-    with TraceReader(path) as trace:
-        return list(trace)
 
 
 def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:
@@ -136,7 +102,7 @@ def test_each_item_of_a_service_begins_at_its_own_call(
     seen: Counter[str] = Counter()
     deliveries = deliveries_of(in_service(tmp_path / "run.trace", topology))
     assert [] == faults(deliveries, seen)
-    assert seen["ASK"] > 50
+    assert seen["ASK"] > 30
 
 
 @ranges.examples(12, 1_000)

@@ -57,6 +57,8 @@ class Heads:
         """The causes of the steps of each mailbox."""
         self._records: list[array[int]] = []
         self._joined: list[bytearray] = []
+        self._mixed: list[bytearray] = []
+        """Whether it came, perhaps by others, of several that were handled together."""
         self._first: list[int] = []
         """The number of the first step of each mailbox that is in the recording."""
         with TraceReader(path) as trace:
@@ -73,6 +75,7 @@ class Heads:
             causes.append(self._packed(cause))
             self._records[number].append(record)
             self._joined[number].append(joined)
+            self._mixed[number].append(self._mixes(cause))
 
     def _number(self, mailbox: str) -> int:
         number = self._numbers.setdefault(mailbox, len(self._names))
@@ -81,6 +84,7 @@ class Heads:
             self._causes.append(array("q"))
             self._records.append(array("q"))
             self._joined.append(bytearray())
+            self._mixed.append(bytearray())
             self._first.append(0)
         return number
 
@@ -93,6 +97,15 @@ class Heads:
             return None
         position = step.step - self._first[number]
         return (number, position) if 0 <= position < len(self._causes[number]) else None
+
+    def _mixes(self, cause: Cause) -> bool:
+        """Whether what this step led to may have come of others too: then it was joined to them."""
+        at = self._at(cause)
+        return at is not None and bool(self._joined[at[0]][at[1]] or self._mixed[at[0]][at[1]])
+
+    def is_mixed(self, step: Cause) -> bool:
+        at = self._at(step)
+        return at is not None and bool(self._mixed[at[0]][at[1]])
 
     def record(self, step: Cause) -> int | None:
         """Return the number of the record of a step."""

@@ -31,13 +31,13 @@ from yunikorn_actors.messages.queries import (
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.fields import Change, change_line, change_row, changes
+from yunikorn_actors.trace.parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import Refusal, refusals_in
 from yunikorn_actors.trace.replicas import Replicas
 from yunikorn_actors.trace.show import lacking, place
 from yunikorn_actors.trace.summary import fact_summary, message_summary
 from yunikorn_actors.trace.tables import seconds
-from yunikorn_actors.trace.wanted import facts_of, texts_in
 
 CONTEXT_LINES: Final = 3
 NOBODY: Final = -1

@@ -16,7 +16,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateApplication,
     CallUpdateContainerSchedulingState,
 )
-from yunikorn_actors.trace.wanted import facts_of
+from yunikorn_actors.trace.parts import facts_of
 
 
 class Part(Enum):
@@ -103,13 +103,20 @@ def _application_call(message: CallUpdateApplication) -> Iterator[Item]:
 
 def _facts(message: s.FactsAppended) -> Iterator[Item]:
     for fact in facts_of(message):
-        spec = getattr(fact, "spec", None)
-        id_ = getattr(fact, "application_id", getattr(spec, "application_id", ""))
-        key = getattr(fact, "key", getattr(spec, "key", ""))
-        if not id_:
-            continue
-        part = Part.END if isinstance(fact, _ENDS) else Part.ASK if key else Part.APPLICATION
-        yield Item(part, id_, key, getattr(fact, "uuid", ""))
+        found = item_of(fact)
+        if found is not None:
+            yield found
+
+
+def item_of(fact: f.Fact) -> Item | None:
+    """Return what a fact is about, if that is an ask or an application; a run has no key."""
+    spec = getattr(fact, "spec", None)
+    id_ = getattr(fact, "application_id", getattr(spec, "application_id", ""))
+    key = getattr(fact, "key", getattr(spec, "key", ""))
+    if not id_:
+        return None
+    part = Part.END if isinstance(fact, _ENDS) else Part.ASK if key else Part.APPLICATION
+    return Item(part, id_, key, getattr(fact, "uuid", ""))
 
 
 _ENDS = (f.AskRemoved, f.AllocationReleased, f.ReleaseRequested, f.ConfirmationMissed)

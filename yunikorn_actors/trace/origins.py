@@ -10,7 +10,7 @@ The driver's cause stays true: it says what set the handling off. Where it is no
 of, a link names it as well.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from yunikorn_actors.domain import facts as f
@@ -32,7 +32,7 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
 )
 from yunikorn_actors.trace.items import Item, Part, claimant, items_in
-from yunikorn_actors.trace.wanted import facts_of, texts_in
+from yunikorn_actors.trace.parts import facts_of, texts_in
 
 
 class Recorded(Protocol):
@@ -131,7 +131,7 @@ def _by_swap(
 
 def _by_name(_: Recorded, __: Delivery, item: Item, together: list[Delivery]) -> Origin | None:
     """Of what was handled together, one is about the item."""
-    found, there = _named(together, item)
+    found, there = named_in_any(together, item)
     return None if found is None else Origin(found, there, len(together))
 
 
@@ -146,7 +146,7 @@ def _by_turn(
         for it in recorded.naming(item.names, RM_PROXY)
         if it.step <= delivery.cause.step and is_outside(it.sender)
     ]
-    found, there = _named(calls, item)
+    found, there = named_in_any(calls, item)
     return None if found is None else Origin(found, there, 1, delivery.cause)
 
 
@@ -165,7 +165,7 @@ _WAYS = (_by_swap, _by_name, _by_turn, _by_plan)
 """How the message is found from which an item came, the surest first."""
 
 
-def _named(together: list[Delivery], item: Item) -> tuple[Delivery | None, Item]:
+def named_in_any(together: Sequence[Delivery], item: Item) -> tuple[Delivery | None, Item]:
     """Return the last one that is about an item, and what that is there."""
     for is_meant in _LEVELS[item.part]:
         for delivery in reversed(together):

@@ -16,9 +16,9 @@ from yunikorn_actors.messages.rm_events import (
 )
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations
 from yunikorn_actors.trace.news import keys_in
+from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.story import NotFound, Subject, named_in
-from yunikorn_actors.trace.wanted import facts_of
 
 
 class Part(Struct, frozen=True, kw_only=True):

@@ -22,9 +22,10 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.news import News
+from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.wanted import Wanted, facts_of
+from yunikorn_actors.trace.wanted import Wanted
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27

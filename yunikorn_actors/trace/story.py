@@ -22,12 +22,16 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.chain import Heads
+from yunikorn_actors.trace.items import Item, Part, item_of
 from yunikorn_actors.trace.news import keys_in, news_of
+from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
+from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import did_you_mean, texts_in, with_missing
+from yunikorn_actors.trace.wanted import did_you_mean, with_missing
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 
@@ -75,6 +79,7 @@ class Subject(Struct, kw_only=True):
 def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
     """Find out what the name means, and follow it; what it becomes is looked for as well."""
     places = Places(path)
+    heads = Heads(path)
     meant = named_in(path, places, name)
     names: set[str] = set()
     subject, told = meant, list[Told]()
@@ -83,19 +88,38 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
         subject = replace(
             meant, keys=set(meant.keys), uuids=set(meant.uuids), placeholders={}, parked_for=set()
         )
-        (told,) = stories(places.speaking_of(names), [subject])
+        spoken = _with_neighbours(places, heads, names)
+        (told,) = stories(spoken, [subject], Stimuli(heads.is_mixed))
     return subject, told
 
 
-def stories(deliveries: Iterable[Delivery], subjects: Iterable[Subject]) -> list[list[Told]]:
+def _with_neighbours(places: Places, heads: Heads, names: set[str]) -> list[Delivery]:
+    """Return what speaks of the names, and what was handled together before it."""
+    spoken = {Cause(it.mailbox, it.step): it for it in places.speaking_of(names)}
+    together = {
+        record
+        for it in spoken.values()
+        if it.cause.step and len(records := heads.records_with(it.cause)) > 1
+        for record in records
+    }
+    for it in places.at(together).values():
+        spoken.setdefault(Cause(it.mailbox, it.step), it)
+    return sorted(spoken.values(), key=lambda it: heads.record(Cause(it.mailbox, it.step)) or 0)
+
+
+def stories(
+    deliveries: Iterable[Delivery], subjects: Iterable[Subject], stimuli: Stimuli | None = None
+) -> list[list[Told]]:
     """Read a recording once, and return the life of each."""
+    stimuli = stimuli or Stimuli()
     lives = [_Life(subject) for subject in subjects]
     in_parts, whole = (_Index([it for it in lives if it.in_parts is way]) for way in (True, False))
     by_name = _by_name(lives)
     asked_back: dict[str, _AskedBack] = {}
     for delivery, fact in news_of(deliveries, with_messages=True):
         if fact is None:
-            said = _Said(delivery)
+            stimuli.note(delivery)
+            said = _Said(delivery, stimuli)
             for life in _hearing(said, in_parts, by_name):
                 life.hear(said)
             continue
@@ -235,8 +259,9 @@ class _About:
 class _Said:
     """A message; what all lives have to know of it is worked out once."""
 
-    def __init__(self, delivery: Delivery) -> None:
+    def __init__(self, delivery: Delivery, stimuli: Stimuli) -> None:
         self.delivery = delivery
+        self.stimuli = stimuli
 
     @cached_property
     def texts(self) -> dict[str, int]:
@@ -262,6 +287,14 @@ class _Said:
         for refusal in refusals_in(self.delivery):
             reasons.setdefault(refusal.id, []).append(refusal.reason)
         return reasons
+
+    def led_by(self, subject: Subject) -> str:
+        """Return the request that led to what is said of an ask."""
+        whose = subject.keys | subject.parked_for
+        named = {key for id_, key in self.asks if id_ == subject.application_id and key in whose}
+        key = min(named or whose, default="")
+        item = Item(Part.ASK, subject.application_id, key)
+        return self.stimuli.of(self.delivery, item) if key else self.delivery.stimulus
 
     @cached_property
     def written_ns(self) -> int:
@@ -361,20 +394,21 @@ def _hearing(said: _Said, asks: _Index, by_name: dict[str, list[_Life]]) -> Iter
 
 def _written(said: _Said, fact: f.Fact) -> Told:
     """Tell a fact where and when it was written down, and not where the message came to."""
+    item = item_of(next(iter(f.parts_of(fact))))
     return Told(
         at_ns=getattr(fact, "at_ns", said.written_ns),
         step=said.delivery.cause,
-        stimulus=said.delivery.stimulus,
+        stimulus=said.delivery.stimulus if item is None else said.stimuli.of(said.delivery, item),
         what=type(fact).__name__,
         text=fact_summary(fact),
     )
 
 
-def _told(delivery: Delivery, text: str) -> Told:
+def _told(delivery: Delivery, text: str, stimulus: str) -> Told:
     return Told(
         at_ns=delivery.at_ns,
         step=Cause(delivery.mailbox, delivery.step),
-        stimulus=delivery.stimulus,
+        stimulus=stimulus,
         what=type_name(delivery.message),
         text=text,
     )
@@ -387,9 +421,9 @@ def _messages(said: _Said, subject: Subject) -> Iterator[Told]:
         keys = list(whose)
         if len(keys) > 1:
             keys = sorted(whose & said.texts.keys(), key=said.texts.__getitem__)
-        yield _told(said.delivery, with_missing(said.summary, keys))
+        yield _told(said.delivery, with_missing(said.summary, keys), said.led_by(subject))
     for reason in said.refusals.get(subject.name, ()):
-        yield _told(said.delivery, f"refused: {reason}")
+        yield _told(said.delivery, f"refused: {reason}", said.led_by(subject))
 
 
 def _of_ask(subject: Subject, fact: f.Fact) -> bool:

@@ -1,21 +1,20 @@
 """Which messages of a recording a command is asked about: the filters that all commands share."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
-from itertools import chain
-from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct
 
 from yunikorn_actors.domain.config import parse_duration
-from yunikorn_actors.domain.facts import Fact, parts_of
+from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, type_name
-from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import is_refusal
+from yunikorn_actors.trace.stimuli import Stimuli
 
 _WORD_ENDS: Final = re.compile(r"[,;()\[\]]")
 
@@ -73,11 +72,15 @@ class Wanted(Struct, frozen=True, kw_only=True):
         """Yield what is wanted of a recording, in its order."""
         return filter(Sieve(self, trace), trace)
 
-    def takes(self, delivery: Delivery) -> bool:
+    def takes(self, delivery: Delivery, stimuli: Collection[str] = ()) -> bool:
+        """Say it of a message; `stimuli` are those of its items, if they are known."""
         mailbox, message = delivery.mailbox, delivery.message
         return (
             (not self.mailbox or not {mailbox, mailbox.partition(":")[0]}.isdisjoint(self.mailbox))
-            and (not self.stimulus or delivery.stimulus in self.stimulus)
+            and (
+                not self.stimulus
+                or not set(self.stimulus).isdisjoint(stimuli or (delivery.stimulus,))
+            )
             and (not self.type or self._is_of_type(delivery))
             and (not self.refused or is_refusal(delivery))
             and self.speaks_of(message)
@@ -119,11 +122,16 @@ class Sieve:
         self._trace = trace
         self._has_begun = wanted.begin is None
         self._has_ended = False
+        self._stimuli = Stimuli() if wanted.stimulus else None
 
     def __call__(self, delivery: Delivery) -> bool:
         wanted, trace = self.wanted, self._trace
+        stimuli: set[str] = set()
+        if self._stimuli is not None:
+            self._stimuli.note(delivery)
+            stimuli = self._stimuli.of_all(delivery)
         self._has_begun = self._has_begun or _is_reached(wanted.begin, trace, delivery)
-        takes = self._has_begun and not self._has_ended and wanted.takes(delivery)
+        takes = self._has_begun and not self._has_ended and wanted.takes(delivery, stimuli)
         # The recording is read to its end all the same: whether it is whole is seen there.
         self._has_ended = self._has_ended or _is_reached(wanted.end, trace, delivery)
         self.taken += takes
@@ -158,50 +166,6 @@ def with_missing(text: str, ids: Iterable[str]) -> str:
     words = _WORD_ENDS.sub(" ", text).split()
     missing = dict.fromkeys(id_ for id_ in ids if id_ not in words)
     return f"{text} with {', '.join(missing)}".lstrip() if missing else text
-
-
-def facts_of(message: Struct) -> Iterable[Fact]:
-    """Return the facts in a message, each by itself also where it came in a run."""
-    if not isinstance(message, FactsAppended):
-        return ()
-    return chain.from_iterable(map(parts_of, message.facts))
-
-
-_NO_TEXT: Final = frozenset({int, bool, float, bytes, type(None)})
-
-
-def texts_in(part: object) -> Iterator[str]:
-    """Yield every text in a payload: the values, and the keys of maps."""
-    rest: list[object] = [part]
-    while rest:
-        value = rest.pop()
-        kind = type(value)
-        if kind in _NO_TEXT:
-            continue
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Struct):
-            rest += _values_of(value)
-        elif isinstance(value, dict):
-            rest += value
-            rest += value.values()
-        elif isinstance(value, list | tuple | frozenset):
-            rest += value
-
-
-_readers: dict[type, Callable[[Struct], tuple[object, ...]]] = {}
-
-
-def _values_of(part: Struct) -> tuple[object, ...]:
-    """Read all fields at once: a payload may have a million of them."""
-    kind, names = type(part), part.__struct_fields__
-    if kind not in _readers:
-        _readers[kind] = attrgetter(*names) if len(names) > 1 else _one_by_one
-    return _readers[kind](part)
-
-
-def _one_by_one(part: Struct) -> tuple[object, ...]:
-    return tuple(getattr(part, name) for name in part.__struct_fields__)
 
 
 def _mentioned(part: Struct, ids: tuple[str, ...]) -> Iterator[str]:

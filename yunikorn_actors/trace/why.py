@@ -29,10 +29,12 @@ from yunikorn_actors.planning.explain import BRIEF, explain
 from yunikorn_actors.trace.again import Again, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
+from yunikorn_actors.trace.items import Item, Part
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.replay import DifferentError, Step
 from yunikorn_actors.trace.source import STANDARD_INPUT
+from yunikorn_actors.trace.stimuli import Stimuli
 
 IsNamed = Callable[[str, str], bool]
 """Whether an ask is meant, by the id of its application and its key."""
@@ -207,6 +209,7 @@ class _Inquest:
     def __init__(self, is_named: IsNamed) -> None:
         self._is_named = is_named
         self._asks: dict[tuple[str, str, str], _Ask] = {}
+        self._stimuli = Stimuli()
         self._last: dict[str, Step] = {}
         """The latest step of each mailbox."""
 
@@ -217,6 +220,8 @@ class _Inquest:
 
     def follow(self, step: Step) -> None:
         machine = step.machine
+        for delivery in step.deliveries:
+            self._stimuli.note(delivery)
         self._last[step.mailbox] = step
         if isinstance(machine, Context):
             for item in asks_in(step.deliveries):
@@ -241,7 +246,7 @@ class _Inquest:
     def _note(self, item: AskItem) -> None:
         partition, id_, key = item.partition, item.spec.application_id, item.spec.key
         if self._is_named(id_, key) and (partition, id_, key) not in self._asks:
-            self._asks[partition, id_, key] = _Ask(item)
+            self._asks[partition, id_, key] = _Ask(item, self._stimuli)
 
 
 def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:
@@ -275,7 +280,8 @@ _CLOSED: Final = _Told(PARTITION_CLOSED, "its partition was closed, with all tha
 class _Ask:
     """What became of one ask so far."""
 
-    def __init__(self, item: AskItem) -> None:
+    def __init__(self, item: AskItem, stimuli: Stimuli) -> None:
+        self._stimuli = stimuli
         self.partition = item.partition
         self._id = item.spec.application_id
         self._key = item.spec.key
@@ -366,11 +372,22 @@ class _Ask:
         held_by = holders(loop.planner.state, self._id, obstacle)
         briefly = explain(loop.planner, self._id, self._key, answer.at_ns, BRIEF)
         assert briefly is not None
-        self._add(_period(step, begin, _Told.of(obstacle, briefly.decisive.text), held_by))
+        told = _Told.of(obstacle, briefly.decisive.text)
+        since = self._came_of(step) if former is None else self._since(step)
+        self._add(_period(step, begin, told, since, held_by))
 
     def _end(self, step: Step, told: _Told) -> None:
         self._began = None
-        self._add(_period(step, _moment(step), told))
+        self._add(_period(step, _moment(step), told, self._since(step)))
+
+    def _came_of(self, step: Step) -> str:
+        """Return the request that brought this ask, whatever let it be looked at."""
+        ask = Item(Part.ASK, self._id, self._key)
+        return self._stimuli.that_brought(ask, step.deliveries[-1].stimulus)
+
+    def _since(self, step: Step) -> str:
+        """Return the request that led to what a step did about this ask."""
+        return self._stimuli.of(step.deliveries[-1], Item(Part.ASK, self._id, self._key))
 
     def _add(self, period: Period) -> None:
         if self._periods and self._periods[-1].end is None and self._periods[-1].waits:
@@ -411,7 +428,9 @@ def _moment(step: Step) -> Moment:
     return Moment(step.deliveries[-1].at_ns, step.record)
 
 
-def _period(step: Step, begin: Moment, told: _Told, held_by: tuple[str, ...] = ()) -> Period:
+def _period(
+    step: Step, begin: Moment, told: _Told, since: str, held_by: tuple[str, ...] = ()
+) -> Period:
     last = step.deliveries[-1]
     return Period(
         begin=begin,
@@ -419,7 +438,7 @@ def _period(step: Step, begin: Moment, told: _Told, held_by: tuple[str, ...] = (
         cause=told.cause,
         text=told.text,
         brief=told.brief or told.text,
-        since=last.stimulus,
+        since=since,
         step=Place(last.mailbox, last.step),
         kind=told.kind,
         held_by=held_by,

@@ -15,8 +15,9 @@ from yunikorn_actors.messages.base import (
     is_reply,
 )
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.read import Header, TraceReader
-from yunikorn_actors.trace.wanted import Sieve, facts_of
+from yunikorn_actors.trace.wanted import Sieve
 
 CALLERS: Final = "callers"
 """Who waits for an answer has no mailbox; all of them share a lane."""

@@ -14,11 +14,11 @@ from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.parts import texts_in
 from yunikorn_actors.trace.read import TraceError, TraceReader, silent
 from yunikorn_actors.trace.show import place
 from yunikorn_actors.trace.story import Subject, Told, stories, subjects_in
 from yunikorn_actors.trace.view.run import NONE, Tell, counted
-from yunikorn_actors.trace.wanted import texts_in
 from yunikorn_actors.trace.why import Period, Waits, why
 
 WHY_USUAL: Final = 50

@@ -15,6 +15,8 @@ from yunikorn_actors.messages.base import Cause, Delivery, Message
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.trace.export.timeline import FactsOnce, Step, Timeline, lane_of, rank_of
+from yunikorn_actors.trace.items import items_in
+from yunikorn_actors.trace.origins import named_in_any
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.show import ending, origin, place, utc
 from yunikorn_actors.trace.summary import SHOWN_MAX, fact_summary, in_json, message_summary
@@ -122,6 +124,9 @@ class _Drawing:
         self._messages: dict[Cause, int] = {}
         self._last: dict[str, tuple[int, int]] = {}
         """Of each mailbox the step that was handled last, and its message or NONE."""
+        self._latest: dict[str, list[Delivery]] = {}
+        """What each mailbox handles together at last."""
+        self._joined: dict[Cause, list[Delivery]] = {}
         self._facts = FactsOnce()
         self._fullness = Fullness()
         self._series: dict[str, Series] = {}
@@ -133,6 +138,7 @@ class _Drawing:
         for step in timeline.steps(trace, self._sieve):
             self._tell(step.number, "drawing ")
             self._end_former(step.delivery)
+            self._join(step.delivery)
             self._whole_run(step)
             if step.is_wanted:
                 self._message(step, timeline)
@@ -160,7 +166,7 @@ class _Drawing:
         columns.role.append(text(role_of(it)))
         columns.stimulus.append(text(it.stimulus))
         columns.origin.append(text(origin(it)))
-        columns.cause.append(self._messages.get(it.cause, NONE))
+        columns.cause.append(self._messages.get(self._led_by(it), NONE))
         columns.says.append(text(_says(it.message)))
         columns.begin_ns.append(step.begin_ns)
         columns.sent_ns.append(NONE if it.sent_ns is None else timeline.since_start(it.sent_ns))
@@ -169,6 +175,23 @@ class _Drawing:
         self._messages[at] = number
         self._last[it.mailbox] = (it.step, number)
         self._deliveries.append(it)
+
+    def _led_by(self, delivery: Delivery) -> Cause:
+        """Return which of the messages that were handled together led to this one's first item."""
+        together = self._joined.get(delivery.cause)
+        items = items_in(delivery.message) if together else []
+        found, _ = named_in_any(together, items[0]) if together and items else (None, None)
+        return delivery.cause if found is None else Cause(found.mailbox, found.step)
+
+    def _join(self, delivery: Delivery) -> None:
+        """Keep what is handled together, under its last step so far."""
+        if not delivery.joined:
+            self._latest[delivery.mailbox] = [delivery]
+            return
+        together = self._latest.setdefault(delivery.mailbox, [])
+        together.append(delivery)
+        self._joined.pop(Cause(delivery.mailbox, delivery.step - 1), None)
+        self._joined[Cause(delivery.mailbox, delivery.step)] = together
 
     def _end_former(self, following: Delivery) -> None:
         """How long handling took is told with what the mailbox handles next."""
