@@ -23,6 +23,8 @@ from tls import Certify
 
 from yunikorn_actors import RemoteCore, Scheduler, connect, si
 from yunikorn_actors.cli import apps, asking, main, nodes, queues
+from yunikorn_actors.cli.rows import Application, units_of
+from yunikorn_actors.domain.quantity import unit_of
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.rest.guard import Guard
@@ -413,6 +415,31 @@ def test_a_column_has_one_unit(say: Say) -> None:
         head, *rows = [line.split() for line in say("nodes", server=server).out]
         assert ["memory", "vcore"] == head[-2:]
         assert {("0/3Ti", "0/12800"), ("0/0.001Ti", "0/0.25")} == {tuple(row[-2:]) for row in rows}
+
+
+def test_what_applications_have_is_in_one_unit() -> None:
+    used = [{"vcore": 7_175_250, "memory": 2**40}, {"vcore": 12_800_000, "memory": 2**30}]
+    units = units_of(used)
+    rows = [Application(id=str(it), used_resource=book) for it, book in enumerate(used)]
+    cells = [next(iter(apps._cells(units, it)))[-1] for it in rows]
+    assert ["memory 1Ti, vcore 7175.25", "memory 0.001Ti, vcore 12800"] == cells
+
+
+@pytest.mark.parametrize(
+    ("kind", "amounts", "shown"),
+    [
+        ("vcore", [7_175_250, 12_800_000, 1], ["7175.25", "12800", "0.001"]),
+        ("memory", [6 * 2**30, 512 * 2**20, 0], ["6Gi", "0.5Gi", "0"]),
+        ("memory", [3 * 10**9, 5 * 10**8], ["3G", "0.5G"]),
+        ("memory", [2**40, 1], ["1Ti", "<0.001Ti"]),
+        ("pods", [110, 0], ["110", "0"]),
+        ("memory", [2**63 - 1, 2**20], ["8Ei", "<0.001Ei"]),
+        ("pods", [], []),
+    ],
+)
+def test_amounts_of_one_type_have_one_unit(kind: str, amounts: list[int], shown: list[str]) -> None:
+    unit = unit_of(kind, amounts)
+    assert shown == [unit.written(it) for it in amounts]
 
 
 @pytest.fixture

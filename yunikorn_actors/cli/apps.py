@@ -3,6 +3,7 @@
 import argparse
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from yunikorn_actors.cli.asking import (
@@ -18,7 +19,7 @@ from yunikorn_actors.cli.asking import (
 )
 from yunikorn_actors.cli.queues import queues_called
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.rows import Application
+from yunikorn_actors.cli.rows import Application, Units, units_of
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
 from yunikorn_actors.domain.quantity import amounts
@@ -63,7 +64,8 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
         if options.queue and not found:
             # A queue without applications is there; another name is not.
             queues_called(client, options.queue, chosen)
-    columns = Columns(HEAD, _cells, LEFT, SPARE)
+    units = units_of(it.row.used_resource for it in found)
+    columns = Columns(HEAD, partial(_cells, units), LEFT, SPARE)
     tell_found(options, found, columns, f"there are no {options.state} applications")
     if options.application and not options.json:
         for it in found:
@@ -91,7 +93,8 @@ def applications_called(client: Client, name: str, chosen: list[Place]) -> list[
     return found
 
 
-def _cells(app: Application) -> Iterator[tuple[str, ...]]:
+def _cells(units: Units, app: Application) -> Iterator[tuple[str, ...]]:
+    used = app.used_resource
     yield (
         app.id,
         app.queue_name,
@@ -100,7 +103,7 @@ def _cells(app: Application) -> Iterator[tuple[str, ...]]:
         age(time.time_ns() - app.submission_time),
         str(len(app.requests)),
         str(len(app.allocations)),
-        amounts(app.used_resource),
+        ", ".join(f"{it} {units[it].written(used[it])}" for it in sorted(used)),
     )
 
 
