@@ -16,6 +16,7 @@ from benchmarks import (
     imports,
     questions,
     recording,
+    schedulers,
     simulator,
     targets,
     workloads,
@@ -109,6 +110,17 @@ TINY_CLUSTER = Cluster(nodes=2, leaves=2, applications=2)
 
 
 # -- runs
+
+
+def test_what_several_schedulers_cost_each_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(WORKLOADS, "W2", tiny("W2"))
+    assert 0 == schedulers.main(["--workload", "W2", "--one", "2"])
+    words = capsys.readouterr().out.split()
+    assert ["2", "schedulers", "refused", "shares", "us"] == [*words[:2], *words[3:5], words[-1]]
+    shares = [float(share) for share in words[5:-2]]
+    assert 1 == pytest.approx(sum(shares), abs=0.01)
 
 
 def test_every_workload_has_a_tiny_one() -> None:

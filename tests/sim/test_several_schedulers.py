@@ -1,12 +1,15 @@
-"""Several schedulers plan for one partition: what both decide is committed once.
+"""Several schedulers plan for one partition: each proposes its share, in the order of one.
 
 The checkers look after every message, and at rest each replica is the truth and each scheduler has
-nothing left to decide. That the schedulers were in each other's way is asserted everywhere.
+nothing left to decide. Where schedulers are to be in each other's way, each takes all shares for
+its own (`contested`), and that they were is asserted.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,10 +24,18 @@ from searching import Run
 from support import APP, PARTITION, Lab, Races
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.messages.base import Delivery, scheduler_address
-from yunikorn_actors.messages.scheduling import ReportWaiting
+from yunikorn_actors.machines.machine import InvariantViolation
+from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
+from yunikorn_actors.messages.scheduling import (
+    ProposalRejected,
+    ProposeAllocations,
+    ReportWaiting,
+)
+from yunikorn_actors.planning.parts.part import Desk
+from yunikorn_actors.planning.peers import PATIENCE_NS, Peers
 from yunikorn_actors.scenario.runner import RunOptions, run_file
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.simulator import Simulator
@@ -35,9 +46,15 @@ EVERY = 20
 """In the usual run one file of so many is run, and with two schedules."""
 LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_GONE}
 """What both decided: an ask placed or parked, a gang admitted, victims chosen."""
-IN_THE_VERY_PLAN = {"026-first-when-its-application-may-start.yaml"}
-"""These files expect who comes first in one plan. A scheduler whose proposal came too late keeps room for
-it until Context refuses it; until then its plans may place a smaller ask first."""
+LONG = pytest.mark.timeout(3600)
+IN_ONE_PLAN = SCENARIOS / "reservations" / "026-first-when-its-application-may-start.yaml"
+"""It expects who comes first in one plan, so no room may be spared for a proposal that is void."""
+
+
+@pytest.fixture
+def contested(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each scheduler propose all that it decides, as if all others were absent."""
+    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
 
 
 # -- scenario files
@@ -47,19 +64,205 @@ it until Context refuses it; until then its plans may place a smaller ask first.
     ("files", "seeds", "schedulers"),
     [
         pytest.param(FILES[::EVERY], (0, 3), 2, id="usual"),
-        pytest.param(FILES, range(6), 2, id="two", marks=pytest.mark.slow),
-        pytest.param(FILES, range(3), 3, id="three", marks=pytest.mark.slow),
+        pytest.param(FILES, range(51), 2, id="two", marks=[pytest.mark.slow, LONG]),
+        pytest.param(FILES, range(51), 3, id="three", marks=[pytest.mark.slow, LONG]),
+        pytest.param(FILES, range(6), 4, id="four", marks=pytest.mark.slow),
     ],
 )
 def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) -> None:
-    """All that they expect, not only what is checked in any order."""
-    races = Races()
+    """All that they expect, not only what is checked in any order; and hardly two try the same."""
+    shares, failed = run_all(files, seeds, schedulers)
+    assert [] == failed
+    assert schedulers == len(shares.proposed), "vacuous: one has proposed all"
+    assert shares.refused.total() < 0.1 * shares.proposed.total()
+
+
+@pytest.mark.usefixtures("contested")
+@pytest.mark.parametrize(
+    ("files", "seeds", "schedulers"),
+    [
+        pytest.param([*FILES[::EVERY], IN_ONE_PLAN], (0, 2, 5, 7), 2, id="usual"),
+        pytest.param(FILES, range(6), 2, id="two", marks=pytest.mark.slow),
+        pytest.param(FILES, range(3), 3, id="three", marks=pytest.mark.slow),
+        pytest.param([IN_ONE_PLAN], range(51), 2, id="in one plan, two"),
+        pytest.param([IN_ONE_PLAN], range(51), 3, id="in one plan, three"),
+    ],
+)
+def test_what_all_decide_is_committed_once(
+    files: list[Path], seeds: range, schedulers: int
+) -> None:
+    shares, failed = run_all(files, seeds, schedulers)
+    assert [] == failed
+    wanted = LOST if len(files) > 1 else {Refusal.ASK_GONE}
+    assert wanted <= set(shares.refusals), "vacuous: they never decided the same"
+
+
+class Shares(Races):
+    """Counts what each scheduler has proposed, and what of it was refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.proposed: Counter[int] = Counter()
+        self.refused: Counter[int] = Counter()
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        super().delivered(simulator, delivery)
+        message = delivery.message
+        if delivery.mailbox == CONTEXT and isinstance(message, ProposeAllocations):
+            self.proposed.update(scheduler_of(it.proposal_id) for it in message.proposals)
+        elif isinstance(message, ProposalRejected):
+            self.refused[scheduler_of(message.proposal_id)] += 1
+
+
+def run_all(files: list[Path], seeds: Iterable[int], schedulers: int) -> tuple[Shares, list[Any]]:
+    shares = Shares()
     options = RunOptions(
-        schedulers=schedulers, seeds=seeds, checkers=lambda: (*default_checkers(), races)
+        schedulers=schedulers, seeds=seeds, checkers=lambda: (*default_checkers(), shares)
     )
     failed = [(file.name, it.failures) for file in files if not (it := run_file(file, options)).ok]
-    assert [] == [it for it in failed if it[0] not in IN_THE_VERY_PLAN]
-    assert LOST <= set(races.refusals), "vacuous: they never decided the same"
+    return shares, failed
+
+
+# -- who proposes what
+
+
+@pytest.mark.parametrize("schedulers", [2, 3, 4])
+@pytest.mark.parametrize("number", [0, 1])
+def test_each_has_its_share_of_the_work(schedulers: int, number: int) -> None:
+    """As W3, at a small size: parents over leaves, and applications that all ask at once."""
+    shares = Shares()
+    leaves = "".join(f"{{name: l{leaf}}}, " for leaf in range(3))
+    parents = "".join(f"{{name: p{parent}, queues: [{leaves}]}}, " for parent in range(4))
+    config = f"partitions: [{{name: default, queues: [{{name: root, submitacl: '*', queues: [{parents}]}}]}}]"
+    lab = Lab(seed=number, schedulers=schedulers, config=config, checkers=(shares,))
+    lab.nodes(**{f"n{node}": 30 for node in range(30)})
+    for app in range(36):
+        lab.submit(f"app-{app}", queue=f"root.p{app % 4}.l{app % 3}")
+    for app in range(36):
+        lab.ask(*(f"{app}-{key}" for key in range(20)), app=f"app-{app}")
+    lab.settle()
+    assert 36 * 20 == len(lab.running())
+    assert shares.refused.total() < 0.1 * shares.proposed.total()
+    for scheduler in range(schedulers):
+        mine = shares.proposed[scheduler] - shares.refused[scheduler]
+        assert mine * 2 * schedulers >= 36 * 20, f"{scheduler} made {mine}"
+    equal_schedulers(lab)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_who_runs_is_who_would_with_one(number: int) -> None:
+    """Everything waits, then nodes come with too little room: the order alone decides."""
+    first, *others = [crowd(number, schedulers) for schedulers in (1, 2, 3, 4)]
+    assert first.waiting_count, "vacuous: there was room for all"
+    assert [first.running()] * 3 == [it.running() for it in others]
+
+
+class Crowd(Lab):
+    waiting_count = 0
+
+
+def crowd(number: int, schedulers: int) -> Crowd:
+    dice = Random(number)  # noqa: S311 - a test material
+    config = (
+        "partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: ["
+        "{name: a, properties: {priority.offset: '2'}}, {name: b, queues: [{name: c}, "
+        "{name: d, properties: {application.sort.policy: fair}}]}, "
+        "{name: e, resources: {max: {vcore: 9m}}}]}]}]"
+    )
+    lab = Crowd(seed=number, schedulers=schedulers, config=config)
+    leaves, total = ("root.a", "root.b.c", "root.b.d", "root.e"), 0
+    for app in range(8):
+        lab.submit(f"app-{app}", queue=leaves[app % 4])
+    for app in range(8):
+        for key in range(6):
+            total += 1
+            size, priority = dice.choice((1, 2, 3, 5)), dice.choice((0, 0, 1))
+            lab.ask(f"{app}-{key}", vcore=size, app=f"app-{app}", priority=priority)
+    lab.settle()
+    lab.nodes(n1=20)
+    lab.settle()
+    lab.nodes(n2=13)
+    lab.settle()
+    lab.waiting_count = total - len(lab.running())
+    return lab
+
+
+def test_the_share_of_one_that_does_not_decide_is_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is alive, and decides nothing: after a while others do, and from then on at once."""
+    # They would find at rest that it could decide something.
+    monkeypatch.setattr("support.default_checkers", tuple)
+    lab = Lab(schedulers=3)
+    lab.nodes(n1=100)
+    lab.submit(*(f"app-{number}" for number in range(6)))
+    lab.settle()
+    idle: Any = lab.schedulers[1]
+    idle.loop.next_cycle = list
+    for number in range(6):
+        lab.ask(f"first-{number}", app=f"app-{number}")
+    lab.settle()
+    assert 4 == len(lab.running()), "vacuous: another one has decided for it"
+    lab.advance(PATIENCE_NS)
+    assert 6 == len(lab.running())
+    for number in range(6):
+        lab.ask(f"second-{number}", app=f"app-{number}")
+    lab.settle()
+    assert 12 == len(lab.running()), "it is known to be absent"
+    del idle.loop.next_cycle
+    for number in range(6):
+        lab.ask(f"third-{number}", app=f"app-{number}")
+    lab.settle()
+    assert 18 == len(lab.running())
+    equal_schedulers(lab)
+    assert {} == lab.leftovers()
+
+
+# -- what the facts have made void
+
+
+@pytest.mark.usefixtures("contested")
+def test_a_void_proposal_is_given_up_at_the_fact_and_answered_once() -> None:
+    """It holds nothing from the fact on; its refusal comes later, and only once."""
+    lab = Lab(schedulers=2)
+    lab.nodes(n1=1)
+    lab.submit(APP)
+    lab.ask("a")
+    given_up: list[int] = []
+    while lab.simulator.step():
+        for scheduler in lab.schedulers:
+            if scheduler.planner.desk.given_up:
+                (void,) = scheduler.planner.unresolved
+                given_up.append(void)
+                assert {} == scheduler.planner.model.flights.placements
+                assert {"vcore": 0} == scheduler.planner.model.nodes.views["n1"].free
+                assert [] == scheduler.void()
+                loser = scheduler
+    assert ["a"] == lab.running()
+    assert given_up, "vacuous: it was refused before"
+    assert {Refusal.ASK_GONE: 1} == lab.races.refusals
+    twice = ProposalRejected(proposal_id=given_up[0], reason=Refusal.ASK_GONE)
+    with pytest.raises(InvariantViolation, match="was resolved twice"):
+        loser.handle(twice, lab.simulator.now_ns)
+
+
+@pytest.mark.usefixtures("contested")
+@ranges.seeds(51, usual=3)
+def test_each_kind_of_proposal_is_given_up(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the checkers find none that is void and in flight after any message."""
+    kinds: Counter[str] = Counter()
+    give_up = Desk.give_up
+
+    def counted(desk: Desk, proposal_id: int) -> None:
+        kinds[type(desk.owner[proposal_id]).__name__] += 1
+        give_up(desk, proposal_id)
+
+    monkeypatch.setattr(Desk, "give_up", counted)
+    folders = ("gang", "gang-disturbances", "preemption", "reservations")
+    files = [file for folder in folders for file in sorted((SCENARIOS / folder).glob("*.yaml"))]
+    _, failed = run_all(files[:: 1 if len(seeds) > 3 else 4], seeds, 2)
+    assert [] == failed
+    assert {"Placer", "Admitter", "Swapper", "Reserver", "Preemptor"} <= kinds.keys()
 
 
 # -- random orders
@@ -67,19 +270,29 @@ def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) 
 
 @ranges.seeds(2_000, usual=8)
 @pytest.mark.parametrize("preempts", [False, True], ids=["gangs", "with preemption"])
-def test_no_order_breaks_anything(preempts: bool, seeds: range) -> None:
+def test_no_order_breaks_anything(
+    preempts: bool, seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with shares nor without."""
     refusals: Counter[str] = Counter()
+    for number in seeds:
+        run = Run(number, preempts=preempts, schedulers=2)
+        run.play()
+    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
     for number in seeds:
         run = Run(number, preempts=preempts, schedulers=2)
         run.play()
         refusals += run.lab.races.refusals
     assert {Refusal.ASK_GONE, Refusal.GANG_HELD, Refusal.ASK_PARKED} <= set(refusals)
-    if preempts:
-        assert Refusal.VICTIM_GONE in refusals
 
 
 @ranges.examples(8, 1_000)
-def test_whatever_the_resource_manager_says(examples: int) -> None:
+@pytest.mark.parametrize("is_contested", [False, True])
+def test_whatever_the_resource_manager_says(
+    examples: int, is_contested: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_contested:
+        monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
     refusals: Counter[str] = Counter()
 
     @settings(
@@ -102,7 +315,7 @@ def test_whatever_the_resource_manager_says(examples: int) -> None:
         refusals += player.races.refusals
 
     play()
-    assert refusals[Refusal.ASK_GONE] > examples
+    assert not is_contested or refusals[Refusal.ASK_GONE] > examples
 
 
 # -- what both decide
@@ -114,8 +327,20 @@ def equal_schedulers(lab: Lab) -> None:
         assert [] == scheduler.planner.unresolved
 
 
+def test_one_ask_is_proposed_once() -> None:
+    lab = Lab(schedulers=2)
+    lab.nodes(n1=50, n2=50)
+    lab.submit(APP)
+    lab.ask(*(f"a{number}" for number in range(60)))
+    lab.settle()
+    assert 60 == len(lab.running())
+    assert {} == lab.races.refusals
+    equal_schedulers(lab)
+
+
+@pytest.mark.usefixtures("contested")
 def test_one_ask_is_placed_once_and_one_proposal_refused_for_each() -> None:
-    """First in, first out both decide the same: this is the price."""
+    """First in, first out both decide the same: this would be the price without shares."""
     lab = Lab(schedulers=2)
     lab.nodes(n1=50, n2=50)
     lab.submit(APP)
@@ -251,7 +476,7 @@ class Choosy(Listening):
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_each_asks_for_itself_and_an_ask_is_placed_once(number: int) -> None:
+def test_one_asks_and_an_ask_is_placed_once(number: int) -> None:
     rm = Choosy()
     lab = Lab(seed=number, schedulers=2, rm=rm)
     lab.nodes(n1=4, n2=4)
@@ -260,7 +485,7 @@ def test_each_asks_for_itself_and_an_ask_is_placed_once(number: int) -> None:
     lab.settle()
     assert ["a", "b", "c"] == lab.running()
     assert {"n2"} == {node for _, node in rm.told("new")}
-    assert max(rm.asked.values()) <= 2, "more often than there are schedulers"
-    assert lab.races.refusals, "vacuous: both had a yes for the same ask"
+    assert 1 == max(rm.asked.values()), "all learn of what was refused to one"
+    assert {} == lab.races.refusals
     equal_schedulers(lab)
     assert {} == lab.leftovers()

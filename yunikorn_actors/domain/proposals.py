@@ -76,6 +76,14 @@ class VictimRef(Struct, frozen=True, kw_only=True, gc=False):
         return cls(application_id=allocation.spec.application_id, uuid=allocation.uuid)
 
 
+class AskRef(Struct, frozen=True, kw_only=True, gc=False):
+    """One ask: another may come under its key."""
+
+    application_id: str
+    key: str
+    sequence: int
+
+
 class Preempt(Struct, frozen=True, kw_only=True, tag=True, gc=False):
     """Have all of these go, or none.
 

@@ -237,6 +237,8 @@ _SUBJECTS: Final[dict[type, Callable[[Any], Iterable[str]]]] = {
     c.CallPreemptionPredicates: _question,
     p.CheckPredicates: _question,
     p.CheckPreemptionPredicates: _question,
+    p.NodeDenied: lambda message: (_id(message.key), message.node_id),
+    p.NodesAllowed: lambda message: (_id(ask.key) for ask in message.asks),
     s.FactsAppended: _facts,
     s.ProposeAllocations: lambda message: map(_proposal, message.proposals),
     s.ProposalRejected: lambda message: (message.reason.name,),

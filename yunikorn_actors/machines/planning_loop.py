@@ -9,7 +9,7 @@ after anything that may let something else be decided. A cycle that runs for not
 one that is missing lets asks wait for ever.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from yunikorn_actors.domain.partition import PartitionState
@@ -21,12 +21,17 @@ from yunikorn_actors.machines.predicate_gate import PredicateGate
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
+from yunikorn_actors.messages.base import CONTEXT
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
+from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.parts.denials import Denied
 from yunikorn_actors.planning.parts.part import NEVER_NS
 from yunikorn_actors.planning.planner import Planner
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""
+Refuses = Callable[[PartitionState, Proposal, int], bool]
+"""Whether Context would refuse a proposal in this state and at this time."""
 
 
 class PlanningLoop:
@@ -43,6 +48,10 @@ class PlanningLoop:
         self.planner = Planner(
             state,
             life.number,
+            place=life.place,
+            planners=life.planners,
+            asks_first=life.capabilities.has_predicates
+            or life.capabilities.has_preemption_predicates,
             reports=life.capabilities.hears_states and life.speaks,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
@@ -53,6 +62,7 @@ class PlanningLoop:
         self._commit = commit
         self._address = address
         self._partition = life.partition
+        self._number = life.number
         self.epoch = life.epoch
         self._settings = settings
         self.cycle_is_coming = False
@@ -69,11 +79,7 @@ class PlanningLoop:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
         room = self._settings.inflight_max - self.planner.in_flight_count
         proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
-        # The bound counts questions too: their proposals are in flight until the answer comes.
-        questions: list[Effect] = []
-        if self.predicate_gate is not None:
-            proposals, questions = self.predicate_gate.put(proposals)
-        effects = [*self._commit(self.planner.send(proposals), now_ns), *questions]
+        effects = [*self._tell_lifted(), *self._propose(proposals, now_ns)]
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
         effects.extend(self._come_back())
@@ -84,16 +90,69 @@ class PlanningLoop:
         assert self.predicate_gate is not None
         proposal = self.predicate_gate.answered(message, now_ns)
         decided = [] if proposal is None else [proposal]
-        return [*self._commit(self.planner.send(decided), now_ns), *self._come_back()]
+        denied, self.predicate_gate.denied = self.predicate_gate.denied, []
+        spread = [Send(to=CONTEXT, message=it) for it in denied]
+        return [
+            *self._commit(self.planner.send(decided), now_ns),
+            *spread,
+            *self._come_back(),
+        ]
+
+    def on_node_denied(self, message: p.NodeDenied, now_ns: int) -> list[Effect]:
+        """Another scheduler has asked: expect no more that it places the ask there."""
+        denied = Denied(
+            message.application_id, message.key, message.sequence, message.node_id,
+            message.reason, Use(message.use),
+        )  # fmt: skip
+        self.planner.note_denied(denied, now_ns)
+        return self._come_back()
 
     def on_denials_lifted(self) -> list[Effect]:
         self.planner.denials.lift_all()
         self.planner.answered()
-        return self.next_cycle()
+        return [*self._tell_lifted(), *self.next_cycle()]
+
+    def on_nodes_allowed(self, message: p.NodesAllowed, now_ns: int) -> list[Effect]:
+        self.planner.note_lifted(message.asks, now_ns)
+        return self._come_back()
+
+    def _tell_lifted(self) -> list[Effect]:
+        lifted = self.planner.denials.lifted
+        if not lifted:
+            return []
+        self.planner.denials.lifted = []
+        allowed = p.NodesAllowed(
+            partition=self._partition, epoch=self.epoch, scheduler=self._number, asks=tuple(lifted)
+        )
+        return [Send(to=CONTEXT, message=allowed)]
 
     def on_planning_due(self, now_ns: int) -> list[Effect]:
         self.planner.time_came(now_ns)
         return self.next_cycle()
+
+    def void_ones(self, refuses: Refuses, now_ns: int) -> Iterator[int]:
+        """Yield what is in flight that Context would refuse on the facts as they are known."""
+        state = self.planner.state
+        return self.planner.void_ones(lambda it: refuses(state, it, now_ns))
+
+    def _propose(self, proposals: list[Proposal], now_ns: int) -> list[Effect]:
+        # The bound counts questions too: their proposals are in flight until the answer comes.
+        questions: list[Effect] = []
+        if self.predicate_gate is not None:
+            proposals, questions = self.predicate_gate.put(proposals)
+        return [*self._commit(self.planner.send(proposals), now_ns), *questions]
+
+    def caught_up(self, refuses: Refuses, now_ns: int) -> list[Effect]:
+        """Give up what the facts have made void, and what was expected on others than these."""
+        planner = self.planner
+        void = self.void_ones(refuses, now_ns) if planner.desk.differs else ()
+        for proposal_id in void:
+            if self.predicate_gate is not None and self.predicate_gate.withdraw(proposal_id):
+                planner.desk.reject(proposal_id)
+            else:
+                planner.desk.give_up(proposal_id)
+        released = planner.caught_up(now_ns)
+        return self._propose(released, now_ns) if released else []
 
     def explain(self, message: ExplainRequested, now_ns: int) -> Explanation:
         return explanation(self.planner, self.epoch, message, now_ns)

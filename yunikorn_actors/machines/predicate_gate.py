@@ -26,6 +26,7 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.parts.denials import Denied
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.offer import Offer, offer_of
 from yunikorn_actors.si import PredicatesArgs, PreemptionPredicatesArgs
@@ -47,10 +48,14 @@ class PredicateGate:
         self._planner = planner
         self._life = life
         self._reply_to = reply_to
+        self.denied: list[p.NodeDenied] = []
+        """What the other schedulers of the partition have not been informed of yet."""
         self._has_predicates = life.capabilities.has_predicates
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
         planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Asked] = {}
+        self._withdrawn: dict[int, None] = {}
+        """Questions whose answers matter no more: the facts were faster."""
         self.dropped = 0
         """How many answers came that match no question."""
 
@@ -74,16 +79,35 @@ class PredicateGate:
         """Return the proposal if the answer was yes; after a no tell the planner."""
         asked = self._open.pop(message.question_id, None)
         if asked is None:
+            if message.question_id in self._withdrawn:
+                del self._withdrawn[message.question_id]
+                return None
             # A second answer, or one to a question of a planner that was replaced.
             self.dropped += 1
             return None
         reason = _objection(asked, message)
         if reason:
-            self._planner.deny(asked.proposal, reason, now_ns, _use_of(asked))
+            use = _use_of(asked)
+            self._planner.deny(asked.proposal, reason, now_ns, use)
+            if self._life.planners > 1:
+                self.denied.append(self._message_of(Denied.of(asked.proposal, reason, use)))
             return None
         if isinstance(message, p.PreemptionPredicatesChecked):
             return self._with_further(asked, message.response.index)
         return asked.proposal
+
+    def _message_of(self, denied: Denied) -> p.NodeDenied:
+        return p.NodeDenied(
+            partition=self._life.partition,
+            epoch=self._life.epoch,
+            scheduler=self._life.number,
+            application_id=denied.application_id,
+            key=denied.key,
+            sequence=denied.sequence,
+            node_id=denied.node_id,
+            reason=denied.reason,
+            use=denied.use.value,
+        )
 
     def _with_further(self, asked: _Asked, index: int) -> Preempt:
         """Add the victims up to the index; the needed ones are in the proposal already."""
@@ -92,6 +116,13 @@ class PredicateGate:
         assert isinstance(question, p.CheckPreemptionPredicates)
         count = max(0, index - question.args.start_index)
         return self._planner.preemptor.extend(proposal, asked.further[:count])
+
+    def withdraw(self, proposal_id: int) -> bool:
+        """The proposal is void; say whether it waited for its answer: then it was not sent."""
+        if self._open.pop(proposal_id, None) is None:
+            return False
+        self._withdrawn[proposal_id] = None
+        return True
 
     # -- what is asked
 

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
-from yunikorn_actors.machines.planning_loop import PlanningLoop
+from yunikorn_actors.machines.planning_loop import PlanningLoop, Refuses
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
@@ -25,7 +25,7 @@ from yunikorn_actors.messages.queries import ExplainRequested
 
 
 class Scheduler:
-    def __init__(self, *, life: Life, settings: Settings) -> None:
+    def __init__(self, *, life: Life, settings: Settings, refuses: Refuses) -> None:
         self._partition = life.partition
         self._epoch = life.epoch
         self.speaks = life.speaks
@@ -39,6 +39,7 @@ class Scheduler:
             settings=settings,
         )
         self.planner = self.loop.planner
+        self._refuses = refuses
         self.rejections: dict[str, int] = {}
         self._now_ns = 0
         """The time of the message being handled."""
@@ -54,6 +55,10 @@ class Scheduler:
             "asking": self.loop.canonical_predicate_gate(),
             "rejections": dict(sorted(self.rejections.items())),
         }
+
+    def void(self) -> list[int]:
+        """Return what is in flight although Context would refuse it on the facts known here."""
+        return list(self.loop.void_ones(self._refuses, self._now_ns))
 
     def legacy(self) -> dict[str, Any]:
         """Nothing to hand over: the next Scheduler learns everything from the snapshot."""
@@ -80,7 +85,8 @@ class Scheduler:
             apply(replica, fact)
             # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
-        return [*self._next_report(), *self.loop.next_cycle()]
+        released = self.loop.caught_up(self._refuses, self._now_ns)
+        return [*released, *self._next_report(), *self.loop.next_cycle()]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
@@ -97,6 +103,12 @@ class Scheduler:
 
     def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
         return self.loop.on_denials_lifted()
+
+    def _on_node_denied(self, message: p.NodeDenied) -> list[Effect]:
+        return self.loop.on_node_denied(message, self._now_ns)
+
+    def _on_nodes_allowed(self, message: p.NodesAllowed) -> list[Effect]:
+        return self.loop.on_nodes_allowed(message, self._now_ns)
 
     def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
         return self.loop.on_planning_due(self._now_ns)
@@ -146,6 +158,8 @@ SchedulerInbox = (
     | s.PlanningDue
     | p.Checked
     | p.DenialsLifted
+    | p.NodeDenied
+    | p.NodesAllowed
     | ExplainRequested
 )
 
@@ -158,5 +172,7 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     p.PredicatesChecked: Scheduler._on_checked,
     p.PreemptionPredicatesChecked: Scheduler._on_checked,
     p.DenialsLifted: Scheduler._on_denials_lifted,
+    p.NodeDenied: Scheduler._on_node_denied,
+    p.NodesAllowed: Scheduler._on_nodes_allowed,
     ExplainRequested: Scheduler._on_explain_requested,
 }

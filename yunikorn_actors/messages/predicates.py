@@ -5,6 +5,7 @@ question has the id of the proposal that waits for it; between RmProxy and the c
 number of RmProxy's own. An answer with a reason is a no, one without is a yes.
 """
 
+from yunikorn_actors.domain.proposals import AskRef
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.si import (
     PredicatesArgs,
@@ -65,6 +66,31 @@ class PredicateDue(Message, frozen=True, kw_only=True):
     """The time for an answer of the resource manager is over."""
 
     rm_id: str
+
+
+class NodeDenied(Message, frozen=True, kw_only=True):
+    """A scheduler has a no for an ask of its share; the others of the partition learn of it."""
+
+    partition: str
+    epoch: int
+    scheduler: int
+    """The number of the scheduler that asked."""
+    application_id: str
+    key: str
+    sequence: int
+    node_id: str
+    reason: str
+    use: str
+    """What the node was wanted for: PLACING, KEEPING or PREEMPTING."""
+
+
+class NodesAllowed(Message, frozen=True, kw_only=True):
+    """A scheduler asks again about the nodes that were refused to asks of its share."""
+
+    partition: str
+    epoch: int
+    scheduler: int
+    asks: tuple[AskRef, ...]
 
 
 class DenialsLifted(Message, frozen=True, kw_only=True):

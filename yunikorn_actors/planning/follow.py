@@ -18,9 +18,10 @@ from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.parts.part import Desk, ResolvingOne
+from yunikorn_actors.planning.peers import Peers
 
 
-def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
+def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
     kind = type(fact)
     # The owner first. It takes the decision out of what is in flight, and `change` then sees the
@@ -28,13 +29,15 @@ def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     # that waits for room would be asked in vain.
     if kind in RESOLVING:
         resolving = cast(ResolvingOne, fact)
-        is_charged = desk.resolve(resolving.proposal_id, resolving)
+        is_charged = _resolve(desk, peers, resolving.proposal_id, resolving)
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             # Nothing in flight has charged this: it came from the resource manager, or from another
             # planner, which may have failed since.
             _charge(model, fact)
     elif isinstance(fact, f.AllocationsCommitted):
-        _resolve_run(model, desk, fact)
+        _resolve_run(model, desk, fact, peers)
+    elif kind in SURPRISING:
+        desk.differs = True
     change = CHANGES.get(kind)
     if change is not None:
         change(model, fact)
@@ -43,11 +46,29 @@ def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
         model.wakes.something_came_out()
 
 
-def _resolve_run(model: Model, desk: Desk, fact: f.AllocationsCommitted) -> None:
+def _resolve(
+    desk: Desk, peers: Peers | None, proposal_id: int, fact: ResolvingOne | f.AllocationsCommitted
+) -> bool:
+    """Settle what was decided here; say whether it was committed just as it was decided."""
+    is_charged = desk.resolve(proposal_id, fact)
+    if not is_charged and peers is not None and not isinstance(fact, f.AllocationsCommitted):
+        expected = peers.take(fact) if proposal_id else None
+        is_charged = expected is not None and desk.resolve(expected, fact)
+    # What is not a plain allocation closes nodes or changes whom gangs and victims hold back, and
+    # may come in another order than it was expected in.
+    desk.differs |= not is_charged or not isinstance(
+        fact, f.AllocationCommitted | f.AllocationsCommitted
+    )
+    return is_charged
+
+
+def _resolve_run(
+    model: Model, desk: Desk, fact: f.AllocationsCommitted, peers: Peers | None
+) -> None:
     is_charged = [desk.resolve(proposal_id, fact) for proposal_id in fact.proposal_ids]
     if not all(is_charged):
         for part, charged in zip(fact.parts(), is_charged, strict=True):
-            if not charged:
+            if not charged and not _resolve(desk, peers, part.proposal_id, part):
                 _charge(model, part)
 
 
@@ -500,3 +521,11 @@ CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.AllocationReleased: _on_allocation_released,
     f.QuotaPreemptionArmed: _on_quota_preemption_armed,
 }
+
+SURPRISING: Final = frozenset(
+    kind
+    for kind in (*CHANGES, f.SchedulingHeld)
+    if kind not in RESOLVING and kind not in {f.AllocationsCommitted, f.AskShortageChanged}
+)
+"""What may make another decision right, whoever decided it; those that settle a proposal do so
+unless it was decided here, or expected."""

@@ -4,18 +4,19 @@ docs/explanation/planning.md tells why the stages of a plan come in this order. 
 in flight; a fact that carries the id of its proposal, or `reject`, takes it out again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
-from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.facts import Fact, MachineReplaced
+from yunikorn_actors.domain.gang import awaits_admission
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Placing, Preempt, Proposal
+from yunikorn_actors.domain.proposals import Allocate, AskRef, Placing, Preempt, Proposal
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.follow import adopt, follow
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.backoff import Backoff
-from yunikorn_actors.planning.parts.denials import Denials
+from yunikorn_actors.planning.parts.denials import Denials, Denied
 from yunikorn_actors.planning.parts.explaining import Explainer
 from yunikorn_actors.planning.parts.gangs import Admitter, Swapper
 from yunikorn_actors.planning.parts.measuring import Measurer
@@ -23,6 +24,7 @@ from yunikorn_actors.planning.parts.part import Desk, Part
 from yunikorn_actors.planning.parts.placing import Placer
 from yunikorn_actors.planning.parts.preempting import Preemptor
 from yunikorn_actors.planning.parts.reserving import Reserver
+from yunikorn_actors.planning.peers import Peers
 from yunikorn_actors.planning.refusals import RECORDS, Refusals
 from yunikorn_actors.planning.wakes import Wakes
 
@@ -38,17 +40,24 @@ class Planner:
         state: PartitionState,
         scheduler_number: int = 0,
         *,
+        place: int = 0,
+        planners: int = 1,
+        asks_first: bool = False,
         reports: bool = False,
         reservation_delay_ns: int = 0,
         preemption_delay_ns: int = 0,
     ) -> None:
+        """`place` is its own among so many planners of the partition."""
         self.state = state
         self.wakes = Wakes(reports=reports)
         self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
         self.desk = desk = Desk(scheduler_number, self.findings)
         self._refusals = Refusals(model)
-        self.denials = Denials(model)
+        self.peers = None
+        if planners > 1:
+            self.peers = Peers(state, place, planners, asks_first=asks_first)
+        self.denials = Denials(model, None if self.peers is None else self.peers.is_mine)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
         self.swapper = Swapper(model, desk)
@@ -125,10 +134,14 @@ class Planner:
     @property
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
-        return min([part.due_ns for part in self._timed])
+        due_ns = min([part.due_ns for part in self._timed])
+        return due_ns if self.peers is None else min(due_ns, self.peers.due_ns)
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
-        """Decide, one at a time, until nothing can be placed or the limit is reached."""
+        """Decide, one at a time, until nothing can be placed or the limit is reached.
+
+        Return what is to be proposed: all of it, unless other schedulers have a share.
+        """
         proposals: list[Proposal] = []
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
@@ -140,6 +153,8 @@ class Planner:
                     proposals.extend(made)
                     room -= len(made)
         made = self._without_refused(proposals)
+        if self.peers is not None:
+            made = self.peers.keep_expected(made, now_ns)
         self._refusals.note_made(made)
         return made
 
@@ -153,13 +168,20 @@ class Planner:
     @property
     def unresolved(self) -> list[int]:
         """Proposals that Context has not answered yet."""
-        return sorted(self.desk.owner)
+        if self.peers is None:
+            return sorted(self.desk.owner)
+        return sorted((*self._own_in_flight(), *self.desk.given_up))
 
     def is_in_flight(self, proposal_id: int) -> bool:
-        return proposal_id in self.desk.owner
+        """Whether Context is still to answer it."""
+        return proposal_id in self.desk.owner or proposal_id in self.desk.given_up
 
     def refuse(self, proposal_id: int) -> None:
         """Context refused: the ask waits again, and until there is news if nothing was newer."""
+        if proposal_id in self.desk.given_up:
+            # It was void before: what it took is free since then.
+            del self.desk.given_up[proposal_id]
+            return
         subject = self.desk.owner[proposal_id].subject_of(proposal_id)
         is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
         self.reject(proposal_id)
@@ -168,6 +190,10 @@ class Planner:
 
     def reject(self, proposal_id: int) -> None:
         """What the proposal took is free again, and the ask is tried again."""
+        self._give_back(proposal_id)
+        self._expect_anew(self._planned_ns)
+
+    def _give_back(self, proposal_id: int) -> None:
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
         self._refusals.gave_up()
@@ -186,7 +212,7 @@ class Planner:
         for proposal in proposals:
             if self._refusals.was_refused(proposal):
                 subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
-                self.reject(proposal.proposal_id)
+                self._give_back(proposal.proposal_id)
                 self._refusals.set_aside(subject)
             else:
                 kept.append(proposal)
@@ -196,21 +222,89 @@ class Planner:
         """The resource manager has answered, or made a request: what was refused may be allowed."""
         self._refusals.something_arrived()
 
+    # -- several planners
+
+    def note_denied(self, denied: Denied, now_ns: int) -> None:
+        """The resource manager refused it to another planner: it is not expected there any more."""
+        self._deny(denied, now_ns)
+        self.answered()
+        self._expect_anew(now_ns)
+
+    def note_lifted(self, asks: Iterable[AskRef], now_ns: int) -> None:
+        """Another planner may ask about them again, so they are expected anywhere."""
+        self.denials.lift(asks)
+        self.answered()
+        self._expect_anew(now_ns)
+
+    def void_ones(self, refuses: Callable[[Proposal], bool]) -> Iterator[int]:
+        """Yield what is in flight and would be refused on the facts as they are now.
+
+        That is known before Context says so, and a plan must not spare room for it. A decision that
+        rests on an earlier one that is in flight as well is not void without it.
+        """
+        if self.peers is None:
+            return
+        for proposal_id, proposal in self._own_in_flight().items():
+            if refuses(proposal) and not self._is_to_be_admitted(proposal):
+                yield proposal_id
+
+    def _own_in_flight(self) -> dict[int, Proposal]:
+        """Return what this planner has proposed and Context has not resolved."""
+        assert self.peers is not None
+        owner = self.desk.owner
+        self.peers.own = {id_: it for id_, it in self.peers.own.items() if id_ in owner}
+        return self.peers.own
+
+    def _is_to_be_admitted(self, proposal: Proposal) -> bool:
+        if not isinstance(proposal, Allocate):
+            return False
+        app = self.state.applications.get(proposal.application_id)
+        if app is None or app.serial not in self.model.apps:
+            return False
+        return self.model.apps[app.serial].is_admitting and awaits_admission(app)
+
+    def caught_up(self, now_ns: int) -> list[Proposal]:
+        """All facts of a message are known: what is expected has to follow from them.
+
+        Return what was held back, and is to be proposed now.
+        """
+        peers, differs = self.peers, self.desk.differs
+        self.desk.differs = False
+        if peers is None:
+            return []
+        # With nothing of its own in flight, a plan follows from the facts alone. So planners that
+        # have the same facts and nothing to wait for expect the same of each other: were each to
+        # keep what it expected in another order of facts, both might wait for the other.
+        if differs or (peers.expected and not self._own_in_flight()):
+            self._expect_anew(now_ns)
+        return peers.release()
+
     def time_came(self, now_ns: int) -> None:
-        """A delay, a pause or a rest has ended."""
+        """A delay, a pause or a back-off has ended, or the patience with another planner."""
         self._refusals.time_came(now_ns)
         self.wakes.time_came()
+        if self.peers is not None and self.peers.note_absent(now_ns):
+            self.denials.measure()
+            self._expect_anew(now_ns)
+
+    def _expect_anew(self, now_ns: int) -> None:
+        """Give up what was expected: the next plan decides it again, on what is known now."""
+        if self.peers is not None:
+            for proposal_id in self.peers.give_up(now_ns):
+                self.desk.reject(proposal_id)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
-        whom = proposal.beneficiary if isinstance(proposal, Preempt) else proposal
-        ask = self.ask_of(whom.application_id, whom.key)
-        # An ask that was sent again since then has another sequence: the answer is not about it.
-        if ask is not None and ask.ask.sequence == proposal.sequence:
-            self.denials.add(ask, proposal.node_id, reason, now_ns, use)
+        self._deny(Denied.of(proposal, reason, use), now_ns)
         # Behind the denial: the ask is tried again at once, and must not find this node again.
         self.reject(proposal.proposal_id)
         self.answered()
+
+    def _deny(self, denied: Denied, now_ns: int) -> None:
+        ask = self.ask_of(denied.application_id, denied.key)
+        # An ask that was sent again since then has another sequence: the answer is not about it.
+        if ask is not None and ask.ask.sequence == denied.sequence:
+            self.denials.add(ask, denied.node_id, denied.reason, now_ns, denied.use)
 
     # -- what is known
 
@@ -220,10 +314,13 @@ class Planner:
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
-        follow(self.model, self.desk, fact)
+        follow(self.model, self.desk, fact, self.peers)
         # Behind the change: what was set aside is tried on the state as it is now.
         if type(fact) not in RECORDS:
             self._refusals.something_arrived()
+        if self.peers is not None and isinstance(fact, MachineReplaced):
+            # A successor has no denials yet: it may be that one, and asks anew.
+            self.denials.lift_of_others()
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         return self.model.ask_of(application_id, key)

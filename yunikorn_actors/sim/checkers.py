@@ -156,6 +156,9 @@ class ViewChecker:
         if isinstance(machine, Scheduler):
             audit = self._audit(delivery.mailbox, machine.planner)
             _fail(audit.look(_touched_by(delivery.message)), delivery)
+            if isinstance(delivery.message, FactsAppended):
+                # Only what comes in the very plan would show that room is spared in vain.
+                _fail([f"proposal {it} is void, and in flight" for it in machine.void()], delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
             told, is_dump = told_by(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():

@@ -484,6 +484,10 @@ _MESSAGES: dict[type, Callable[[Any], str]] = {
     c.CallSendEvent: lambda it: f"{len(it.events)} records",
     c.CallUpdateContainerSchedulingState: _call_states,
     c.CallMark: lambda it: f"{it.rm_id} {it.count}",
+    p.NodeDenied: lambda it: f"{it.application_id} {_placed(it.key, it.node_id)}: {it.reason}",
+    p.NodesAllowed: lambda it: _list(
+        "asks", (f"{ask.application_id} {ask.key}" for ask in it.asks)
+    ),
     s.ReportWaiting: lambda it: _joined(
         _states(it.observations),
         _list(

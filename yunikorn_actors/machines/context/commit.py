@@ -37,15 +37,24 @@ from yunikorn_actors.domain.proposals import (
 )
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.machines.context.container_states import tell_state
-from yunikorn_actors.machines.context.gangs import admit, begin_swap, cancel_placeholder
+from yunikorn_actors.machines.context.gangs import (
+    admit,
+    begin_swap,
+    cancel_placeholder,
+    check_admission,
+    check_cancel,
+    check_replace,
+)
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
     placeholder_placed,
     record_run_limit,
     work_started,
 )
-from yunikorn_actors.machines.context.preemption import preempt
+from yunikorn_actors.machines.context.preemption import check_preempt, preempt
 from yunikorn_actors.machines.context.reservations import (
+    check_reserve,
+    check_unreserve,
     displace,
     drop_used_reservation,
     reserve,
@@ -53,6 +62,7 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.shortages import record_shortage
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 
@@ -78,6 +88,28 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
 def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
     return _COMMITS[type(proposal)](turn, proposal)
+
+
+def would_refuse(
+    state: PartitionState, proposal: Proposal, now_ns: int, *, settings: Settings
+) -> bool:
+    """Whether the proposal would be refused in this state: the checks of `commit`, and no more."""
+    match proposal:
+        case Allocate():
+            refusal = check(state, proposal)
+        case Reserve():
+            refusal = check_reserve(state, proposal, now_ns, settings.reservation_delay_ns)
+        case Unreserve():
+            refusal = check_unreserve(state, proposal, now_ns)
+        case Preempt():
+            refusal = check_preempt(state, proposal, now_ns, settings)
+        case AdmitGang():
+            refusal = check_admission(state, proposal)
+        case Replace():
+            refusal = check_replace(state, proposal)
+        case CancelPlaceholder():
+            refusal = check_cancel(state, proposal)
+    return refusal is not None
 
 
 def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:

@@ -464,6 +464,13 @@ class Context(Joining):
         loops = (partition.loop for partition in own if partition.loop is not None)
         return [effect for loop in loops for effect in loop.on_denials_lifted()]
 
+    def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
+        """Pass it on to the other schedulers: only the one that asks knows the answers."""
+        partition = self._partitions.current(message.partition, message.epoch)
+        schedulers = {} if partition is None else partition.schedulers
+        others = (to for number, to in schedulers.items() if number != message.scheduler)
+        return [Send(to=to, message=message) for to in others]
+
     def _on_planning_due(self, message: s.PlanningDue, now_ns: int) -> list[Effect]:
         loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.on_planning_due(now_ns)
@@ -553,6 +560,8 @@ ContextInbox = (
     | s.ConfirmationDue
     | p.Checked
     | p.DenialsLifted
+    | p.NodeDenied
+    | p.NodesAllowed
     | StateDumpRequested
     | CountsRequested
     | FollowRequested
@@ -592,6 +601,8 @@ HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     p.PredicatesChecked: Context._on_checked,
     p.PreemptionPredicatesChecked: Context._on_checked,
     p.DenialsLifted: Context._on_denials_lifted,
+    p.NodeDenied: Context._on_denials_changed,
+    p.NodesAllowed: Context._on_denials_changed,
     StateDumpRequested: Context._on_state_dump_requested,
     CountsRequested: Context._on_counts_requested,
     FollowRequested: Context._on_follow_requested,

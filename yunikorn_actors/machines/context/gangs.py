@@ -197,18 +197,29 @@ def begin_swap(turn: Turn, proposal: Replace) -> Refusal | None:
     return None
 
 
-def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
-    """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
-    refusal = _check_member(turn.state, proposal)
+def check_cancel(state: PartitionState, proposal: CancelPlaceholder) -> Refusal | None:
+    """Say why the placeholder stays: only one that is too small for its member is given up."""
+    refusal = _check_member(state, proposal)
     if refusal is not None:
         return refusal
-    app = turn.state.applications[proposal.application_id]
+    app = state.applications[proposal.application_id]
     spec = app.asks[proposal.key].spec
     placeholder = app.allocations.get(proposal.placeholder)
     if placeholder is None or not placeholder.may_be_released:
         return Refusal.PLACEHOLDER_GONE
     if not is_of_group(spec, placeholder) or suits(spec, placeholder):
         return Refusal.PLACEHOLDER_GONE
+    return None
+
+
+def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | None:
+    """A member larger than its placeholder is placed like any ask once that is gone (R-002)."""
+    refusal = check_cancel(turn.state, proposal)
+    if refusal is not None:
+        return refusal
+    app = turn.state.applications[proposal.application_id]
+    spec = app.asks[proposal.key].spec
+    placeholder = app.allocations[proposal.placeholder]
     turn.record(
         f.PlaceholderCancelled(
             application_id=app.id,

@@ -129,8 +129,14 @@ class PartitionContext:
     def lives(self) -> dict[str, Life]:
         """Return what each of its schedulers is made with, by address."""
         return {
-            address: replace(self._life, number=number, speaks=address == self.speaker)
-            for number, address in self.schedulers.items()
+            address: replace(
+                self._life,
+                number=number,
+                place=place,
+                planners=len(self.schedulers),
+                speaks=address == self.speaker,
+            )
+            for place, (number, address) in enumerate(self.schedulers.items())
         }
 
     def succeed(self, failed: str) -> str:

@@ -5,7 +5,10 @@ Denials last until the resource manager makes its next request. Without one they
 while, at growing distances: a predicate may depend on things that the core does not know.
 """
 
-from yunikorn_actors.domain.proposals import Proposal
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Self
+
+from yunikorn_actors.domain.proposals import AskRef, Placing, Preempt, Proposal
 from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.shape import NEVER, Denial, Shape, Use, own_key
 from yunikorn_actors.planning.model.views import AskView
@@ -16,11 +19,32 @@ LONGEST_DELAY_NS = 300_000_000_000
 DOUBLINGS_MAX = 5
 
 
+class Denied(NamedTuple):
+    """The resource manager refuses a node to an ask of this sequence."""
+
+    application_id: str
+    key: str
+    sequence: int
+    node_id: str
+    reason: str
+    use: Use
+
+    @classmethod
+    def of(cls, proposal: Placing | Preempt, reason: str, use: Use) -> Self:
+        whom = proposal.beneficiary if isinstance(proposal, Preempt) else proposal
+        place = proposal.sequence, proposal.node_id
+        return cls(whom.application_id, whom.key, *place, reason, use)
+
+
 class Denials:
     has_work = False
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, is_mine: Callable[[str], bool] | None = None) -> None:
+        """Of several planners each asks for the applications that are its own."""
         self._model = model
+        self._is_mine = is_mine
+        self.lifted: list[AskRef] = []
+        """What the other planners have not been informed of yet."""
         self._of: dict[AskView, Denial] = {}
         """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
@@ -38,14 +62,48 @@ class Denials:
         denial.refused[use][node_id] = reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
         denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
-        self.due_ns = min(self.due_ns, denial.due_ns)
+        if self._decides(ask):
+            self.due_ns = min(self.due_ns, denial.due_ns)
+
+    def _decides(self, ask: AskView) -> bool:
+        """Whether it is lifted here: what another planner asks about is lifted there."""
+        return self._is_mine is None or self._is_mine(ask.app.app.id)
+
+    def measure(self) -> None:
+        """It may be for this planner now to lift what was for another before."""
+        due = (it.due_ns for ask, it in self._of.items() if self._decides(ask))
+        self.due_ns = min(due, default=NEVER_NS)
 
     def lift_all(self) -> None:
         """The resource manager has spoken: everything may be asked again, and counts anew."""
-        for ask in self._of:
-            self._lift(ask)
-        self._of.clear()
+        asks = [ask for ask in self._of if self._decides(ask)]
+        for ask in asks:
+            self._note_lifted(ask)
+        self._lift_and_forget(asks)
         self.due_ns = NEVER_NS
+
+    def _note_lifted(self, ask: AskView) -> None:
+        """Not of what another planner has lifted: two that both decide would go on for ever."""
+        if self._is_mine is not None:
+            key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
+            self.lifted.append(AskRef(application_id=id_, key=key, sequence=ask.ask.sequence))
+
+    def lift_of_others(self) -> None:
+        self._lift_and_forget([ask for ask in self._of if not self._decides(ask)])
+
+    def lift(self, refs: Iterable[AskRef]) -> None:
+        """Lift those of another planner, which has done so."""
+        asks: list[AskView] = []
+        for ref in refs:
+            ask = self._model.ask_of(ref.application_id, ref.key)
+            if ask is not None and ask in self._of and ask.ask.sequence == ref.sequence:
+                asks.append(ask)
+        self._lift_and_forget(asks)
+
+    def _lift_and_forget(self, asks: list[AskView]) -> None:
+        for ask in asks:
+            self._lift(ask)
+            del self._of[ask]
         # Members of gangs and asks that wait for a reservation look at nodes by themselves, not as
         # lanes: the lifted shapes alone would not wake them.
         self._model.wakes.ask_may_reserve()
@@ -61,8 +119,11 @@ class Denials:
         self.due_ns = NEVER_NS
         self._model.wakes.nodes_allowed()
         for ask, denial in self._of.items():
+            if not self._decides(ask):
+                continue
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS
+                self._note_lifted(ask)
                 self._lift(ask)
             self.due_ns = min(self.due_ns, denial.due_ns)
 
