@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RaySystemError, RayTaskError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RaySystemError, RayTaskError
 
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.machines.topology import TopologyName
@@ -73,10 +73,18 @@ class RayEngine:
             "log_to_driver": False,
             "logging_level": "warning",
         }
-        if address == LOCAL:
-            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **shared)
-        else:
-            ray.init(address, **shared)
+        try:
+            if address == LOCAL:
+                own = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
+                ray.init(LOCAL, **own, **shared)
+            else:
+                ray.init(address, **shared)
+        except RayError as error:
+            why = str(error).strip().partition("\n")[0]
+            raise ConnectionError(
+                f"--cluster {address}: {why}: RAY_AUTH_MODE and the token of Ray have to be those "
+                "of the cluster"
+            ) from None
 
     def hosts(self, partitions: tuple[str, ...]) -> Mapping[str, RayHost]:
         """Find the host of each partition, or have it started."""
