@@ -156,6 +156,14 @@ class SliceLab(Lab):
         return not number and not self.context.is_at_rest
 
 
+def _new(application_id: str) -> si.AddApplicationRequest:
+    return si.AddApplicationRequest(
+        application_id=application_id,
+        queue_name="root.default",
+        ugi=si.UserGroupInformation(user="al"),
+    )
+
+
 LONG = {
     "application": Long(
         lambda lab: lab.remove(APP),
@@ -199,6 +207,13 @@ LONG = {
             asks=tuple(ask(f"more-{n}", 98 + n, app="other") for n in range(COUNT))
         ),
         lambda lab: COUNT == sum(it.spec.key.startswith("more") for it in _asks(lab, "other")),
+        LongWorkKind.REQUEST,
+    ),
+    "many applications": Long(
+        lambda lab: lab.simulator.update_application(
+            si.ApplicationRequest(rm_id=RM, new=tuple(_new(f"new-{n}") for n in range(COUNT)))
+        ),
+        lambda lab: f"new-{COUNT - 1}" in lab.state.applications,
         LongWorkKind.REQUEST,
     ),
 }
@@ -462,10 +477,7 @@ def test_another_resource_manager_is_handled_between_two_slices() -> None:
     lab.settle()
     _post_unregister(lab)
     _until_context_is_busy(lab)
-    new = si.AddApplicationRequest(
-        application_id="theirs", queue_name="root.default", ugi=si.UserGroupInformation(user="al")
-    )
-    lab.simulator.update_application(si.ApplicationRequest(rm_id="rm-2", new=(new,)))
+    lab.simulator.update_application(si.ApplicationRequest(rm_id="rm-2", new=(_new("theirs"),)))
     while not other.told("application"):
         assert lab.simulator.step()
     assert not lab.context.is_at_rest, "it waited until the other one's work was done"

@@ -98,7 +98,7 @@ TOLD: list[tuple[Message, str]] = [
     ),
     (
         rm.RMApplicationUpdate(
-            rm_id="rm-1", accepted=("app-1",), rejected=(rm.Rejected(id="app-2", reason="no queue"),)
+            rm_id="rm-1", accepted=(rm.Accepted(id="app-1"),), rejected=(rm.Rejected(id="app-2", reason="no queue"),)
         ),
         "accepted app-1; rejected app-2 (no queue)",
     ),

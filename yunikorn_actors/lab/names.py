@@ -156,7 +156,7 @@ def _application_response(message: c.CallUpdateApplication) -> Iterator[str]:
 
 def _application_update(message: rm.RMApplicationUpdate) -> Iterator[str]:
     return _verdicts(
-        message.accepted,
+        (item.id for item in message.accepted),
         (item.id for item in message.rejected),
         ((item.application_id, item.state.value) for item in message.updated),
     )

@@ -172,7 +172,7 @@ def _with_parts(payload: msgspec.Raw) -> Any:  # noqa: ANN401 - whatever a recor
     try:
         return with_parts(plain)
     except (TypeError, KeyError) as error:
-        raise msgspec.ValidationError(f"its releases are not readable: {error}") from error
+        raise msgspec.ValidationError(f"its parts are not readable: {error}") from error
 
 
 @cache

@@ -23,17 +23,20 @@ GATHERED: Final[dict[str, dict[str, tuple[str, ...]]]] = {
 """Fields of a message that stand together in one of its fields now."""
 
 
-PARTS: Final = frozenset({"RMUpdateAllocation", "RMReleaseAllocation"})
-"""Messages with parts of several kinds, where there was one kind that did not tell."""
+PARTS: Final = frozenset({"RMUpdateAllocation", "RMReleaseAllocation", "RMApplicationUpdate"})
+"""Messages with parts that were of one kind, or mere ids, in earlier versions."""
 
 
 def with_parts(payload: dict[str, Any]) -> dict[str, Any]:
-    """Tell what each release is.
+    """Write the parts of a message as this version does.
 
-    What the core asks for has a type of its own. RmProxy did not tell confirmations apart from
-    other releases, and Context handles both alike: so all of them are read as releases.
+    An accepted application was an id without a queue. What the core asks for has a type of its
+    own. RmProxy did not tell confirmations apart from other releases, and Context handles both
+    alike: so all of them are read as releases.
     """
     told: dict[str, list[dict[str, Any]]] = {}
+    if "accepted" in payload:
+        told["accepted"] = [{"id": id_} for id_ in payload["accepted"]]
     if "releases" in payload:
         told["releases"] = [{"part": "ReleaseItem"} | item for item in payload["releases"]]
     if "released" in payload:

@@ -436,19 +436,19 @@ class Rejected(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of an application for which no placement rule matched: those that would take it."""
 
 
-class PlacedIn(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The queue of an accepted application."""
+class Accepted(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An accepted application and its queue."""
 
-    queue: str
+    id: str
+    queue: str = ""
+    """Empty in recordings of versions before this."""
     by_last_resort: bool = False
     """No placement rule matched, so `root.default` took it."""
 
 
 class RMApplicationUpdate(Message, frozen=True, kw_only=True):
     rm_id: str
-    accepted: tuple[str, ...] = ()
-    placed: tuple[PlacedIn, ...] = ()
-    """One for each that was accepted; recordings of versions before this have none."""
+    accepted: tuple[Accepted, ...] = ()
     rejected: tuple[Rejected, ...] = ()
     updated: tuple[ApplicationUpdate, ...] = ()
 

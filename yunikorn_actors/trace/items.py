@@ -90,8 +90,8 @@ def _applications(ids: Iterable[str]) -> Iterator[Item]:
 
 
 def _application_update(message: rm.RMApplicationUpdate) -> Iterator[Item]:
-    yield from _applications(message.accepted)
-    yield from _applications(it.id for it in message.rejected)
+    for part in (message.accepted, message.rejected):
+        yield from _applications(it.id for it in part)
     yield from _applications(it.application_id for it in message.updated)
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from yunikorn_actors.domain.facts import AllocationReleased, Fact, parts_of
 from yunikorn_actors.messages.base import Message
 from yunikorn_actors.messages.rm_events import (
+    Accepted,
     AnnouncedAllocation,
     GivenBack,
     Released,
@@ -44,8 +45,9 @@ def _untold(one: Message, other: Message) -> Message:
     That is about confirmations and about the queues of accepted applications.
     """
     match one, other:
-        case RMApplicationUpdate(), RMApplicationUpdate(placed=()):
-            return replace(one, placed=())
+        case RMApplicationUpdate(), RMApplicationUpdate():
+            if not any(item.queue for item in other.accepted):
+                return replace(one, accepted=tuple(Accepted(id=it.id) for it in one.accepted))
         case RMUpdateAllocation(), RMUpdateAllocation():
             if not any(isinstance(item, GivenBack) for item in other.releases):
                 return replace(one, releases=tuple(map(_release, one.releases)))

@@ -328,18 +328,14 @@ def _typed(items: Iterable[rm.AnnouncedRelease | rm.AskedBack], kind: type) -> I
     return (f"{item.key} {item.type.name}" for item in items if type(item) is kind)
 
 
-def _queues(message: rm.RMApplicationUpdate) -> Iterable[rm.PlacedIn]:
-    return message.placed or (rm.PlacedIn(queue=""),) * len(message.accepted)
-
-
-def _taken(application_id: str, where: rm.PlacedIn | si.AcceptedApplication) -> str:
+def _taken(application_id: str, where: rm.Accepted | si.AcceptedApplication) -> str:
     """Name the queue where the application did not choose it."""
     return f"{application_id} (in {where.queue})" if where.by_last_resort else application_id
 
 
 def _application_update(message: rm.RMApplicationUpdate) -> str:
     return _joined(
-        _list("accepted", map(_taken, message.accepted, _queues(message))),
+        _list("accepted", (_taken(item.id, item) for item in message.accepted)),
         _refused(message.rejected),
         _list("updated", (f"{it.application_id} {it.state.value}" for it in message.updated)),
     )

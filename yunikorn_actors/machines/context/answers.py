@@ -171,12 +171,14 @@ def _messages(rm_id: str, batch: _Batch) -> list[Message]:
 def _application_update(
     rm_id: str, verdicts: tuple[ApplicationVerdict, ...]
 ) -> rm.RMApplicationUpdate:
-    taken = [it for it in verdicts if not it.refusal]
     return rm.RMApplicationUpdate(
         rm_id=rm_id,
-        accepted=tuple([it.id for it in taken]),
-        placed=tuple(
-            [rm.PlacedIn(queue=it.queue, by_last_resort=it.by_last_resort) for it in taken]
+        accepted=tuple(
+            [
+                rm.Accepted(id=it.id, queue=it.queue, by_last_resort=it.by_last_resort)
+                for it in verdicts
+                if not it.refusal
+            ]
         ),
         rejected=tuple(
             [

@@ -326,8 +326,6 @@ class RmProxy:
         return self._answer(message.rm_id, CallUpdateAllocation(response=response))
 
     def _on_rm_application_update(self, message: rm.RMApplicationUpdate) -> list[Effect]:
-        # One of an older recording does not say where they are.
-        placed = message.placed or (rm.PlacedIn(queue=""),) * len(message.accepted)
         response = si.ApplicationResponse(
             rejected=tuple(
                 [
@@ -340,9 +338,9 @@ class RmProxy:
             accepted=tuple(
                 [
                     si.AcceptedApplication(
-                        application_id=id_, queue=it.queue, by_last_resort=it.by_last_resort
+                        application_id=it.id, queue=it.queue, by_last_resort=it.by_last_resort
                     )
-                    for id_, it in zip(message.accepted, placed, strict=True)
+                    for it in message.accepted
                 ]
             ),
             updated=tuple(
