@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgpack
 import pytest
 from recordings import ask, in_service, records, register, rewrite, simulate, submit, write
 
@@ -407,8 +408,12 @@ def test_what_is_counted_in_a_damaged_recording_is_not_taken_for_the_whole(
     assert 0 == main(arguments)
     assert "" == capsys.readouterr().err
     data = path.read_bytes()
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(data)
+    ends = [unpacker.tell() for _ in unpacker]
+    middle = ends[len(ends) // 2]
     # What stands there now reads as the beginning of one huge record.
-    path.write_bytes(data[: len(data) // 2] + b"\xc6\x03\xff\xff\xff" + data[len(data) // 2 :])
+    path.write_bytes(data[:middle] + b"\xc6\x03\xff\xff\xff" + data[middle:])
     assert 0 == main(arguments)
     said = capsys.readouterr().err
     assert f"{path}: incomplete: the run is still being recorded, or was cut off; its last " in said

@@ -118,9 +118,10 @@ class Inquiry:
     """One question, with what has been found out for it already."""
 
     def __init__(
-        self, planner: Planner, now_ns: int, words: Words = EXACT, looks: int = LOOKS_MAX
+        self, planner: Planner, now_ns: int, words: Words = EXACT, looks: int | None = None
     ) -> None:
-        """Look at no more nodes than that; with 0 at none."""
+        """Look at no more nodes than `looks`; with 0 at none."""
+        looks = LOOKS_MAX if looks is None else looks
         self.planner = planner
         self.now_ns = now_ns
         self.words = words
