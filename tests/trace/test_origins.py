@@ -14,20 +14,16 @@ from moves import Move, scripts
 from playing import Player
 from recorded_workloads import SMALL, deliveries_of, recorded
 from recordings import Tape, in_service
+from ways import faults
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain import facts as f
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, TIMER, Cause, Delivery, is_manager, is_outside
+from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_manager
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.trace.chain import downwards, upwards
-from yunikorn_actors.trace.items import Item, Part, items_in
-from yunikorn_actors.trace.origins import InMemory, Origin, origins
-from yunikorn_actors.trace.parts import facts_of, texts_in
-
-OF_ALL = (rm.NodesRequested, rm.ConfigurationRequested, rm.RegistrationRequested)
-"""Requests that name what all of an application lives in: its nodes, its queues, its manager."""
+from yunikorn_actors.trace.items import Item, items_in
+from yunikorn_actors.trace.origins import InMemory, origins
 
 
 def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:
@@ -35,49 +31,6 @@ def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:
     for delivery in deliveries:
         if is_manager(delivery.mailbox):
             yield from ((delivery, item) for item in items_in(delivery.message))
-
-
-class Reasons:
-    """For which asks each allocation was asked back, by the facts."""
-
-    def __init__(self, deliveries: Iterable[Delivery]) -> None:
-        self.of: dict[str, set[str]] = {}
-        for delivery in deliveries:
-            for fact in facts_of(delivery.message):
-                match fact:
-                    case f.VictimMarked(uuid=uuid, beneficiary=whom):
-                        self.of.setdefault(uuid, set()).update((whom.key, whom.queue))
-                    case f.AskParked(placeholder=uuid, key=key):
-                        self.of.setdefault(uuid, set()).add(key)
-                    case f.PlaceholderCancelled(placeholder=uuid, key=key):
-                        self.of.setdefault(uuid, set()).add(key)
-
-
-def fault(way: list[Origin], item: Item, reasons: Reasons) -> str:
-    """Say what is wrong with where a way begins; nothing, if it begins where it should."""
-    root = way[0].delivery
-    what = f"{type(root.message).__name__} for {item}"
-    if not (root.sender == TIMER or is_outside(root.sender)):
-        return f"begins inside, at {what}"
-    names = set(texts_in(root.message))
-    if item.part is Part.ASK and isinstance(root.message, rm.AllocationsRequested):
-        return "" if item.key in names else f"begins at a stranger, {what}"
-    own = {item.key, item.uuid, item.application_id} - {""} | reasons.of.get(item.uuid, set())
-    is_near = not names.isdisjoint(own) or isinstance(root.message, OF_ALL)
-    return "" if is_near else f"begins at a stranger, {what}"
-
-
-def faults(deliveries: list[Delivery], seen: Counter[str]) -> list[str]:
-    recorded, reasons = InMemory(deliveries), Reasons(deliveries)
-    found = []
-    for delivery, item in told(deliveries):
-        way = origins(recorded, delivery, item)
-        found.append(fault(way, item, reasons))
-        seen[item.part.name] += 1
-        seen["together"] += any(it.together > 1 for it in way)
-        seen["asked back"] += item.part is Part.END and item.uuid in reasons.of
-        seen["timer"] += way[0].delivery.sender == TIMER
-    return [it for it in found if it]
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)

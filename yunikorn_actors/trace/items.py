@@ -10,7 +10,7 @@ from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.proposals import Preempt
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
-from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.base import Delivery, Message, is_manager, manager_of
 from yunikorn_actors.messages.rm_calls import (
     CallUpdateAllocation,
     CallUpdateApplication,
@@ -46,6 +46,15 @@ def items_in(message: Message) -> list[Item]:
     """Return all items, each once."""
     items_of = _ITEMS.get(type(message))
     return [] if items_of is None else list(dict.fromkeys(items_of(message)))
+
+
+def manager_in(delivery: Delivery) -> str:
+    """Return whose items these are: two managers may use the same ids. Empty if not known."""
+    if is_manager(delivery.mailbox):
+        return manager_of(delivery.mailbox)
+    message = delivery.message
+    rm_id: str = getattr(getattr(message, "request", message), "rm_id", "")
+    return rm_id or getattr(message, "partition", "").rpartition("]")[0].removeprefix("[")
 
 
 def _keyed(part: Part, items: Iterable[Struct]) -> Iterator[Item]:

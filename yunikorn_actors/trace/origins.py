@@ -10,11 +10,11 @@ The driver's cause stays true: it says what set the handling off. Where it is no
 of, a link names it as well.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from yunikorn_actors.domain import facts as f
-from yunikorn_actors.domain.proposals import CancelPlaceholder, Preempt, Replace
 from yunikorn_actors.domain.termination import ASKED_BACK
 from yunikorn_actors.messages import rm_events as rm
 from yunikorn_actors.messages import scheduling as s
@@ -28,11 +28,12 @@ from yunikorn_actors.messages.base import (
     Message,
     is_outside,
 )
-from yunikorn_actors.messages.rm_calls import (
-    CallUpdateAllocation,
-)
-from yunikorn_actors.trace.items import Item, Part, claimant, items_in
+from yunikorn_actors.messages.restart import CoreRestored
+from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
+from yunikorn_actors.trace.about import asks, ends, of_application, taken, takes
+from yunikorn_actors.trace.items import Item, Part, claimant, items_in, manager_in
 from yunikorn_actors.trace.parts import facts_of, texts_in
+from yunikorn_actors.trace.sliced import added, came_of, is_slice
 
 
 class Recorded(Protocol):
@@ -71,6 +72,24 @@ class InMemory:
         return sorted((it for it in found.values() if it.mailbox.startswith(mailbox)), key=_step)
 
 
+class _OfManager:
+    """What concerns one resource manager: another may use the same ids."""
+
+    def __init__(self, recorded: Recorded, manager: str) -> None:
+        self._recorded = recorded
+        self._allowed = {"", manager}
+
+    def joined_with(self, step: Cause) -> list[Delivery]:
+        together = self._recorded.joined_with(step)
+        return self._own(together) or together
+
+    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
+        return self._own(self._recorded.naming(names, mailbox))
+
+    def _own(self, deliveries: list[Delivery]) -> list[Delivery]:
+        return [it for it in deliveries if manager_in(it) in self._allowed]
+
+
 class Origin(NamedTuple):
     """From where an item came."""
 
@@ -89,6 +108,9 @@ def origins(recorded: Recorded, delivery: Delivery, item: Item) -> list[Origin]:
     """Follow an item back to the outside; return the way from there."""
     at: Origin | None = Origin(delivery, item)
     way: list[Origin] = []
+    manager = manager_in(delivery)
+    if manager:
+        recorded = _OfManager(recorded, manager)
     met: set[Cause] = set()
     while at is not None and (step := _step(at.delivery)) not in met:
         way.append(at)
@@ -104,7 +126,7 @@ def _step(delivery: Delivery) -> Cause:
 def _before(recorded: Recorded, at: Origin) -> Origin | None:
     """Return the message from which an item came; None if the way begins here."""
     delivery, item = at.delivery, at.item
-    if delivery.sender == TIMER and _of_application(delivery.message, item):
+    if delivery.sender == TIMER and of_application(delivery.message, item):
         return None
     if is_outside(delivery.sender):
         return _asked_back(recorded, delivery, item)
@@ -124,15 +146,24 @@ def _by_swap(
     placeholder = _swapped(recorded, together, item)
     if placeholder is None:
         return None
-    ends = (it for it in reversed(together) if _ends(it.message, placeholder))
-    found = next(ends, None)
+    enders = (it for it in reversed(together) if ends(it.message, placeholder))
+    found = next(enders, None)
     return None if found is None else Origin(found, placeholder, len(together))
 
 
-def _by_name(_: Recorded, __: Delivery, item: Item, together: list[Delivery]) -> Origin | None:
+def _by_name(
+    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
+) -> Origin | None:
     """Of what was handled together, one is about the item."""
     found, there = named_in_any(together, item)
-    return None if found is None else Origin(found, there, len(together))
+    if found is None:
+        return None
+    if item.uuid and item.part is Part.ASK and delivery.cause.mailbox == CONTEXT:
+        # The same key may have been asked for twice.
+        addition = added(recorded, item, delivery.cause.step)
+        if addition is not None and addition.by in together:
+            found = addition.by
+    return Origin(found, there, len(together))
 
 
 def _by_turn(
@@ -150,18 +181,30 @@ def _by_turn(
     return None if found is None else Origin(found, there, 1, delivery.cause)
 
 
+def _by_slice(
+    recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
+) -> Origin | None:
+    """It was done in slices, or had to wait for what was."""
+    if not is_slice(together[-1].message):
+        return None
+    found = came_of(recorded, delivery, item) or _restored(recorded, item)
+    return None if found is None else Origin(found, item, 1, delivery.cause)
+
+
 def _by_plan(
     recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
 ) -> Origin:
     """It came earlier, and something else set off what was decided about it."""
     last = together[-1]
     item = _decided(recorded, delivery.cause, item)
-    if item.part is Part.ASK and (found := _brought(recorded, last, item)) is not None:
-        return Origin(found, item, 1, delivery.cause)
+    if item.part is Part.ASK:
+        found = _brought(recorded, last, item) or _restored(recorded, item)
+        if found is not None:
+            return Origin(found, item, 1, delivery.cause)
     return Origin(last, item, len(together))
 
 
-_WAYS = (_by_swap, _by_name, _by_turn, _by_plan)
+_WAYS = (_by_swap, _by_name, _by_turn, _by_slice, _by_plan)
 """How the message is found from which an item came, the surest first."""
 
 
@@ -174,48 +217,10 @@ def named_in_any(together: Sequence[Delivery], item: Item) -> tuple[Delivery | N
     return None, item
 
 
-def _asks(message: Message, item: Item) -> bool:
-    return any(
-        (it.application_id, it.key) == (item.application_id, item.key)
-        for it in items_in(message)
-        if it.part is Part.ASK
-    )
-
-
-def _ends(message: Message, item: Item) -> bool:
-    """Whether it ends the item: by its UUID, by its key, or all of an application."""
-    return any(
-        it.application_id in {"", item.application_id}
-        and (it.uuid == item.uuid if it.uuid and item.uuid else it.key in {"", item.key})
-        for it in items_in(message)
-        if it.part is Part.END
-    )
-
-
-def _takes(message: Message, item: Item) -> bool:
-    """Whether it proposes that the item goes for something else."""
-    return isinstance(message, s.ProposeAllocations) and any(
-        item.uuid in _taken(it) for it in message.proposals
-    )
-
-
-def _taken(proposal: object) -> set[str]:
-    match proposal:
-        case Preempt(victims=victims):
-            return {it.uuid for it in victims}
-        case Replace(placeholder=uuid) | CancelPlaceholder(placeholder=uuid):
-            return {uuid}
-    return set()
-
-
-def _of_application(message: Message, item: Item) -> bool:
-    return item.application_id in texts_in(message)
-
-
 _LEVELS: dict[Part, tuple[Callable[[Message, Item], bool], ...]] = {
-    Part.ASK: (_asks,),
-    Part.END: (_takes, _ends, _asks, _of_application),
-    Part.APPLICATION: (_of_application,),
+    Part.ASK: (asks,),
+    Part.END: (takes, ends, asks, of_application),
+    Part.APPLICATION: (of_application,),
 }
 """How it may be about the item, the surest first."""
 
@@ -226,7 +231,7 @@ def _there(message: Message, item: Item) -> Item:
         return item
     if item.part is Part.END:
         for it in message.proposals:
-            if item.uuid in _taken(it):
+            if item.uuid in taken(it):
                 return claimant(it) or item
     if item.part is Part.APPLICATION:
         own = (claimant(it) for it in message.proposals)
@@ -237,8 +242,8 @@ def _there(message: Message, item: Item) -> Item:
 
 def _swapped(recorded: Recorded, together: list[Delivery], item: Item) -> Item | None:
     """Return the placeholder whose end brought the member to its place; None if it is no swap."""
-    ends = (it.part is Part.END for one in together for it in items_in(one.message))
-    if not item.uuid or not any(ends):
+    are_ends = (it.part is Part.END for one in together for it in items_in(one.message))
+    if not item.uuid or not any(are_ends):
         return None
     for it in recorded.naming({item.uuid}, EVENT_PUBLISHER):
         for fact in facts_of(it.message):
@@ -280,15 +285,30 @@ def _for_whom(fact: f.Fact, item: Item) -> Item | None:
 
 def _brought(recorded: Recorded, before: Delivery, item: Item) -> Delivery | None:
     """Return the message that brought an ask to whoever decided about it later."""
+    last = before.step if before.mailbox == CONTEXT else sys.maxsize
+    addition = added(recorded, item, last) if item.uuid else None
     for mailbox in dict.fromkeys((before.mailbox, CONTEXT)):
+        if addition is not None and mailbox == CONTEXT:
+            return addition.by
         found = [
             it
             for it in recorded.naming({item.key}, mailbox)
             if _is_before(it, before) and _brings(it.message, item)
         ]
+        if addition is not None:
+            found = [it for it in found if it.cause == Cause(CONTEXT, addition.step)]
         if found:
             return found[-1]
     return None
+
+
+def _restored(recorded: Recorded, item: Item) -> Delivery | None:
+    """Return the start of a core that went on with an earlier one's truth, if that has the item."""
+    first = recorded.joined_with(Cause(CONTEXT, 1))
+    is_it = first and isinstance(first[0].message, CoreRestored)
+    if not is_it or (item.key or item.application_id) not in texts_in(first[0].message):
+        return None
+    return first[0]
 
 
 def _is_before(it: Delivery, other: Delivery) -> bool:
@@ -305,7 +325,7 @@ def _brings(message: Message, item: Item) -> bool:
                 if isinstance(fact, f.AskAdded | f.AskReplaced | f.AllocationRecovered)
             )
         case rm.RMUpdateAllocation() | rm.RMUpdateNode():
-            return _asks(message, item)
+            return asks(message, item)
     return False
 
 

@@ -1,0 +1,190 @@
+"""Which message an item came of, where Context did its work in slices.
+
+While the lane of a resource manager is busy with long work, all that comes for it waits. A slice
+says only that some of it was done. But a lane is in order: an ask came of the first message that
+brought it and that no earlier addition came of, and the first message that could end something
+did. The facts tell in which slice it was, and so what had come by then.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, Protocol
+
+from yunikorn_actors.domain import facts as f
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages import scheduling as s
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, Message
+from yunikorn_actors.si import ActionFromRM
+from yunikorn_actors.trace.about import asks, ends, of_application, takes
+from yunikorn_actors.trace.items import Item, Part, manager_in
+from yunikorn_actors.trace.parts import facts_of
+
+_ADDED = (f.AskAdded, f.AskReplaced, f.AllocationRecovered)
+_BRINGING = (rm.RMUpdateAllocation, rm.RMUpdateNode)
+_ENDED = (f.AllocationReleased, f.ReleaseRequested, f.AskRemoved)
+_OF_ALL = (rm.RMUnregistered, rm.RMPartitionsRemove, rm.RMRegistration, rm.RMLost)
+"""Messages that end all of a resource manager."""
+
+
+class _Recorded(Protocol):
+    def joined_with(self, step: Cause) -> list[Delivery]: ...
+    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]: ...
+
+
+def is_slice(message: Message) -> bool:
+    return isinstance(message, s.RunSlice)
+
+
+def came_of(recorded: _Recorded, delivery: Delivery, item: Item) -> Delivery | None:
+    """Return the message that Context was doing in the slice that led to an item."""
+    last = delivery.cause.step
+    if item.part is Part.ASK:
+        return _bringing(recorded, item, last)
+    if item.part is Part.END:
+        return _ending(recorded, delivery, item, last)
+    return _naming(recorded, delivery, item, last)
+
+
+def _told(recorded: _Recorded, names: set[str], last: int) -> Iterator[tuple[int, f.Fact]]:
+    """Yield the facts that name one of these, each with the step of Context that it is of."""
+    for it in recorded.naming(names, EVENT_PUBLISHER):
+        if it.cause.mailbox == CONTEXT and it.cause.step <= last:
+            yield from ((it.cause.step, fact) for fact in facts_of(it.message))
+
+
+def _arrived(recorded: _Recorded, names: set[str], last: int) -> list[Delivery]:
+    """Return what came to Context by then, what came first before the rest."""
+    found = recorded.naming(names, CONTEXT)
+    return [it for it in found if it.step <= last and not is_slice(it.message)]
+
+
+def _bringing(recorded: _Recorded, item: Item, last: int) -> Delivery | None:
+    found = added(recorded, item, last)
+    if found is not None:
+        return found.by
+    # What was never added was refused.
+    brought = _brought(recorded, item, last)
+    return brought[-1] if brought else None
+
+
+def _brought(recorded: _Recorded, item: Item, last: int) -> list[Delivery]:
+    """Return all that brought an ask of this key."""
+    return [
+        it
+        for it in _arrived(recorded, {item.key}, last)
+        if isinstance(it.message, _BRINGING) and asks(it.message, item)
+    ]
+
+
+class Addition(NamedTuple):
+    """When an ask came into the truth."""
+
+    step: int
+    """Of Context."""
+    by: Delivery
+
+
+def added(recorded: _Recorded, item: Item, last: int) -> Addition | None:
+    """Go through the additions of the key, up to the placement, and what brought it side by side.
+
+    None if the recording does not have its addition.
+    """
+    brought = _brought(recorded, item, last)
+    found, at = -1, 0
+    for step, fact in _told(recorded, {item.key, item.uuid} - {""}, last):
+        if _is_added(fact, item):
+            come = sum(it.step <= step for it in brought) - 1
+            before = sum(it.step < _begin(recorded, step) for it in brought)
+            found, at = min(max(found + 1, before), come), step
+        elif item.uuid and getattr(fact, "uuid", "") == item.uuid:
+            break
+    return Addition(at, brought[found]) if found >= 0 else None
+
+
+def _begin(recorded: _Recorded, step: int) -> int:
+    """Return the step from which on lanes may have been busy: all that came before it was done."""
+    at = Cause(CONTEXT, step)
+    while (handled := recorded.joined_with(at)) and is_slice(handled[-1].message):
+        at = handled[-1].cause
+    return handled[0].step if handled else at.step
+
+
+def _is_in_slice(recorded: _Recorded, step: int) -> bool:
+    handled = recorded.joined_with(Cause(CONTEXT, step))
+    return bool(handled) and is_slice(handled[-1].message)
+
+
+def _is_added(fact: f.Fact, item: Item) -> bool:
+    if not isinstance(fact, _ADDED):
+        return False
+    return (fact.spec.application_id, fact.spec.key) == (item.application_id, item.key)
+
+
+def _ending(recorded: _Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
+    at, node_id = _end(recorded, item, last)
+    if not _is_in_slice(recorded, at):
+        handled = recorded.joined_with(Cause(CONTEXT, at))
+        named = [it for it in handled if ends(it.message, item)] or handled
+        return named[-1] if named else None
+    addition = added(recorded, item, at)
+    begin = 0 if addition is None else addition.by.step
+    names = {item.key, item.uuid, item.application_id, node_id} - {""}
+    come = [it for it in _arrived(recorded, names, at) if it.step > begin]
+    sure = (it for it in come if _must_end(it.message, item, node_id))
+    found = next(sure, None)
+    if found is not None:
+        return found
+    perhaps = [it for it in come if _may_end(it.message, item)]
+    perhaps = perhaps or [
+        it
+        for it in _arrived(recorded, {manager_in(delivery)} - {""}, at)
+        if isinstance(it.message, _OF_ALL)
+    ]
+    return perhaps[-1] if perhaps else None
+
+
+def _end(recorded: _Recorded, item: Item, last: int) -> tuple[int, str]:
+    """Return in which step the end became true, and the node on which it was."""
+    at, node_id = last, ""
+    for step, fact in _told(recorded, item.names, last):
+        key = (getattr(fact, "application_id", ""), getattr(fact, "key", ""))
+        is_it = (
+            fact.uuid == item.uuid
+            if isinstance(fact, f.AllocationReleased | f.ReleaseRequested)
+            else key == (item.application_id, item.key)
+        )
+        if isinstance(fact, _ENDED) and is_it:
+            at, node_id = step, getattr(fact, "node_id", "")
+    return at, node_id
+
+
+def _must_end(message: Message, item: Item, node_id: str) -> bool:
+    match message:
+        case rm.RMUpdateApplication():
+            return any(it.application_id == item.application_id for it in message.removed)
+        case rm.RMUpdateNode():
+            return any(
+                it.node_id == node_id and it.action is ActionFromRM.DECOMISSION
+                for it in message.nodes
+            )
+        case rm.RMUpdateAllocation():
+            return ends(message, item)
+    return False
+
+
+def _may_end(message: Message, item: Item) -> bool:
+    is_timer = isinstance(message, s.ApplicationTimerDue)
+    return takes(message, item) or (is_timer and of_application(message, item))
+
+
+def _naming(recorded: _Recorded, delivery: Delivery, item: Item, last: int) -> Delivery | None:
+    """What becomes of an application came of the latest message that names it."""
+    come = _arrived(recorded, {item.application_id}, last)
+    if isinstance(delivery.message, rm.RMApplicationUpdate) and not _is_update(
+        delivery.message, item
+    ):
+        come = [it for it in come if isinstance(it.message, rm.RMUpdateApplication)]
+    return come[-1] if come else None
+
+
+def _is_update(message: rm.RMApplicationUpdate, item: Item) -> bool:
+    return any(it.application_id == item.application_id for it in message.updated)
