@@ -589,6 +589,50 @@ def test_a_file_that_cannot_be_read_is_refused(
             start(it.path)
 
 
+def test_a_new_journal_says_of_nothing_that_it_is_lost(tmp_path: Path, log: StringIO) -> None:
+    start(tmp_path / "journal")
+    assert not log.getvalue()
+
+
+def _folder(path: Path) -> None:
+    path.mkdir()
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _link_to_nothing(path: Path) -> None:
+    path.symlink_to("nowhere")
+
+
+def _link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def _device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("kind", [ENTRIES, SNAPSHOT, "lock"])
+@pytest.mark.parametrize("put", [_folder, _pipe, _link_to_nothing, _link_to_itself, _device])
+def test_what_is_no_file_is_named_and_can_be_moved_away(
+    tmp_path: Path, kind: str, put: Callable[[Path], None]
+) -> None:
+    it = recording_of(tmp_path, 3, 3)
+    folder = Folder(it.path)
+    path = it.path / "lock" if kind == "lock" else folder.file(kind, folder.last_snapshot)
+    path.unlink()
+    put(path)
+    before = contents(it.path)
+    text = refusal_of(it.path)
+    assert re.match(rf"{path} (is|leads to) no file \(byte 0\): move it away", text), text
+    assert before == contents(it.path)
+    do(it.path, text)
+    assert start(it.path) in it.digests[1:]
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.04, 0.3, 0.6])
 def test_a_start_on_a_full_disk_leaves_what_there_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float

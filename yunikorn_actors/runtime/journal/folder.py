@@ -22,6 +22,7 @@ from yunikorn_actors.runtime.journal.headers import (
     Begun,
     begun_in,
     bytes_of,
+    check_is_file,
 )
 
 _MODE = 0o600
@@ -34,6 +35,7 @@ class Folder:
 
     def take(self) -> int:
         """Make the folder this process's own; a killed one lets go of it."""
+        check_is_file(self._lock)
         try:
             if not self.path.is_dir():
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)

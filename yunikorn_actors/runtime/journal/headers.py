@@ -8,6 +8,7 @@ that part is not verified.
 """
 
 import os
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -101,17 +102,27 @@ def begun_in(data: bytes) -> Begun:
         return Begun()
 
 
+def check_is_file(path: Path) -> None:
+    """Refuse whatever else has this name: to read a pipe or a device may never end."""
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        is_file = not path.is_symlink()
+    if not is_file:
+        what = "leads to no file" if path.is_symlink() else "is no file"
+        raise JournalError(
+            f"{path} {what} (byte 0): move it away, and restore the file from a copy if there was "
+            "one"
+        )
+
+
 def bytes_of(path: Path, at_most: int | None = None) -> bytes:
+    check_is_file(path)
     try:
         with path.open("rb") as file:
             return file.read(-1 if at_most is None else at_most)
     except FileNotFoundError:
         raise
-    except IsADirectoryError as error:
-        raise JournalError(
-            f"{path} is a folder, not a file (byte 0): move it away, and restore the file from a "
-            "copy if there was one"
-        ) from error
     except OSError as error:
         raise JournalError(
             f"{path} cannot be read (byte 0): {error.strerror}: let user {os.geteuid()} read it "

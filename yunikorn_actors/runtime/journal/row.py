@@ -212,7 +212,8 @@ class _Files:
 
     def _say_what_is_missing(self, last: int) -> None:
         newest = max(self._folder.begun.number, self._first, *self._paths, 0)
-        for number in range(last if last == self._first else last + 1, newest + 1):
+        start = last if last == self._first else last + 1
+        for number in range(max(1, start), newest + 1):
             path = self._paths.get(number, self._folder.file(ENTRIES, number))
             if number in self._paths and (self._headers[path] or path.name.startswith(EARLY)):
                 # It is read; or it was begun and lost before anything that it tells was announced.
