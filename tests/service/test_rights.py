@@ -340,6 +340,8 @@ def test_what_cannot_be_read_keeps_the_former_tokens(
     assert Tokens(OLD, READ) == current.now
     (line,) = [it for it in log.messages if "the former ones stay in force" in it]
     assert says in line
+    assert f"the tokens of {path} are refused" in line
+    assert "give it another one" in line or "is the full token" not in line
     assert not any(token in log.text for token in (FULL, OLD, READ))
 
 

@@ -57,7 +57,7 @@ class TokenFiles(NamedTuple):
             tokens += _tokens_in("--read-token-file", self.reading, 1)
         full, read = (*tokens, "")[:2]
         if full == read:
-            raise Unsafe("the token for reading alone is the full token: give it another one")
+            raise Unsafe("the token for reading alone is the full token, too: give it another one")
         return full, read
 
     @property

@@ -96,7 +96,12 @@ class FollowedTokens(FollowedFile[Tokens]):
     def _refuse(self, reason: str) -> None:
         if reason != self._reason:
             self._reason = reason
-            logger.warning("the tokens are refused, the former ones stay in force: {}", reason)
+            # Not by the option alone: what follows its name in a line of the log is masked.
+            logger.warning(
+                "the tokens of {} are refused, the former ones stay in force: {}",
+                " and ".join(map(str, self._files.given)),
+                reason,
+            )
 
     def _warn(self) -> None:
         for warning in self._files.exposed():
