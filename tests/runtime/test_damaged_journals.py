@@ -28,7 +28,7 @@ from yunikorn_actors.runtime.journal import Journal, kept, writing
 from yunikorn_actors.runtime.journal.fold import fold
 from yunikorn_actors.runtime.journal.folder import Folder
 from yunikorn_actors.runtime.journal.frames import Damaged, framed, frames_in
-from yunikorn_actors.runtime.journal.headers import COUNTED, ENTRIES, SNAPSHOT
+from yunikorn_actors.runtime.journal.headers import COUNTED, ENTRIES, PART, SNAPSHOT
 from yunikorn_actors.runtime.journal.truth import Truth, stored_entry
 from yunikorn_actors.runtime.system import SchedulerCore
 
@@ -592,6 +592,45 @@ def test_a_file_that_cannot_be_read_is_refused(
 def test_a_new_journal_says_of_nothing_that_it_is_lost(tmp_path: Path, log: StringIO) -> None:
     start(tmp_path / "journal")
     assert not log.getvalue()
+
+
+def test_a_refusal_leaves_no_lock_where_there_was_none(tmp_path: Path) -> None:
+    it = recording_of(tmp_path, 3)
+    [entries] = it.path.glob(f"{ENTRIES}-*")
+    data = bytearray(entries.read_bytes())
+    data[len(data) // 2] ^= 1
+    entries.write_bytes(data)
+    (it.path / "lock").unlink()
+    refusal_of(it.path)
+    assert [entries] == [*it.path.iterdir()]
+    entries.write_bytes(b"")
+    (it.path / "lock").write_bytes(b"")
+    refusal_of(it.path)
+    assert {entries, it.path / "lock"} == {*it.path.iterdir()}
+
+
+@pytest.mark.parametrize("left", [b"garbage", bytes(60)])
+def test_a_folder_whose_files_are_gone_is_no_new_journal_though_its_lock_is_damaged(
+    tmp_path: Path, left: bytes
+) -> None:
+    it = recording_of(tmp_path, 3)
+    [entries] = it.path.glob(f"{ENTRIES}-*")
+    entries.unlink()
+    (it.path / "lock").write_bytes(left)
+    assert f"{entries} is missing (byte 0), and nothing else is left" in refusal_of(it.path)
+
+
+def test_what_is_no_file_but_has_the_name_of_a_part_is_named(tmp_path: Path) -> None:
+    it = recording_of(tmp_path, 3)
+    folder = Folder(it.path)
+    file, part = folder.file(PART, 2), folder.file(PART, 3)
+    file.write_bytes(b"half")
+    part.mkdir()
+    text = refusal_of(it.path)
+    assert text.startswith(f"{part} is no file (byte 0): move it away")
+    assert file.exists(), "nothing is changed"
+    do(it.path, text)
+    assert it.digests[-1] == start(it.path)
 
 
 def _folder(path: Path) -> None:

@@ -5,6 +5,7 @@ goes on. A file that was begun while a core runs is `early` until the one before
 Which of the files count is in `row`, what stands in them in `reading`.
 """
 
+import errno
 import fcntl
 import os
 from contextlib import suppress
@@ -32,6 +33,7 @@ _MODE = 0o600
 class Folder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path).absolute()
+        self._has_made_lock = False
 
     def take(self) -> int:
         """Make the folder this process's own; a killed one lets go of it."""
@@ -40,6 +42,7 @@ class Folder:
             if not self.path.is_dir():
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
                 _sync(self.path.parent)
+            self._has_made_lock = not self._lock.exists()
             lock = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         except OSError as error:
             raise JournalError(
@@ -47,7 +50,7 @@ class Folder:
                 "that this process may make and write"
             ) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _hold(lock, self._lock)
         except OSError as error:
             os.close(lock)
             raise JournalError(
@@ -55,6 +58,12 @@ class Folder:
                 "another folder"
             ) from error
         return lock
+
+    def leave(self, lock: int) -> None:
+        """Let go of a folder that was refused, as it was found."""
+        if self._has_made_lock:
+            self._lock.unlink(missing_ok=True)
+        os.close(lock)
 
     @property
     def _lock(self) -> Path:
@@ -66,6 +75,13 @@ class Folder:
         with suppress(FileNotFoundError):
             return begun_in(bytes_of(self._lock))
         return Begun()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a file was ever begun for good: `lock` is empty until then, and never again."""
+        with suppress(FileNotFoundError):
+            return self._lock.stat().st_size > 0
+        return False
 
     def numbers(self, *kinds: str) -> list[int]:
         """Return the numbers of the files of these kinds, the lowest first."""
@@ -108,8 +124,11 @@ class Folder:
         return descriptor
 
     def drop_parts(self) -> None:
-        for number in self.numbers(PART):
-            self.file(PART, number).unlink()
+        parts = [self.file(PART, number) for number in self.numbers(PART)]
+        for part in parts:
+            check_is_file(part)
+        for part in parts:
+            part.unlink()
 
     def adopt(self, number: int) -> None:
         """Give a snapshot its name: from now on it counts."""
@@ -140,6 +159,13 @@ def write_all(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def _hold(lock: int, path: Path) -> None:
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    # A core that was refused may have removed it between the two calls, and a third made another.
+    if not os.path.samestat(os.fstat(lock), path.stat()):
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
 
 
 def _sync(path: Path) -> None:

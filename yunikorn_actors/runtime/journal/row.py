@@ -181,7 +181,7 @@ class _Files:
                 return number
         if self._first:
             return None
-        if self._folder.begun.number or any(it.name.startswith(ENTRIES) for it in self._headers):
+        if self._folder.has_begun or any(it.name.startswith(ENTRIES) for it in self._headers):
             lost = [str(it) for it in self._headers] or [str(self._folder.file(ENTRIES, 1))]
             state = "is empty" if self._headers else "is missing"
             raise JournalError(

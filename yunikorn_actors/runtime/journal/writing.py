@@ -75,7 +75,7 @@ class Journal:
         try:
             self._go_on()
         except BaseException as error:
-            os.close(self._lock)
+            self._folder.leave(self._lock)
             if self._file >= 0:
                 os.close(self._file)
             if isinstance(error, OSError) and not isinstance(error, JournalError):
