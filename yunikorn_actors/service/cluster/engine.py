@@ -5,6 +5,7 @@ the same ones, and a portal that starts again finds them. Nothing else here know
 """
 
 import os
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError, RaySystemEr
 
 from yunikorn_actors.errors import JournalError
 from yunikorn_actors.machines.topology import TopologyName
+from yunikorn_actors.service.address import parted
 from yunikorn_actors.service.cluster.envoy import HostAway
 from yunikorn_actors.service.cluster.host import Host
 from yunikorn_actors.service.cluster.local import LOCAL
@@ -26,6 +28,7 @@ TAKEOVER_S: Final = 30.0
 """So long a host waits for the former one to leave its journal."""
 CALLS_MAX: Final = 10_000
 """Calls that wait at one host at a time: two for each resource manager of each portal."""
+CONNECT_S: Final = 10.0
 STORE_BYTES: Final = 100_000_000
 """Of shared memory, for a cluster of our own: what is said to hosts is small."""
 
@@ -62,6 +65,27 @@ class RayHost:
             raise HostAway(f"partition {self._partition} cannot be reached: {why}") from None
 
 
+class _UnreachableError(ConnectionError):
+    """Nothing listens at the address, or no packet comes back from there."""
+
+
+def _reach(address: str) -> None:
+    """Raise where nothing listens: Ray itself would try for minutes, and then end the process."""
+    found = parted(address.rpartition("://")[2])
+    if found is None:
+        return  # Such as `auto`: Ray knows where that is.
+    try:
+        socket.create_connection(found, CONNECT_S).close()
+    except OSError as error:
+        raise _UnreachableError(error.strerror or str(error)) from None
+
+
+def _remedy(error: Exception) -> str:
+    if isinstance(error, _UnreachableError):
+        return "give the address of a Ray cluster that runs"
+    return "RAY_AUTH_MODE, the token and the version of Ray have to be those of the cluster"
+
+
 class RayEngine:
     """Where the hosts are: a Ray cluster, or one of our own for `local`."""
 
@@ -78,13 +102,11 @@ class RayEngine:
                 own = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
                 ray.init(LOCAL, **own, **shared)
             else:
+                _reach(address)
                 ray.init(address, **shared)
-        except RayError as error:
+        except (RayError, ConnectionError, RuntimeError, ValueError) as error:
             why = str(error).strip().partition("\n")[0]
-            raise ConnectionError(
-                f"--cluster {address}: {why}: RAY_AUTH_MODE and the token of Ray have to be those "
-                "of the cluster"
-            ) from None
+            raise ConnectionError(f"--cluster {address}: {why}: {_remedy(error)}") from None
 
     def hosts(self, partitions: tuple[str, ...]) -> Mapping[str, RayHost]:
         """Find the host of each partition, or have it started."""
