@@ -20,7 +20,14 @@ from yunikorn_actors import si
 from yunikorn_actors.backlog import Backlog
 from yunikorn_actors.domain.config import ExtraConfig, SchedulerConfig, parse_config, warnings_in
 from yunikorn_actors.domain.snapshot import DUMP_FORMAT
-from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk, WaitingQuestion, Why
+from yunikorn_actors.domain.why import (
+    EXPLAINED_MAX,
+    LOOKS_MAX,
+    WaitingAnswer,
+    WaitingAsk,
+    WaitingQuestion,
+    Why,
+)
 from yunikorn_actors.errors import (
     ConfigError,
     CoreFailed,
@@ -398,10 +405,24 @@ class Gateway(ABC):
 
         A partition may be removed first, then there are none.
         """
-        answer = self._explanation(partition, "", "")
-        if isinstance(answer, Declined):
+        question = WaitingQuestion(by_cause=True, explained=EXPLAINED_MAX, looks=LOOKS_MAX)
+        parts = tuple(self._parts(partition, question))
+        if not parts:
             return {}
-        return waiting_of(answer)
+        counted = [part for _, part in parts]
+        causes = sum((Counter(part.causes) for part in counted), Counter[str]())
+        asks = [why for part in counted for why in part.explained]
+        total = sum(part.total for part in counted)
+        return waiting_of(
+            replace(
+                parts[-1][0],
+                waiting=tuple(asks),
+                is_complete=len(asks) == total,
+                total=total,
+                causes=dict(sorted(causes.items())),
+                rejected=parts[0][0].rejected,
+            )
+        )
 
     def _count_waiting(self, partition: str, question: WaitingQuestion) -> WaitingAnswer:
         """Count asks that wait, or list them: part after part, so that no handler takes long.
@@ -409,22 +430,32 @@ class Gateway(ABC):
         Between two parts the core decides on, so what changes meanwhile may count twice or never.
         """
         total, causes, asks = 0, Counter[str](), list[WaitingAsk]()
+        for _, part in self._parts(partition, question):
+            total += part.total
+            causes.update(part.causes)
+            asks += part.asks
+        return WaitingAnswer(total=total, causes=dict(causes), asks=tuple(asks))
+
+    def _parts(
+        self, partition: str, question: WaitingQuestion
+    ) -> Iterator[tuple[Explanation, WaitingAnswer]]:
+        """Yield the parts of an answer; there is none where the partition is not there."""
         is_all = False
         while not is_all:
             answer = self._explanation(partition, "", "", question)
             if isinstance(answer, Declined) or answer.counted is None:
-                break
+                return
             part = answer.counted
-            total, is_all = total + part.total, part.is_all
-            causes.update(part.causes)
-            asks += part.asks
-            question = msgspec.structs.replace(
+            yield answer, part
+            is_all = part.is_all
+            question = replace(
                 question,
                 serial=part.serial,
                 place=part.place,
                 listed=question.listed - len(part.asks),
+                explained=question.explained - len(part.explained),
+                looks=max(0, question.looks - part.looks),
             )
-        return WaitingAnswer(total=total, causes=dict(causes), asks=tuple(asks))
 
     def _explanation(
         self,
@@ -441,6 +472,7 @@ class Gateway(ABC):
                 key=key,
                 reply_to=reply_to,
                 waiting=waiting,
+                in_units=True,
             ),
             self._name("explain"),
         )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from yunikorn_actors.domain.quantity import QuantityError, parse_quantity
+from yunikorn_actors.domain.quantity import QuantityError, compared, parse_quantity, readable
 
 INT64_MAX = 2**63 - 1
 
@@ -69,3 +69,35 @@ def test_other_texts_are_refused(kind: str, text: str, words: str) -> None:
 @given(st.integers(min_value=0, max_value=INT64_MAX))
 def test_integers_stand_for_themselves(number: int) -> None:
     assert number == parse_quantity("memory", str(number))
+
+
+@pytest.mark.parametrize(
+    ("amounts_", "expected"),
+    [
+        ({"vcore": 500}, "vcore 500m"),
+        ({"vcore": 1500, "memory": 3 << 29}, "memory 1.5Gi, vcore 1.5"),
+        ({"vcore": 7_175_250}, "vcore 7175.25"),
+        ({"vcore": 0, "memory": 0}, "memory 0, vcore 0"),
+        ({"memory": 1_500_000_000}, "memory 1.5G"),
+        ({"memory": 16_786_681_856}, "memory 15.634Gi"),
+        ({"memory": 1}, "memory 1"),
+        ({"pods": 110, "nvidia.com/gpu": 4}, "nvidia.com/gpu 4, pods 110"),
+        ({}, ""),
+    ],
+)
+def test_people_read_each_amount_in_its_own_unit(amounts_: dict[str, int], expected: str) -> None:
+    assert expected == readable(amounts_)
+
+
+@given(st.integers(min_value=0, max_value=INT64_MAX), st.integers(min_value=0, max_value=INT64_MAX))
+def test_amounts_that_differ_are_written_differently(one: int, other: int) -> None:
+    for kind in ("vcore", "memory", "pods"):
+        texts = compared({kind: one}, {kind: other})
+        assert (one == other) == (texts[0] == texts[1])
+
+
+def test_what_rounding_would_hide_is_not_rounded() -> None:
+    assert compared({"memory": (1 << 30) + 1}, {"memory": 1 << 30}) == (
+        "memory 1073741825",
+        "memory 1Gi",
+    )

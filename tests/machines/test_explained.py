@@ -4,17 +4,21 @@ Each case says what is asked about and every line that matters of the answer.
 """
 
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from pages import REPOSITORY
 
-from yunikorn_actors import UnknownAsk, si
+from yunikorn_actors import UnknownAsk, gateway, si
 from yunikorn_actors.domain.why import Why
+from yunikorn_actors.machines import explaining, planning_loop
 from yunikorn_actors.machines.settings import SECOND, Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, Topology, TopologyName
-from yunikorn_actors.planning import explain as explaining
+from yunikorn_actors.planning import explain, waiting
+from yunikorn_actors.planning.model.nodes import NodeView
+from yunikorn_actors.planning.model.views import AskView
+from yunikorn_actors.planning.survey import Survey, survey
 from yunikorn_actors.sim.simulator import Simulator
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "docs/situations.py"))
@@ -195,25 +199,25 @@ def _away(it: Cluster) -> Whom:
 
 CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
     "everything at once": (_everything, [
-        ("1. QUEUE_LIMIT: queue root.team.batch can never hold it: it asks for {vcore: 9000}, "
-        "and the maximum is {vcore: 8000}"),
-        ("2. QUEUE_LIMIT: queue root.team has no room for it, {vcore: 5000} short: {vcore: 6000} "
-        "of {vcore: 10000} are used"),
-        ("3. CLUSTER_FULL: the whole cluster has no room for it, {vcore: 3000} short: "
-        "{vcore: 6000} of {vcore: 12000} are used"),
+        ("1. QUEUE_LIMIT: queue root.team.batch can never hold it: it asks for vcore 9, "
+        "and the maximum is vcore 8"),
+        ("2. QUEUE_LIMIT: queue root.team has no room for it, vcore 5 short: vcore 6 "
+        "of vcore 10 are used"),
+        ("3. CLUSTER_FULL: the whole cluster has no room for it, vcore 3 short: "
+        "vcore 6 of vcore 12 are used"),
         ("4. USER_LIMIT: limit of user ann in root.team.batch can never hold it: it asks for "
-        "{vcore: 9000}, and the maximum is {vcore: 7000}"),
+        "vcore 9, and the maximum is vcore 7"),
         ("5. NO_NODE: none of 3 nodes could hold it even when empty; n1 is nearest, "
-        "{vcore: 5000} short"),
+        "vcore 5 short"),
     ]),
     "a quota that was lowered": (_lowered, [
-        ("1. QUEUE_LIMIT: queue root.batch has no room for it, {vcore: 3000} short: {vcore: 6000} "
-        "of {vcore: 4000} are used"),
+        ("1. QUEUE_LIMIT: queue root.batch has no room for it, vcore 3 short: vcore 6 "
+        "of vcore 4 are used"),
         "nodes with room for it now: 1",
     ]),
     "foreign work": (_foreign, [
         ("1. NO_NODE: of 2 nodes: 2 too full (short of vcore on 2); n1 is nearest, "
-        "{vcore: 1000} short (others use {vcore: 3000} there)"),
+        "vcore 1 short (others use vcore 3 there)"),
     ]),
     "a node that came back drained": (_returning, [
         "1. NO_NODE: of 1 node: 1 taking no work",
@@ -224,7 +228,7 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
         "preemption: no victims have been looked for yet (the next search may begin in 1.0 s)",
     ]),
     "victims on their way": (_victims_go, [
-        "1. NODE_KEPT: n1 is reserved for it and is {vcore: 2000} short",
+        "1. NODE_KEPT: n1 is reserved for it and is vcore 2 short",
         "reserved for it: n1",
         "preemption: victims are preempted for it; their end is not confirmed yet",
     ]),
@@ -232,17 +236,17 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
         "1. PLACED: it runs on n1; asked back: 1 of 1 (PREEMPTED_BY_SCHEDULER for want of p)",
     ]),
     "behind room that is promised": (_behind_a_promise, [
-        ("1. QUEUE_LIMIT: queue root.top has no room for it, {vcore: 3000} short: {vcore: 4000} of "
-        "{vcore: 4000} are used, and {vcore: 2000} are promised to others"),
+        ("1. QUEUE_LIMIT: queue root.top has no room for it, vcore 3 short: vcore 4 of "
+        "vcore 4 are used, and vcore 2 are promised to others"),
         "3. NO_NODE: of 1 node: 1 reserved for others (n1 for want of p)",
     ]),
     "one placeholder of two": (_one_of_two, [
         ("1. GANG_WAITS: 1 of 2 placeholders of its gang are placed; hold-2 waits: of 2 nodes: 1 "
-        "too small, 1 too full (short of vcore on 2); n1 is nearest, {vcore: 1000} short"),
+        "too small, 1 too full (short of vcore on 2); n1 is nearest, vcore 1 short"),
     ]),
     "one placeholder of two, and the other never": (_one_never, [
         ("1. GANG_WAITS: 1 of 2 placeholders of its gang are placed; hold-2 waits: none of 2 nodes "
-        "could hold it even when empty; n1 is nearest, {vcore: 500} short"),
+        "could hold it even when empty; n1 is nearest, vcore 500m short"),
     ]),
     "a member that may not take over": (_refused_member, [
         ("1. GANG_WAITS: it may not take over a placeholder: n1 (is in another zone); no other node "
@@ -255,13 +259,13 @@ CASES: dict[str, tuple[Callable[[Cluster], Whom], list[str]]] = {
         "1. STATEAWARE_BUSY: queue root.batch starts one application at a time, before it: first",
     ]),
     "a required node that is too small": (_required, [
-        "1. NO_NODE: node n1 could not hold it even when empty; it is {vcore: 5000} short",
+        "1. NO_NODE: node n1 could not hold it even when empty; it is vcore 5 short",
         "make it larger, or ask for less",
     ]),
     "a resource manager that is away": (_away, [
         "1. RM_PAUSED: its resource manager is away, so its partitions are suspended",
-        ("2. CLUSTER_FULL: all nodes together are smaller: it asks for {vcore: 5000}, and they have "
-        "{vcore: 4000}"),
+        ("2. CLUSTER_FULL: all nodes together are smaller: it asks for vcore 5, and they have "
+        "vcore 4"),
     ]),
 }  # fmt: skip
 
@@ -326,12 +330,47 @@ def test_many_sizes_are_counted_without_a_look_at_all_nodes(
         it.ask("job", f"task-{number}", 1_000 + number)
     it.nodes(n3=500, n4=900)
     every = it.core.state_dump()["waiting"]["[rm-1]default"]
-    monkeypatch.setattr(explaining, "LOOKS_MAX", 8)
+    monkeypatch.setattr(gateway, "LOOKS_MAX", 8)
     some = it.core.state_dump()["waiting"]["[rm-1]default"]
     looked = [sum("nodes" in ask["obstacle"] for ask in it["asks"]) for it in (every, some)]
     assert [4, 2] == looked
     assert [0, 0, None, None] == [ask["nodes_with_room"] for ask in some["asks"]]
     assert {"NO_NODE": 4} == every["causes"] == some["causes"]
+
+
+def test_a_list_of_all_is_made_in_parts_of_one_look_at_all_nodes_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A planner that looks at 10,000 nodes for each of many sizes would place nothing meanwhile."""
+    it = cluster("fused")
+    it.queues("{name: batch}")
+    it.nodes(n1=1_000, n2=8_000, n3=500)
+    it.submit("job")
+    it.ask("job", "runs", 8_000)
+    for number in range(1, 7):
+        it.ask("job", f"task-{number}", 1_000 + number)
+    it.ask("job", "task-7", 1_001)
+    (before,) = it.core.state_dump()["waiting"].values()
+    looks: list[int] = []
+    answered = explaining.explanation
+
+    def looked(*arguments: Any) -> Any:
+        looks.append(0)
+        return answered(*arguments)
+
+    def look(ask: AskView, nodes: Sequence[NodeView]) -> Survey:
+        looks[-1] += len(nodes)
+        return survey(ask, nodes)
+
+    monkeypatch.setattr(planning_loop, "explanation", looked)
+    monkeypatch.setattr(explain, "survey", look)
+    monkeypatch.setattr(waiting, "SURVEYED_MAX", 3, raising=False)
+    (parts,) = it.core.state_dump()["waiting"].values()
+    assert before == parts
+    assert 7 == parts["total"] == len(parts["asks"])
+    assert parts["is_complete"]
+    assert 3 == max(looks)
+    assert len(looks) > 6
 
 
 def test_rejections_are_remembered_up_to_a_number() -> None:

@@ -45,8 +45,8 @@ def test_the_quota_of_a_queue() -> None:
         found.obstacle.cause, found.obstacle.where, found.obstacle.lacks,
     )  # fmt: skip
     assert str(found) == (
-        "a of app-1: queue root.default has no room for it, {vcore: 1} short: "
-        "{vcore: 3} of {vcore: 4} are used; release that much there, or raise the maximum"
+        "a of app-1: queue root.default has no room for it, vcore 1m short: "
+        "vcore 3m of vcore 4m are used; release that much there, or raise the maximum"
     )
     assert ({"vcore": 2}, {"vcore": 3}, {"vcore": 4}, False) == (
         found.obstacle.wanted, found.obstacle.used, found.obstacle.maximum, found.obstacle.never,
@@ -111,7 +111,7 @@ def test_a_limit_of_a_user() -> None:
     assert found.never
     assert found.text == (
         "limit of user bob in root.default can never hold it: "
-        "it asks for {vcore: 3}, and the maximum is {vcore: 2}"
+        "it asks for vcore 3m, and the maximum is vcore 2m"
     )
 
 
@@ -186,17 +186,17 @@ NODES: dict[str, tuple[Callable[[Written], None], dict[str, int], str]] = {
     "drained": (
         _drained, {"NO_WORK": 1, "TOO_SMALL": 1},
         ("of 2 nodes: 1 taking no work, 1 too small (short of vcore on 1); "
-        "n1 is nearest, {vcore: 2} short"),
+        "n1 is nearest, vcore 2m short"),
     ),
     "reserved for others": (
         _kept, {"KEPT": 1, "TOO_SMALL": 1},
         ("of 2 nodes: 1 reserved for others (n2 for other of app-1), 1 too small (short of vcore on 1); "
-        "n1 is nearest, {vcore: 2} short"),
+        "n1 is nearest, vcore 2m short"),
     ),
     "full": (
         _full, {"TOO_SMALL": 1, "FULL": 1},
         ("of 2 nodes: 1 too small, 1 too full (short of vcore on 2); "
-        "n2 is nearest, {vcore: 3} short (others use {vcore: 6} there)"),
+        "n2 is nearest, vcore 3m short (others use vcore 6m there)"),
     ),
 }  # fmt: skip
 
@@ -316,8 +316,8 @@ def test_a_gang_that_waits_for_what_is_to_come_of_another() -> None:
     found = obstacle(written, "ph", "gang")
     assert (Cause.GANG_HELD, LEAF) == (found.cause, found.where)
     assert found.text == (
-        "queue root.default has no room for the whole gang, {vcore: 1} short: "
-        "{vcore: 0} of {vcore: 6} are used, and {vcore: 3} are to come of other gangs"
+        "queue root.default has no room for the whole gang, vcore 1m short: "
+        "vcore 0 of vcore 6m are used, and vcore 3m are to come of other gangs"
     )
     assert ({"vcore": 4}, {"vcore": 3}, {"vcore": 1}) == (
         found.wanted, found.promised, found.lacks,

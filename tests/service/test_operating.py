@@ -44,7 +44,7 @@ OTHER = QUEUES.replace("name: web", "name: shop")
 STEERING = "\x1b[2Jred\u202e\u009b<b>"
 LONG = "x" * 300
 QUEUE_LIMIT = (
-    "queue root.batch has no room for it, {vcore: 2000} short: {vcore: 6000} of {vcore: 6000} are "
+    "queue root.batch has no room for it, vcore 2 short: vcore 6 of vcore 6 are "
     "used; release that much there, or raise the maximum"
 )
 

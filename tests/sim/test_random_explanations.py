@@ -10,7 +10,7 @@ from moves import Move, scripts
 from msgspec.structs import replace
 from playing import Player
 
-from yunikorn_actors.domain.why import Cause, Obstacle, WaitingQuestion, Why
+from yunikorn_actors.domain.why import LOOKS_MAX, Cause, Obstacle, WaitingQuestion, Why
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.planning import waiting
 from yunikorn_actors.planning.explain import explain_all
@@ -42,17 +42,20 @@ def _counted_alike(player: Player) -> None:
         planner, now_ns = player.planner(partition), player.simulator.now_ns
         each = explain_all(planner, ALL, now_ns)
         found = [(it.application_id, it.key, it.obstacle.cause) for it in each.asks]
-        question = WaitingQuestion(by_cause=True, listed=ALL)
+        question = WaitingQuestion(by_cause=True, listed=ALL, explained=ALL, looks=LOOKS_MAX)
         total, causes, listed = 0, Counter[str](), list[tuple[str, str, Cause]]()
+        explained: list[Why] = []
         is_all = False
         while not is_all:
             part = count_waiting(planner, question, now_ns)
             is_all, total = part.is_all, total + part.total
             question = replace(question, serial=part.serial, place=part.place)
             causes.update(part.causes)
+            explained += part.explained
             listed += [(it.application_id, it.key, it.cause) for it in part.asks]
         assert (each.total, each.causes) == (total, dict(causes))
         assert sorted(found) == sorted(listed)
+        assert each.asks == explained
 
 
 def _check(obstacle: Obstacle) -> None:

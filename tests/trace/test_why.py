@@ -289,11 +289,10 @@ def test_people_read_amounts_in_units_and_only_what_is_missing(path: Path) -> No
     tape.end(core)
     (period,) = waited(path, "b").periods
     assert period.text == (
-        "the whole cluster has no room for it, {vcore: 1500} short: "
-        "{vcore: 4000} of {vcore: 4000} are used"
+        "the whole cluster has no room for it, vcore 1.5 short: vcore 4 of vcore 4 are used"
     )
     assert period.held_by == ("app-1 vcore 4",)
     head, *_, row = wait_lines(answered(path, "b"))
-    assert head.startswith("b of app-1 (vcore 1500m) in ")
-    assert "the whole cluster has no room for it, vcore 1500m short  allocation-" in row
+    assert head.startswith("b of app-1 (vcore 1.5) in ")
+    assert "the whole cluster has no room for it, vcore 1.5 short  allocation-" in row
     assert row.endswith("  app-1 vcore 4")

@@ -22,7 +22,7 @@ from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Application, Units, units_of
 from yunikorn_actors.cli.terminal import tell, width
 from yunikorn_actors.cli.times import age
-from yunikorn_actors.domain.quantity import amounts
+from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.tables import table
@@ -110,8 +110,8 @@ def _cells(units: Units, app: Application) -> Iterator[tuple[str, ...]]:
 def _work(app: Application) -> Iterator[str]:
     if app.rejected_message:
         yield printable(f"it was rejected: {app.rejected_message}")
-    runs = [(it.allocation_key, amounts(it.resource), it.node_id) for it in app.allocations]
-    waits = [(it.allocation_key, amounts(it.resource), "waits") for it in app.requests]
+    runs = [(it.allocation_key, readable(it.resource), it.node_id) for it in app.allocations]
+    waits = [(it.allocation_key, readable(it.resource), "waits") for it in app.requests]
     if runs or waits:
         yield ""
         yield from table(WORK, sorted(runs) + sorted(waits), len(WORK), width())

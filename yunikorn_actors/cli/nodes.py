@@ -19,7 +19,7 @@ from yunikorn_actors.cli.asking import (
 from yunikorn_actors.cli.reach import add_partition, add_server
 from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
-from yunikorn_actors.domain.quantity import Unit, amounts
+from yunikorn_actors.domain.quantity import Unit, readable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.tables import table
 
@@ -60,7 +60,7 @@ def _ask(options: argparse.Namespace, client: Client) -> int:
     tell_found(options, found, columns, "there are no nodes")
     for it in () if options.json else found:
         runs = sorted(
-            (run.application_id, run.allocation_key, amounts(run.resource))
+            (run.application_id, run.allocation_key, readable(run.resource))
             for run in it.row.allocations
         )
         if runs:

@@ -56,8 +56,31 @@ def parse_quantity(kind: str, text: str) -> int:
 
 
 def amounts(resource: Mapping[str, int] | None) -> str:
+    """Write amounts as a configuration does, without rounding."""
     known = {} if resource is None else resource
     return ", ".join(f"{kind} {quantity(kind, known[kind])}" for kind in sorted(known))
+
+
+def readable(resource: Mapping[str, int]) -> str:
+    """Write amounts for people, each in the unit that suits it, with three decimals at most."""
+    return ", ".join(
+        f"{kind} {_own_unit(kind, resource[kind]).written(resource[kind])}"
+        for kind in sorted(resource)
+    )
+
+
+def compared(one: Mapping[str, int], other: Mapping[str, int]) -> tuple[str, str]:
+    """Write two for people; without rounding if rounding would hide that they differ."""
+    texts = readable(one), readable(other)
+    if texts[0] == texts[1] and one != other:
+        return amounts(one), amounts(other)
+    return texts
+
+
+def _own_unit(kind: str, amount: int) -> "Unit":
+    if kind == VCORE and abs(amount) < _MILLI:
+        return Unit("m", 1)
+    return unit_of(kind, (amount,))
 
 
 class Unit(NamedTuple):

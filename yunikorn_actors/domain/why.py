@@ -247,6 +247,12 @@ class Why(Struct, frozen=True, kw_only=True):
         return tuple(_lines(self))
 
 
+EXPLAINED_MAX: Final = 1_000
+"""Asks of one partition that are explained in one list."""
+LOOKS_MAX: Final = 200_000
+"""So many nodes are looked at for one list; the shapes that are left go without that look."""
+
+
 class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which asks that wait are counted or listed, and where to go on: a partition has very many."""
 
@@ -262,6 +268,10 @@ class WaitingQuestion(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """So many of them are listed."""
     by_cause: bool = False
     """They are counted by cause as well, which takes longer."""
+    explained: int = 0
+    """So many of them are explained, each as by itself."""
+    looks: int = 0
+    """So many nodes may be looked at for that; then what is explained goes without that look."""
 
 
 class WaitingAsk(Struct, frozen=True, kw_only=True):
@@ -285,6 +295,9 @@ class WaitingAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where to go on, if there is."""
     place: int = 0
     """How many asks of that application were looked at."""
+    explained: tuple[Why, ...] = ()
+    looks: int = 0
+    """How many nodes were looked at."""
 
 
 def decisive(obstacles: Iterable[Obstacle]) -> Obstacle:

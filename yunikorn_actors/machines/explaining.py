@@ -1,12 +1,10 @@
 """Why asks wait, answered by the planner of their partition."""
 
+from yunikorn_actors.domain.why import EXPLAINED_MAX
 from yunikorn_actors.messages.queries import ExplainRequested, Explanation
-from yunikorn_actors.planning.explain import Found, explain, explain_all
+from yunikorn_actors.planning.explain import FULL, IN_BASE_UNITS, Found, explain, explain_all
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.waiting import count_waiting
-
-EXPLAINED_MAX = 1_000
-"""Asks of one partition that are explained at once: the handler stays short."""
 
 
 def explanation(
@@ -36,7 +34,8 @@ def explanation(
 
 
 def _found(planner: Planner, message: ExplainRequested, now_ns: int) -> Found:
+    words = FULL if message.in_units else IN_BASE_UNITS
     if not message.application_id:
-        return explain_all(planner, EXPLAINED_MAX, now_ns)
-    why = explain(planner, message.application_id, message.key, now_ns)
+        return explain_all(planner, EXPLAINED_MAX, now_ns, words)
+    why = explain(planner, message.application_id, message.key, now_ns, words)
     return Found([], 0, {}) if why is None else Found([why], 1, {why.obstacle.cause.value: 1})

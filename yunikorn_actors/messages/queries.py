@@ -49,6 +49,8 @@ class ExplainRequested(Message, frozen=True, kw_only=True):
     reply_to: str
     waiting: WaitingQuestion | None = None
     """Count the asks of the partition that wait, a part at a time, instead of explaining each."""
+    in_units: bool = False
+    """Texts of the answer have amounts in units for people, not in base units."""
 
 
 class Explanation(Message, frozen=True, kw_only=True):

@@ -18,12 +18,13 @@ from yunikorn_actors.domain.gang import unplaced, waits_for_gang
 from yunikorn_actors.domain.gates import has_room, shortfall
 from yunikorn_actors.domain.limits import Limit
 from yunikorn_actors.domain.preempting import room_for
-from yunikorn_actors.domain.quantity import amounts
+from yunikorn_actors.domain.quantity import compared, readable
 from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.reserving import own_earmark
 from yunikorn_actors.domain.resource import Resource, add, describe, sub
 from yunikorn_actors.domain.why import (
     CLUSTER,
+    LOOKS_MAX,
     Cause,
     Gang,
     NodeCheck,
@@ -50,8 +51,6 @@ from yunikorn_actors.planning.survey import Survey, survey
 
 NAMES_MAX = 3
 HOLDERS_MAX = 10
-LOOKS_MAX = 200_000
-"""So many nodes are looked at for one list; the shapes that are left go without that look."""
 
 
 class Found(NamedTuple):
@@ -68,6 +67,8 @@ class Words(NamedTuple):
     """How it is said; what is found does not depend on it."""
 
     amounts: Callable[[Resource], str]
+    compared: Callable[[Resource, Resource], tuple[str, str]]
+    """Writes two, so that they are seen to differ."""
     is_brief: bool
     """Leave out how much is used of how much, and which nodes are short of what."""
 
@@ -75,13 +76,13 @@ class Words(NamedTuple):
         said = f"{self.amounts(lacks)} short"
         if self.is_brief:
             return said
-        some, of = self.amounts(_of(lacks, used)), self.amounts(_of(lacks, sizes))
+        some, of = self.compared(_of(lacks, used), _of(lacks, sizes))
         return f"{said}: {some} of {of} are used"
 
     def too_large(self, wanted: Resource, sizes: Resource, has: str = "the maximum is") -> str:
         over = [kind for kind, quantity in wanted.items() if quantity > sizes.get(kind, 0)]
-        asked = self.amounts({kind: wanted[kind] for kind in over})
-        return f"it asks for {asked}, and {has} {self.amounts(_of(over, sizes))}"
+        asked, most = self.compared({kind: wanted[kind] for kind in over}, _of(over, sizes))
+        return f"it asks for {asked}, and {has} {most}"
 
     def besides(self, amounts: Resource, what: str) -> str:
         if self.is_brief or not amounts:
@@ -89,10 +90,15 @@ class Words(NamedTuple):
         return f", and {self.amounts(amounts)} {what}"
 
 
-EXACT: Final = Words(describe, is_brief=False)
-"""As the core tells it, to programs as well: in base units."""
-BRIEF: Final = Words(amounts, is_brief=True)
+def _both_exact(one: Resource, other: Resource) -> tuple[str, str]:
+    return describe(one), describe(other)
+
+
+FULL: Final = Words(readable, compared, is_brief=False)
+BRIEF: Final = Words(readable, compared, is_brief=True)
 """For tables that people read."""
+IN_BASE_UNITS: Final = Words(describe, _both_exact, is_brief=False)
+"""So that a question of an older recording has the answer that was recorded."""
 
 
 class Line:
@@ -118,7 +124,7 @@ class Inquiry:
     """One question, with what has been found out for it already."""
 
     def __init__(
-        self, planner: Planner, now_ns: int, words: Words = EXACT, looks: int | None = None
+        self, planner: Planner, now_ns: int, words: Words = FULL, looks: int | None = None
     ) -> None:
         """Look at no more nodes than `looks`; with 0 at none."""
         looks = LOOKS_MAX if looks is None else looks
@@ -127,12 +133,13 @@ class Inquiry:
         self.words = words
         self.commitments = Commitments(planner.model)
         self._looks = looks
+        self.looked_at = 0
+        """How many nodes were looked at, or would have been."""
         self.cost = 0
         """How many nodes and applications were looked at for it, beside those."""
         self._may_exceed = looks > 0
         """The first look is made, however many nodes there are."""
         self._surveys: dict[Shape | AskView, Survey | None] = {}
-        """By shape; an ask with a reservation sees its nodes in its own way."""
         self._rooms: dict[tuple[QueueView, Owner, Shape], tuple[Obstacle, ...]] = {}
         self._lines: dict[QueueView, Line] = {}
         self._holders: dict[Gate, tuple[str, ...]] = {}
@@ -140,14 +147,19 @@ class Inquiry:
 
     def survey_of(self, case: "Case") -> Survey | None:
         """Look at all nodes; None if too many were looked at already."""
-        ask = case.ask
-        whose = ask if ask.ask.reserved else ask.shape
+        whose = _whose(case.ask)
         if whose not in self._surveys:
             nodes = _candidates(case)
-            self._looks -= len(nodes)
-            may_look = self._looks >= 0 or (self._may_exceed and not self._surveys)
-            self._surveys[whose] = survey(ask, nodes) if may_look else None
+            self.looked_at += len(nodes)
+            is_first = self._may_exceed and not self._surveys
+            may_look = is_first or self.looked_at <= self._looks
+            self._surveys[whose] = survey(case.ask, nodes) if may_look else None
         return self._surveys[whose]
+
+    def nodes_to_look_at(self, ask: AskView) -> int:
+        """Return how many nodes `survey_of` would look at, and has not looked at for another."""
+        is_over = self.looked_at >= self._looks
+        return 0 if is_over or _whose(ask) in self._surveys else len(_candidates(Case(self, ask)))
 
     def room_of(self, case: "Case") -> tuple[Obstacle, ...]:
         """Return what is short for all asks of one shape and one owner in one leaf."""
@@ -183,6 +195,11 @@ class Inquiry:
         return self._members[app]
 
 
+def _whose(ask: AskView) -> Shape | AskView:
+    """An ask with a reservation sees its nodes in its own way."""
+    return ask if ask.ask.reserved else ask.shape
+
+
 class Case(NamedTuple):
     inquiry: Inquiry
     ask: AskView
@@ -201,19 +218,19 @@ class Case(NamedTuple):
 
 
 def explain(
-    planner: Planner, application_id: str, key: str, now_ns: int, words: Words = EXACT
+    planner: Planner, application_id: str, key: str, now_ns: int, words: Words = FULL
 ) -> Why | None:
     """Say why an ask waits, or where it was placed; None if it is not known."""
     app = planner.state.applications.get(application_id)
     record = None if app is None else app.asks.get(key)
     if app is None or record is None:
         return None
-    return _why(Inquiry(planner, now_ns, words), planner.model.apps[app.serial], record)
+    return why_of(Inquiry(planner, now_ns, words), planner.model.apps[app.serial], record)
 
 
-def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
+def explain_all(planner: Planner, limit: int, now_ns: int, words: Words = FULL) -> Found:
     """Say it of up to `limit` waiting asks, in the order of their applications; count them all."""
-    inquiry = Inquiry(planner, now_ns)
+    inquiry = Inquiry(planner, now_ns, words)
     asks: list[Why] = []
     causes: Counter[str] = Counter()
     for app in planner.model.apps.values():
@@ -221,14 +238,14 @@ def explain_all(planner: Planner, limit: int, now_ns: int) -> Found:
             if not record.is_open:
                 continue
             if len(asks) < limit:
-                asks.append(_why(inquiry, app, record))
+                asks.append(why_of(inquiry, app, record))
                 causes[asks[-1].obstacle.cause.value] += 1
             else:
                 causes[first_obstacle(inquiry, app, record).cause.value] += 1
     return Found(asks, causes.total(), dict(sorted(causes.items())))
 
 
-def _why(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
+def why_of(inquiry: Inquiry, app: AppView, record: Ask) -> Why:
     first, *behind = _all_obstacles(inquiry, app, record)
     why = Why(
         application_id=app.app.id,

@@ -1,7 +1,8 @@
 """How many asks wait for what, and which they are: counted a part at a time.
 
 What an ask waits for is what `explain` meets first. Asks of one application and size that wait in
-the same way wait for the same, so one look serves them all; nodes are not looked at one by one.
+the same way wait for the same, so one look serves them all. Nodes are looked at one by one only for
+asks that are explained, and a part ends before a second look at very many of them.
 """
 
 from collections import Counter
@@ -11,8 +12,8 @@ from itertools import islice
 from typing import Final
 
 from yunikorn_actors.domain.allocation import Ask
-from yunikorn_actors.domain.why import Obstacle, WaitingAnswer, WaitingAsk, WaitingQuestion
-from yunikorn_actors.planning.explain import BRIEF, Inquiry, first_obstacle
+from yunikorn_actors.domain.why import Obstacle, WaitingAnswer, WaitingAsk, WaitingQuestion, Why
+from yunikorn_actors.planning.explain import BRIEF, Inquiry, first_obstacle, why_of
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.views import AppView
 from yunikorn_actors.planning.planner import Planner
@@ -23,6 +24,10 @@ LOOKS_MAX: Final = 150
 """So many different answers are worked out for one part."""
 COST_MAX: Final = 20_000
 """So many nodes and applications are looked at for them."""
+EXPLAINED_MAX: Final = 400
+"""So many asks are explained in one part."""
+SURVEYED_MAX: Final = 10_000
+"""So many nodes are looked at in one part for asks that are explained; the first look is whole."""
 _Alike = tuple[AppView, Shape, str, bool, bool, bool]
 
 
@@ -41,6 +46,8 @@ class _Count:
         self._total = 0
         self._causes = Counter[str]()
         self._listed: list[WaitingAsk] = []
+        self._explaining = Inquiry(planner, now_ns, looks=question.looks)
+        self._explained: list[Why] = []
 
     def part(self) -> WaitingAnswer:
         next_ = self._look_at_some()
@@ -52,6 +59,8 @@ class _Count:
             total=self._total,
             causes=dict(self._causes),
             asks=tuple(self._listed),
+            explained=tuple(self._explained),
+            looks=self._explaining.looked_at,
         )
 
     def _look_at_some(self) -> tuple[int, int] | None:
@@ -60,7 +69,7 @@ class _Count:
         for serial, begin in self._places():
             app = self._model.apps[serial]
             for place, record in enumerate(islice(app.app.asks.values(), begin, None), begin):
-                if seen >= ASKS_MAX or self._is_enough:
+                if seen >= ASKS_MAX or self._is_enough or self._is_long(app, record):
                     return serial, place
                 seen += 1
                 if record.is_open:
@@ -70,7 +79,22 @@ class _Count:
 
     @property
     def _is_enough(self) -> bool:
-        return self._looks >= LOOKS_MAX or self._inquiry.cost >= COST_MAX
+        cost = self._inquiry.cost + self._explaining.cost
+        return self._looks >= LOOKS_MAX or cost >= COST_MAX
+
+    @property
+    def _explains(self) -> bool:
+        return len(self._explained) < self._question.explained
+
+    def _is_long(self, app: AppView, record: Ask) -> bool:
+        """Whether to explain this ask is for the next part."""
+        if not (self._explained and self._explains and record.is_open):
+            return False
+        if len(self._explained) >= EXPLAINED_MAX:
+            return True
+        ask = app.asks.get(record.spec.key)
+        nodes = 0 if ask is None else self._explaining.nodes_to_look_at(ask)
+        return nodes > 0 and self._explaining.looked_at + nodes > SURVEYED_MAX
 
     def _places(self) -> Iterator[tuple[int, int]]:
         """Yield applications from where the question goes on, and at which of their asks."""
@@ -85,7 +109,7 @@ class _Count:
         if self._words and not self._has_words(app, record):
             return
         lists = len(self._listed) < question.listed
-        if not (lists or question.by_cause or question.cause):
+        if not (lists or question.by_cause or question.cause or self._explains):
             self._total += 1
             return
         obstacle = self._obstacle(app, record)
@@ -93,6 +117,8 @@ class _Count:
             return
         self._total += 1
         self._causes[obstacle.cause.value] += 1
+        if self._explains:
+            self._explained.append(why_of(self._explaining, app, record))
         if lists:
             self._listed.append(
                 WaitingAsk(

@@ -87,7 +87,9 @@ def _waiting(rerun: Rerun, partition: PartitionContext, now_ns: int) -> dict[str
     loop = partition.loop or _loop_of(rerun, partition)
     if loop is None:
         return {}
-    question = ExplainRequested(partition=partition.name, application_id="", key="", reply_to="")
+    question = ExplainRequested(
+        partition=partition.name, application_id="", key="", reply_to="", in_units=True
+    )
     answer = loop.explain(question, now_ns)
     rejected = partition.rejections.newest(REJECTED_TOLD_MAX, now_ns)
     return waiting_of(replace(answer, rejected=rejected))

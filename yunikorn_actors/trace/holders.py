@@ -6,7 +6,7 @@ from typing import Final
 from yunikorn_actors.domain.allocation import Allocation
 from yunikorn_actors.domain.application import Application
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.quantity import amounts
+from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.domain.resource import Resource, add
 from yunikorn_actors.domain.why import Cause, Obstacle
 
@@ -23,7 +23,7 @@ def holders(state: PartitionState, application_id: str, obstacle: Obstacle) -> t
     for id_, resource in _held(state, application_id, obstacle):
         held[id_] = held.get(id_, 0) + resource.get(kind, 0)
     most = sorted(held, key=lambda id_: (-held[id_], id_))[:HOLDERS_MAX]
-    return tuple(f"{id_} {amounts({kind: held[id_]})}" for id_ in most if held[id_])
+    return tuple(f"{id_} {readable({kind: held[id_]})}" for id_ in most if held[id_])
 
 
 def _missing(obstacle: Obstacle) -> list[str]:

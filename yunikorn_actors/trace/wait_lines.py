@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from yunikorn_actors.domain.quantity import amounts
+from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.again import Moment
 from yunikorn_actors.trace.show import place
@@ -51,7 +51,7 @@ def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
 def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
     spent = waits.spent()
     how_long = f"{seconds(spent.at_ns)} s" if answer.has_times else f"{spent.record} records"
-    asked = f"{waits.key} of {waits.application_id} ({amounts(waits.resource)})"
+    asked = f"{waits.key} of {waits.application_id} ({readable(waits.resource)})"
     yield printable(f"{asked} in {waits.partition} waited {how_long}")
     if not answer.has_times:
         yield _TIMELESS

@@ -647,8 +647,9 @@ def _answered(
 ) -> Effect:
     """Add what the planner cannot know: which asks were never taken."""
     rejections = partition.rejections
-    if asked.waiting is not None:
-        pass  # The rejected ones do not wait.
+    part = asked.waiting
+    if part is not None and not (part.explained and part.serial == part.place == 0):
+        pass  # The rejected ones do not wait: a list has them with its first part.
     elif not asked.application_id:
         found = replace(found, rejected=rejections.newest(REJECTED_TOLD_MAX, now_ns))
     elif not found.waiting:

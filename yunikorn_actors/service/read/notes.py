@@ -14,7 +14,8 @@ from yunikorn_actors.domain.allocation import WaitingState
 from yunikorn_actors.domain.application import FINISHED, Application
 from yunikorn_actors.domain.gates import GateKind, has_room
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.resource import Resource, describe
+from yunikorn_actors.domain.quantity import readable
+from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.swap import TaskGroup
 from yunikorn_actors.domain.why import CLUSTER, no_room
 
@@ -174,7 +175,7 @@ class Notes:
 
     def _short(self, fact: f.AskShortageChanged) -> None:
         if fact.shortage is not GateKind.NONE:
-            room = f"(requested {describe(fact.resource)}, available {describe(fact.available)})"
+            room = f"(requested {readable(fact.resource)}, available {readable(fact.available)})"
             self._app(fact.application_id).ask(fact.key).say(
                 f"{no_room(self._place(fact))} {room}", fact.at_ns
             )
