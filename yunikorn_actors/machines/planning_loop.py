@@ -145,7 +145,7 @@ class PlanningLoop:
     def caught_up(self, refuses: Refuses, now_ns: int) -> list[Effect]:
         """Give up what the facts have made void, and what was expected on others than these."""
         planner = self.planner
-        void = self.void_ones(refuses, now_ns) if planner.desk.differs else ()
+        void = self.void_ones(refuses, now_ns) if planner.may_hold_void_ones else ()
         for proposal_id in void:
             if self.predicate_gate is not None and self.predicate_gate.withdraw(proposal_id):
                 planner.desk.reject(proposal_id)

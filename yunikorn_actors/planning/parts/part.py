@@ -66,11 +66,23 @@ class Desk:
         """Sent, and void by a fact: they hold nothing any more, and Context answers still."""
         self.differs = False
         """A fact has changed something else than was decided here or expected."""
+        self._overtaken_to = 0
+        """The last proposal that was decided before such a fact."""
 
     def next_id(self, owner: Owner) -> int:
         self._last_id += 1
         self.owner[self._last_id] = owner
         return self._last_id
+
+    def is_overtaken(self, oldest: int) -> bool:
+        """Whether a fact has differed since this, the oldest proposal in flight, was decided.
+
+        From then on what was decided before may not fit together: each alone may fit still, and the
+        last becomes void when the others are committed just as they were decided.
+        """
+        if self.differs:
+            self._overtaken_to = self._last_id
+        return oldest <= self._overtaken_to
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
