@@ -7,9 +7,9 @@ in flight; a fact that carries the id of its proposal, or `reject`, takes it out
 from collections.abc import Callable, Iterable, Iterator
 
 from yunikorn_actors.domain.facts import Fact, MachineReplaced
-from yunikorn_actors.domain.gang import awaits_admission
+from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, AskRef, Placing, Preempt, Proposal
+from yunikorn_actors.domain.proposals import Allocate, AskRef, Placing, Preempt, Proposal, Reserve
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.follow import adopt, follow
 from yunikorn_actors.planning.model.model import Model
@@ -185,6 +185,7 @@ class Planner:
         subject = self.desk.owner[proposal_id].subject_of(proposal_id)
         is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
         self.reject(proposal_id)
+        self._refusals.try_again_without(proposal_id)
         if is_hopeless:
             self._refusals.set_aside(subject)
 
@@ -245,7 +246,7 @@ class Planner:
         if self.peers is None:
             return
         for proposal_id, proposal in self._own_in_flight().items():
-            if refuses(proposal) and not self._is_to_be_admitted(proposal):
+            if refuses(proposal) and not self._rests_on_its_gang(proposal):
                 yield proposal_id
 
     def _own_in_flight(self) -> dict[int, Proposal]:
@@ -255,13 +256,32 @@ class Planner:
         self.peers.own = {id_: it for id_, it in self.peers.own.items() if id_ in owner}
         return self.peers.own
 
-    def _is_to_be_admitted(self, proposal: Proposal) -> bool:
-        if not isinstance(proposal, Allocate):
+    @property
+    def may_hold_void_ones(self) -> bool:
+        """Whether a fact since may have made void what is in flight: it is worth a look."""
+        oldest = next(iter(self._own_in_flight()), None) if self.peers is not None else None
+        return oldest is not None and self.desk.is_overtaken(oldest)
+
+    def _rests_on_its_gang(self, proposal: Proposal) -> bool:
+        """Whether its gang bars the ask now, and does not with what is in flight for the gang.
+
+        That is the admission for a placeholder, and the last placeholders for a real ask. If one of
+        these is void, it is given up first, and the gang bars the ask again.
+        """
+        match proposal:
+            case Allocate() | Reserve():
+                app, key = self.state.applications.get(proposal.application_id), proposal.key
+            case Preempt():
+                whom = proposal.beneficiary
+                app, key = self.state.applications.get(whom.application_id), whom.key
+            case _:
+                return False
+        if app is None or key not in app.asks or app.serial not in self.model.apps:
             return False
-        app = self.state.applications.get(proposal.application_id)
-        if app is None or app.serial not in self.model.apps:
-            return False
-        return self.model.apps[app.serial].is_admitting and awaits_admission(app)
+        spec, view = app.asks[key].spec, self.model.apps[app.serial]
+        return waits_for_gang(app, spec) and not waits_for_gang(
+            app, spec, view.placing, is_admitting=view.is_admitting
+        )
 
     def caught_up(self, now_ns: int) -> list[Proposal]:
         """All facts of a message are known: what is expected has to follow from them.

@@ -6,7 +6,8 @@ for ever. So such a proposal is not sent again, and the ask, gang or queue that 
 aside*: no part of the planner makes a proposal for it. Both end when a fact arrives on which a
 decision may depend, when the resource manager refuses a node or makes a request, or when a time
 comes that a rule names. A proposal that is refused because newer facts were faster is not meant:
-its ask is tried again at once, with them.
+its ask is tried again at once, with them. Nor is one that was made around another in flight, which
+Context refuses as well: what was set aside is tried again without that one.
 
 This holds for every kind of proposal, because it is decided here, by the order of proposals and
 facts alone. Parts ask one thing, `Model.set_aside`.
@@ -56,10 +57,14 @@ class Refusals:
         """What was refused on these facts, whatever its number was."""
         self._given_up = 0
         self._refused_ns = 0
+        self._last_made = 0
+        self._beside: dict[Subject, int] = {}
+        """What is set aside, and the last proposal that was made before."""
 
     def note_made(self, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals:
             self._made[proposal.proposal_id] = self._given_up
+            self._last_made = proposal.proposal_id
 
     def note_sent(self, proposals: Sequence[Proposal]) -> None:
         for proposal in proposals:
@@ -91,8 +96,22 @@ class Refusals:
         self._refused_ns = now_ns
         return self._made.pop(proposal_id, None) == self._given_up
 
+    def try_again_without(self, proposal_id: int) -> None:
+        """Context refused this, and it was in flight when others were set aside: they are tried.
+
+        The planner counted on it when it decided for them, and Context did not know of it: so they
+        did not disagree on the facts. This ends, because on the same facts no proposal is refused
+        twice.
+        """
+        again = [subject for subject, last in self._beside.items() if proposal_id <= last]
+        if again:
+            for subject in again:
+                del self._beside[subject]
+            self._take_back(again)
+
     def set_aside(self, subject: Subject) -> None:
         self._model.set_aside[subject] = None
+        self._beside[subject] = self._last_made
         if isinstance(subject, AskView):
             # What the refusal opened again is closed.
             self._resync(subject)
@@ -103,17 +122,18 @@ class Refusals:
         self._sent.clear()
         if self._refused:
             self._refused.clear()
-            self._take_back()
+            self._beside.clear()
+            self._take_back(tuple(self._model.set_aside))
 
     def time_came(self, now_ns: int) -> None:
         """A rule named this time; a timer of the moment of the refusal brings nothing new."""
         if now_ns > self._refused_ns:
             self.something_arrived()
 
-    def _take_back(self) -> None:
+    def _take_back(self, subjects: Sequence[Subject]) -> None:
         model = self._model
-        subjects = tuple(model.set_aside)
-        model.set_aside.clear()
+        for subject in subjects:
+            model.set_aside.pop(subject, None)
         for subject in subjects:
             if isinstance(subject, AskView):
                 if not subject.gone:
