@@ -266,6 +266,7 @@ def _on_ask_replaced(model: Model, fact: f.AskReplaced) -> None:
     elif ask.remaining:
         model.asks.watch(app, ask)
         model.gangs.follow(app)
+    model.gangs.waits_for_fewer(app)
     if ask.parked:
         # It has another size, and so has what it holds on other nodes.
         for swap in app.app.swaps.values():
@@ -283,6 +284,7 @@ def _on_ask_removed(model: Model, fact: f.AskRemoved) -> None:
             model.participants.wake_others(app)
     if app.app.task_groups:
         model.gangs.follow(app)
+        model.gangs.waits_for_fewer(app)
         model.wakes.gang_may_fit()
 
 

@@ -107,6 +107,15 @@ class Gangs:
         self._wakes.gang_may_fit()
         self.follow(app)
 
+    def waits_for_fewer(self, app: AppView) -> None:
+        """An ask was withdrawn or sent again: if it was the last placeholder, members may swap.
+
+        What was in flight for it makes no difference to what the gang holds back, so `follow` need
+        not see it.
+        """
+        if app.usable and not app.app.waiting_placeholders:
+            self._wakes.member_came(app)
+
     def placeholder_went(self, app: AppView, uuid: str) -> None:
         self.withdraw(app, uuid)
         self.follow(app)
