@@ -52,12 +52,12 @@ def _close_lane(planner: Planner) -> None:
 def _empty_pile(planner: Planner) -> None:
     view = next(iter(planner.model.apps.values()))
     for pile in view.piles.values():
-        pile.clear()
+        pile._blocks[0].clear()
 
 
 def _reverse_piles(planner: Planner) -> None:
     for pile in next(iter(planner.model.apps.values())).piles.values():
-        pile.reverse()
+        pile._blocks[0].reverse()
 
 
 def _reverse_lanes(planner: Planner) -> None:

@@ -81,7 +81,7 @@ def _any(items: Iterable[Any]) -> Any:
 
 
 def _reverse(app: AppView) -> None:
-    _any(pile for pile in app.piles.values() if len(pile) > 1).reverse()
+    _any(pile for pile in app.piles.values() if len(pile) > 1)._blocks[0].reverse()
 
 
 def _more(of: Any, name: str) -> None:

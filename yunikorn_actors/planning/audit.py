@@ -318,12 +318,12 @@ def _applications(lane: Lane, apps: Container[AppView]) -> Iterator[str]:
         pile = app.piles.get(lane.shape)
         if not pile:
             yield f"{app.app.id} stands in a lane without an ask of its shape"
-        elif pile != sorted(pile, key=order_of):
+        elif list(pile) != sorted(pile, key=order_of):
             yield f"asks of {app.app.id} are out of order"
         tops: dict[int, int] = {}
         for each in app.piles.values():
             if each:
-                priority = each[0].order.priority
+                priority = each.first.order.priority
                 tops[priority] = tops.get(priority, 0) + 1
         if tops != app.heads:
             yield f"{app.app.id} has piles by priority {tops}, counts {app.heads}"

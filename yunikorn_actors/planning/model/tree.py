@@ -13,6 +13,7 @@ from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.planning.model.blocked import Blocked
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.order import export_priority, hide, rekey, show
+from yunikorn_actors.planning.model.pile import Pile
 from yunikorn_actors.planning.model.shape import Shape
 from yunikorn_actors.planning.model.shapes import Shapes
 from yunikorn_actors.planning.model.views import (
@@ -22,7 +23,6 @@ from yunikorn_actors.planning.model.views import (
     Lane,
     QueueView,
     key_of,
-    order_of,
     priority_of,
 )
 from yunikorn_actors.planning.wakes import Wakes
@@ -199,17 +199,14 @@ class Tree:
         app, shape = view.app, view.shape
         pile = app.piles.get(shape)
         if pile is None:
-            pile = app.piles[shape] = []
+            pile = app.piles[shape] = Pile()
             if app.entry is not None:
                 self._join(app, shape)
-        # Most asks come as the last of their kind, and are found at once then.
-        if pile and view.order < pile[-1].order:
-            insort(pile, view, key=order_of)
-        else:
-            pile.append(view)
+        pile.add(view)
         priority = view.order.priority
-        if pile[0] is view:
-            self._top(app, shape, pile[1].order.priority if len(pile) > 1 else None, priority)
+        if pile.first is view:
+            second = pile.second
+            self._top(app, shape, None if second is None else second.order.priority, priority)
         if priority > app.priority:
             self._rank(app, priority)
         if app.entry is None:
@@ -218,11 +215,10 @@ class Tree:
     def drop_ask(self, view: AskView) -> None:
         app, shape = view.app, view.shape
         pile, priority = app.piles[shape], view.order.priority
-        if pile[0] is view:
-            del pile[0]
-            self._top(app, shape, priority, pile[0].order.priority if pile else None)
-        else:
-            del pile[bisect_left(pile, view.order, key=order_of)]
+        was_first = pile.first is view
+        pile.remove(view)
+        if was_first:
+            self._top(app, shape, priority, pile.first.order.priority if pile else None)
         if not pile:
             if app.entry is not None:
                 self._part(app, shape)
@@ -231,7 +227,7 @@ class Tree:
         if not app.piles:
             app.entry = None
         # Last, because to move the application means to leave and to enter with what it still has.
-        if priority == app.priority and not (pile and pile[0].order.priority == priority):
+        if priority == app.priority and not (pile and pile.first.order.priority == priority):
             self._rank(app, priority_of(app))
 
     def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:

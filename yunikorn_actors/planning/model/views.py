@@ -28,6 +28,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, add, shared
 from yunikorn_actors.domain.share import fair_share, usage_key
 from yunikorn_actors.planning.model.limits import LimitView
+from yunikorn_actors.planning.model.pile import Pile
 from yunikorn_actors.planning.model.priorities import NO_PRIORITY, Priorities
 from yunikorn_actors.planning.model.shape import Shape, Wanted
 from yunikorn_actors.si.constants import APP_TAG_NODE_SORT_POLICY
@@ -66,7 +67,7 @@ class Lane:
 
     @property
     def first(self) -> "AskView":
-        return self.apps[0][1].piles[self.shape][0]
+        return self.apps[0][1].piles[self.shape].first
 
     def asks(self) -> "list[AskView]":
         return [ask for _, app in self.apps for ask in app.piles[self.shape]]
@@ -75,7 +76,7 @@ class Lane:
     def rank(self) -> "Rank":
         """The rank of its first application, then of the first ask of that."""
         key, app = self.apps[0]
-        return (key, app.piles[self.shape][0].order)
+        return (key, app.piles[self.shape].first.order)
 
 
 class OpenLanes(dict[Lane, None]):
@@ -202,7 +203,7 @@ class AppView:
         self.app = app
         self.leaf = leaf
         self.asks: dict[str, AskView] = {}
-        self.piles: dict[Shape, list[AskView]] = {}
+        self.piles: dict[Shape, Pile[AskView]] = {}
         """Its asks that may be tried, by shape; in order."""
         self.heads: dict[int, int] = {}
         """How many piles have an ask of which priority on top."""
@@ -244,7 +245,7 @@ class AppView:
         if self.entry is None:
             return None
         lanes = self.leaf.lanes
-        heads = [pile[0] for shape, pile in self.piles.items() if lanes[shape, self.owner].is_open]
+        heads = [it.first for shape, it in self.piles.items() if lanes[shape, self.owner].is_open]
         ask = min(heads, key=order_of) if heads else None
         return ask if ask is not None and ask.is_placeholder else None
 

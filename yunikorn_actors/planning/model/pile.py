@@ -1,0 +1,91 @@
+"""A sorted list in blocks: to take one of a million out moves a thousand and not the million."""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+BLOCK_MAX: Final = 1_000
+"""A block that grows beyond this is split, or followed by another one at the end."""
+
+
+class Ordered(Protocol):
+    """Stands in a pile; no two have the same order."""
+
+    @property
+    def order(self) -> Any: ...  # noqa: ANN401 - whatever compares
+
+
+ItemT = TypeVar("ItemT", bound=Ordered)
+_order = attrgetter("order")
+
+
+class Pile(Generic[ItemT]):
+    """Items by their order. The usual moves search nothing: adding at the end, taking the first.
+
+    No block is empty but the only one of an empty pile.
+    """
+
+    __slots__ = ("_blocks",)
+
+    def __init__(self) -> None:
+        self._blocks: list[list[ItemT]] = [[]]
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks[0])
+
+    def __len__(self) -> int:
+        return sum(map(len, self._blocks))
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return chain.from_iterable(self._blocks)
+
+    @property
+    def first(self) -> ItemT:
+        return self._blocks[0][0]
+
+    @property
+    def second(self) -> ItemT | None:
+        blocks = self._blocks
+        if len(blocks[0]) > 1:
+            return blocks[0][1]
+        return blocks[1][0] if len(blocks) > 1 else None
+
+    def add(self, item: ItemT) -> None:
+        blocks = self._blocks
+        block = blocks[-1]
+        if not block or block[-1].order < item.order:
+            if len(block) < BLOCK_MAX:
+                block.append(item)
+            else:
+                blocks.append([item])
+            return
+        number = self._block_of(item)
+        block = blocks[number]
+        block.insert(bisect_left(block, item.order, key=_order), item)
+        if len(block) > BLOCK_MAX:
+            half = len(block) // 2
+            blocks.insert(number + 1, block[half:])
+            del block[half:]
+
+    def remove(self, item: ItemT) -> None:
+        """Take out what stands here."""
+        blocks = self._blocks
+        block, number = blocks[0], 0
+        if block[0] is item:
+            del block[0]
+        else:
+            number = self._block_of(item)
+            block = blocks[number]
+            del block[bisect_left(block, item.order, key=_order)]
+        if not block and len(blocks) > 1:
+            del blocks[number]
+
+    def _block_of(self, item: ItemT) -> int:
+        """Return which block an item belongs to that does not come behind all others."""
+        return bisect_left(self._blocks, item.order, key=_last_order)
+
+
+def _last_order(block: list[Any]) -> Any:  # noqa: ANN401 - whatever compares
+    return block[-1].order
