@@ -1,5 +1,6 @@
 """Long work in slices: what others see of it, and what comes between two slices."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -12,10 +13,10 @@ from yunikorn_actors.domain.config import ExtraConfig, parse_config
 from yunikorn_actors.domain.long_work import LongWorkKind
 from yunikorn_actors.machines.machine import Effect, Log, Send
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.slices import Slices, Steps, drained
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Slices, Steps, drained
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Delivery
+from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Delivery
 from yunikorn_actors.messages.scheduling import (
     FactsAppended,
     MachineFailed,
@@ -32,6 +33,7 @@ SLICE_MAX = 2
 WHOLE = Settings(slice_max=10**6)
 SLICED = Settings(slice_max=SLICE_MAX)
 GANG_S = 5
+UPDATES = (rm.RMUpdateAllocation, rm.RMUpdateNode, rm.RMUpdateApplication)
 EVERY = pytest.mark.parametrize("topology", TOPOLOGIES)
 
 # -- the mechanism
@@ -485,6 +487,32 @@ def test_another_resource_manager_is_handled_between_two_slices() -> None:
     assert _is_gone(lab)
 
 
+def test_rm_proxy_translates_a_long_request_in_slices_and_keeps_the_order() -> None:
+    """What the same resource manager sends waits behind it; another one does not wait."""
+    lab = SliceLab(settings=SLICED)
+    _fill(lab)
+    other = Recorder()
+    lab.simulator.register_resource_manager(si.RegisterResourceManagerRequest(rm_id="rm-2"), other)
+    lab.settle()
+    many = [f"many-{n}" for n in range(200)]
+    lab.ask(*many, vcore=99)
+    lab.ask("behind", vcore=99)
+    lab.decommission("n2")
+    lab.remove(APP)
+    lab.simulator.update_application(si.ApplicationRequest(rm_id="rm-2", new=(_new("theirs"),)))
+    slices, came = 0, []
+    while lab.simulator.step():
+        last = lab.simulator.last
+        slices += last.mailbox == RM_PROXY and isinstance(last.message, RunSlice)
+        if last.mailbox == CONTEXT and isinstance(last.message, UPDATES):
+            came.append(last.message)
+    assert slices >= 200 / LOOKED_AT_IN_ONE / (SLICE_MAX + 1)
+    own = [it for it in came if it.rm_id == RM]
+    assert [type(it) for it in own] == [*[rm.RMUpdateAllocation] * 2, *UPDATES[1:]]
+    assert [200, 1] == [len(it.asks) for it in own if isinstance(it, rm.RMUpdateAllocation)]
+    assert came[0].rm_id == "rm-2", "it waited until the request of the other was translated"
+
+
 def test_work_of_one_slice_sends_nothing_to_itself() -> None:
     lab = begun("application", "proposing", WHOLE)
     seen: list[type] = []
@@ -507,7 +535,7 @@ def test_what_is_drained_is_let_go_one_by_one() -> None:
 
     things = {number: Thing() for number in range(9)}
     left = []
-    for number, thing in enumerate(drained(things.values())):
+    for number, thing in enumerate(drained(deque(things.values()))):
         del things[number], thing
         left.append(Thing.alive)
     assert sorted(left, reverse=True) == left

@@ -12,7 +12,8 @@ wait. Work that fits in one slice leaves no trace of all this.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, Protocol, TypeVar
 
 from yunikorn_actors.machines.machine import Effect, Send
@@ -30,11 +31,33 @@ FRESH: Final = -1
 """A piece that begins something else, for which others have waited no longer yet."""
 
 
-def drained(items: Iterable[ItemT]) -> Iterator[ItemT]:
-    """Yield them as they are now, and let go of each: whatever goes is not freed all at the end."""
-    left = deque(items)
+def gathered(
+    items: Iterable[ItemT], in_one: int = LOOKED_AT_IN_ONE
+) -> Generator[int, None, deque[ItemT]]:
+    """Collect them, in pieces of so many; what they come from stays as it is meanwhile."""
+    found: deque[ItemT] = deque()
+    source, before = iter(items), 0
+    while True:
+        found.extend(islice(source, in_one))
+        if len(found) < before + in_one:
+            return found
+        before = len(found)
+        yield 1
+
+
+def drained(left: deque[ItemT]) -> Iterator[ItemT]:
+    """Yield each and let go of it: whatever goes is not freed all at the end."""
     while left:
         yield left.popleft()
+
+
+COPIED_IN_ONE: Final = 1_000
+"""So many things that are only copied are as much work as one item."""
+
+
+def drawn_off(items: Iterable[ItemT]) -> Generator[int, None, Iterator[ItemT]]:
+    """Return them as they are now, to be drained: what they come from may change from then on."""
+    return drained((yield from gathered(items, COPIED_IN_ONE)))
 
 
 class Job(Protocol):
@@ -54,6 +77,27 @@ class Job(Protocol):
     def pause(self) -> None:
         """Prepare for other messages: the job goes on in another slice."""
         ...
+
+
+class Computation:
+    """A job that changes nothing before its end: what follows is what its generator returns."""
+
+    def __init__(self, work: Generator[int, None, list[Effect]]) -> None:
+        self._out: list[Effect] = []
+        self.steps = self._run(work)
+
+    def _run(self, work: Generator[int, None, list[Effect]]) -> Steps:
+        self._out = yield from work
+
+    def begin_slice(self, now_ns: int) -> None:
+        """Time is nothing to it."""
+
+    def end_slice(self) -> list[Effect]:
+        out, self._out = self._out, []
+        return out
+
+    def pause(self) -> None:
+        """Nothing has happened yet."""
 
 
 Task = Callable[[int], "list[Effect] | Job"]

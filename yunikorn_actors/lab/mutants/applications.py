@@ -105,7 +105,7 @@ APPLICATIONS = (
         source="R-043 YUNIKORN-567",
         wrong="An application that is removed leaves its placeholders behind.",
         where=applications.remove_application,
-        old="for allocation in drained(app.allocations.values()):",
+        old="for allocation in (yield from drawn_off(app.allocations.values())):",
         new="for allocation in [it for it in app.allocations.values() if not it.spec.placeholder]:",
     ),
     Mutant(

@@ -21,7 +21,7 @@ from yunikorn_actors.machines.context.placing import queue_for
 from yunikorn_actors.machines.context.reported import is_application_back
 from yunikorn_actors.machines.context.turn import Turn
 from yunikorn_actors.machines.machine import Log
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drained
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.scheduling import RunLimitObservation
 
 
@@ -78,13 +78,13 @@ def remove_application(turn: Turn, application_id: str) -> Steps:
     if app is None:
         turn.want(vain_removal(turn.partition.name, application_id))
         return
-    for number, ask in enumerate(drained(app.asks.values())):
+    for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open:
             remove_ask(turn, app, ask, TerminationType.STOPPED_BY_RM)
             yield 1
         elif number % LOOKED_AT_IN_ONE == 0:
             yield 1
-    for allocation in drained(app.allocations.values()):
+    for allocation in (yield from drawn_off(app.allocations.values())):
         remove_allocation(turn, app, allocation, TerminationType.STOPPED_BY_RM)
         announce_end(turn, allocation, f"Application {app.id} Removed")
         yield 1

@@ -1,8 +1,8 @@
 """The machine itself: resource managers, their partitions, and a handler for each message."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.long_work import LongWorkKind
@@ -57,14 +57,22 @@ from yunikorn_actors.messages.queries import (
 )
 from yunikorn_actors.si import ActionFromRM
 
+COMPARED_IN_ONE: Final = 200
+"""So many items of which only the partition is compared are as much work as one."""
 
-def _by_partition(items: Sequence[rm.AskItem]) -> Iterator[tuple[str, Sequence[rm.AskItem]]]:
+
+def _by_partition(
+    items: Sequence[rm.AskItem],
+) -> Generator[int, None, list[tuple[str, Sequence[rm.AskItem]]]]:
     """Take items apart where the partition changes; nearly all requests have one."""
-    start = 0
+    found, start = [], 0
     for end in range(1, len(items) + 1):
         if end == len(items) or items[end].partition != items[start].partition:
-            yield items[start].partition, items[start:end]
+            found.append((items[start].partition, items[start:end]))
             start = end
+        if end % COMPARED_IN_ONE == 0:
+            yield 1
+    return found
 
 
 Handled = list[Effect] | ContextJob
@@ -339,7 +347,7 @@ class Context(Joining):
         # So an ask that comes and goes in one request leaves nothing behind, and a release finds
         # the ask that it means.
         partitions = self._partitions.by_name
-        for name, items in _by_partition(message.asks) if message.asks else ():
+        for name, items in (yield from _by_partition(message.asks)):
             partition = partitions.get(name)
             if partition is not None:
                 yield from take_items(work.turn(partition), items)

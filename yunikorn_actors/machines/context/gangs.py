@@ -42,7 +42,7 @@ from yunikorn_actors.machines.context.lifecycle import (
 )
 from yunikorn_actors.machines.context.reservations import drop_barred_of
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drained
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 TOO_SMALL = "cancel placeholder: resource incompatible"
@@ -244,7 +244,7 @@ def cancel_placeholder(turn: Turn, proposal: CancelPlaceholder) -> Refusal | Non
 
 def give_back_placeholders(turn: Turn, app: Application, message: str) -> Steps:
     """Ask all placeholders back but those that were asked back already, for a swap or otherwise."""
-    for number, allocation in enumerate(drained(app.allocations.values())):
+    for number, allocation in enumerate((yield from drawn_off(app.allocations.values()))):
         if allocation.spec.placeholder:
             request_release(turn, allocation, TerminationType.TIMEOUT, message)
             yield 1

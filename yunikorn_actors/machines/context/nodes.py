@@ -27,7 +27,7 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.turn import Turn, Work
 from yunikorn_actors.machines.machine import Log
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drained
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.rm_events import NodeItem
 from yunikorn_actors.si import ActionFromRM
 from yunikorn_actors.si.constants import NODE_PARTITION, NODE_READY_ATTRIBUTE
@@ -163,12 +163,12 @@ def set_drained(turn: Turn, node: Node, *, drained: bool) -> str:
 def remove_node(turn: Turn, node: Node) -> Steps:
     if not node.drained:
         _schedule(turn, node, drained=True, ready=node.ready)
-    for kept in drained(node.reservations.values()):
+    for kept in (yield from drawn_off(node.reservations.values())):
         drop_all(turn, kept, "the node is gone")
         yield 1
     # Before the work ends: the end of a placeholder would complete a swap to a node that goes.
     yield from _call_off_swaps(turn, node)
-    for allocation in drained(node.allocations.values()):
+    for allocation in (yield from drawn_off(node.allocations.values())):
         app = turn.state.applications[allocation.spec.application_id]
         end_allocation(turn, app, allocation, TerminationType.UNKNOWN_TERMINATION_TYPE)
         announce_end(turn, allocation, f"Node {node.id} Removed")

@@ -48,7 +48,7 @@ from yunikorn_actors.machines.machine import (
 )
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
-from yunikorn_actors.machines.slices import Slices, Steps, drained
+from yunikorn_actors.machines.slices import Slices, Steps, drawn_off
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, RM_PROXY, Message
@@ -620,10 +620,10 @@ class Partitions:
 
 def _empty(turn: Turn) -> Steps:
     """End all that is in a partition which is about to go."""
-    for id_, app in drained(turn.state.applications.items()):
+    for id_, app in (yield from drawn_off(turn.state.applications.items())):
         fail(turn, app, PARTITION_REMOVED)
         yield from remove_application(turn, id_)
-    for node in drained(turn.state.nodes.values()):
+    for node in (yield from drawn_off(turn.state.nodes.values())):
         yield from remove_node(turn, node)
 
 

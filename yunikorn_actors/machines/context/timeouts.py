@@ -26,7 +26,7 @@ from yunikorn_actors.machines.context.lifecycle import (
     work_gone,
 )
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drained
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Steps, drawn_off
 from yunikorn_actors.messages.scheduling import ApplicationTimerDue
 
 APPLICATION_EXPIRED = "ExecutionTimeout"
@@ -72,7 +72,7 @@ def _expire_state(turn: Turn, app: Application) -> Steps:
 def _expire_gang(turn: Turn, app: Application) -> Steps:
     """A gang that is still incomplete fails or is resumed; any other gives back what is unused."""
     fails = app.state is ApplicationState.ACCEPTED and app.spec.is_hard
-    for number, ask in enumerate(drained(app.asks.values())):
+    for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open and (fails or ask.spec.placeholder):
             why = PLACEHOLDER_ASK_EXPIRED if ask.spec.placeholder else GANG_EXPIRED
             withdraw_ask(turn, app, ask, _T.TIMEOUT, why)
@@ -92,14 +92,14 @@ def _expire_application(turn: Turn, app: Application) -> Steps:
     """A completing application may complete: it has no turn, and if it asks again it ends."""
     if app.state is ApplicationState.COMPLETING:
         return
-    for number, ask in enumerate(drained(app.asks.values())):
+    for number, ask in enumerate((yield from drawn_off(app.asks.values()))):
         if ask.is_open:
             withdraw_ask(turn, app, ask, _T.TIMEOUT, APPLICATION_EXPIRED)
             yield 1
         elif number % LOOKED_AT_IN_ONE == 0:
             yield 1
     # Nothing waits any more, so nothing is placed while the rest is on its way out.
-    for allocation in drained(app.allocations.values()):
+    for allocation in (yield from drawn_off(app.allocations.values())):
         request_release(turn, allocation, _T.TIMEOUT, APPLICATION_EXPIRED)
         yield 1
     fail(turn, app, APPLICATION_EXPIRED)

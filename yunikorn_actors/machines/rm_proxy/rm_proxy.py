@@ -6,7 +6,7 @@ nothing on substance: that is Context's business. A request that overtook the en
 manager is dropped here, as the gateway could not know.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from yunikorn_actors import si
@@ -31,9 +31,10 @@ from yunikorn_actors.machines.rm_proxy.translation import (
 )
 from yunikorn_actors.machines.rm_proxy.turns import Turns
 from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.machines.slices import LOOKED_AT_IN_ONE, Computation, Slices, gathered
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import GATEWAY, Message
+from yunikorn_actors.messages.base import GATEWAY, RM_PROXY, Message
 from yunikorn_actors.messages.queries import (
     Accepted,
     Declined,
@@ -48,6 +49,11 @@ from yunikorn_actors.messages.rm_calls import (
     CallUpdateContainerSchedulingState,
     CallUpdateNode,
 )
+from yunikorn_actors.messages.scheduling import RunSlice
+
+Handled = list[Effect] | Computation
+"""What a handler did, or what it is about to do in one slice or several."""
+_Translation = Generator[int, None, list[Effect]]
 
 
 class RmProxy:
@@ -64,6 +70,8 @@ class RmProxy:
         self._parts: dict[str, Parts] = {}
         """Of answers that come in several messages."""
         self._turns = Turns(settings.turn_max)
+        self._slices = Slices(RM_PROXY, settings.slice_max)
+        """Requests that are long to translate, in a lane for each resource manager."""
         self._questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
@@ -72,7 +80,18 @@ class RmProxy:
 
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         self._now_ns = now_ns
-        return HANDLERS[type(message)](self, message)
+        kind = type(message)
+        lane_of, handler = _LANES.get(kind), HANDLERS[kind]
+        if lane_of is None:
+            handled = handler(self, message)
+            assert isinstance(handled, list)
+            return handled
+        return self._slices.do(lane_of(message), lambda _: handler(self, message), now_ns)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no request is being translated."""
+        return self._slices.are_at_rest
 
     def canonical_state(self) -> dict[str, Any]:
         return {
@@ -84,6 +103,7 @@ class RmProxy:
             "dropped": self.dropped,
             **self._turns.canonical_state(),
             **({"parts": sorted(self._parts)} if self._parts else {}),
+            **({} if self.is_at_rest else {"long_work": self._slices.canonical_state()}),
             "questions": self._questions.canonical_state(),
             "diagnoses": self._diagnoses.canonical_state(),
         }
@@ -151,57 +171,68 @@ class RmProxy:
 
     # -- requests
 
-    def _on_allocations_requested(self, message: rm.AllocationsRequested) -> list[Effect]:
+    def _on_run_slice(self, _: RunSlice) -> list[Effect]:
+        return self._slices.go_on(self._now_ns)
+
+    def _on_allocations_requested(self, message: rm.AllocationsRequested) -> Handled:
         request = message.request
-        rm_id, asks, releases = request.rm_id, request.asks, request.releases
-        deliveries = self._deliveries.get(rm_id)
-        if deliveries is None:
+        if request.rm_id not in self._deliveries:
             self.dropped += 1
             return []
-        items = ask_items(rm_id, asks) if asks else ()
-        if request.allocations:
-            items = (*items, *reported_items(rm_id, request.allocations))
+        return Computation(self._translate_allocations(request))
+
+    def _translate_allocations(self, request: si.AllocationRequest) -> _Translation:
+        rm_id, releases = request.rm_id, request.releases
+        requested = self._deliveries[rm_id].requested_back
+        items = yield from gathered(ask_items(rm_id, request.asks))
         # Most requests bring asks or releases: nothing is made of what they do not bring.
+        if request.allocations:
+            items += yield from gathered(reported_items(rm_id, request.allocations))
+        asks = tuple(items)
         if releases is None:
-            return self._forward(rm_id, rm.RMUpdateAllocation(rm_id=rm_id, asks=items))
-        requested = deliveries.requested_back
+            return self._forward(rm_id, rm.RMUpdateAllocation(rm_id=rm_id, asks=asks))
+        withdrawn = yield from gathered(
+            ask_release(rm_id, item) for item in releases.allocation_asks_to_release
+        )
+        released = yield from gathered(
+            requested.release_in(rm_id, item) for item in releases.allocations_to_release
+        )
         event = rm.RMUpdateAllocation(
-            rm_id=rm_id,
-            asks=items,
-            ask_releases=tuple(
-                [ask_release(rm_id, item) for item in releases.allocation_asks_to_release]
-            ),
-            releases=tuple(
-                [requested.release_in(rm_id, item) for item in releases.allocations_to_release]
-            ),
+            rm_id=rm_id, asks=asks, ask_releases=tuple(withdrawn), releases=tuple(released)
         )
         return self._forward(rm_id, event)
 
-    def _on_applications_requested(self, message: rm.ApplicationsRequested) -> list[Effect]:
+    def _on_applications_requested(self, message: rm.ApplicationsRequested) -> Handled:
+        return Computation(self._translate_applications(message))
+
+    def _translate_applications(self, message: rm.ApplicationsRequested) -> _Translation:
         request = message.request
         reasons = {item.position: item.reason for item in message.unresolved}
+        added = yield from gathered(
+            new_application(request.rm_id, item, reasons.get(position, ""))
+            for position, item in enumerate(request.new)
+        )
+        removed = yield from gathered(
+            rm.OldApplication(
+                partition=partition_name(request.rm_id, item.partition_name),
+                application_id=item.application_id,
+            )
+            for item in request.remove
+        )
         event = rm.RMUpdateApplication(
-            rm_id=request.rm_id,
-            added=tuple(
-                new_application(request.rm_id, item, reasons.get(position, ""))
-                for position, item in enumerate(request.new)
-            ),
-            removed=tuple(
-                rm.OldApplication(
-                    partition=partition_name(request.rm_id, item.partition_name),
-                    application_id=item.application_id,
-                )
-                for item in request.remove
-            ),
+            rm_id=request.rm_id, added=tuple(added), removed=tuple(removed)
         )
         return self._forward(request.rm_id, event)
 
-    def _on_nodes_requested(self, message: rm.NodesRequested) -> list[Effect]:
-        request = message.request
-        event = rm.RMUpdateNode(
-            rm_id=request.rm_id,
-            nodes=tuple(node_items(request.rm_id, request.nodes)),
-        )
+    def _on_nodes_requested(self, message: rm.NodesRequested) -> Handled:
+        return Computation(self._translate_nodes(message.request))
+
+    def _translate_nodes(self, request: si.NodeRequest) -> _Translation:
+        nodes = []
+        for item in node_items(request.rm_id, request.nodes):
+            nodes.append(item)
+            yield 1 + len(item.allocations) // LOOKED_AT_IN_ONE
+        event = rm.RMUpdateNode(rm_id=request.rm_id, nodes=tuple(nodes))
         return self._forward(request.rm_id, event)
 
     def _on_configuration_requested(self, message: rm.ConfigurationRequested) -> list[Effect]:
@@ -415,6 +446,7 @@ RmProxyInbox = (
     | rm.RequestsMarked
     | rm.ResponsesDelivered
     | rm.RequestsHandled
+    | RunSlice
     | rm.TurnHandled
     | rm.RMRegistered
     | rm.RMRegistrationRejected
@@ -438,7 +470,7 @@ RmProxyInbox = (
     | RmDumpDue
 )
 
-HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
+HANDLERS: dict[type, Callable[[RmProxy, Any], Handled]] = {
     rm.RegistrationRequested: RmProxy._on_registration_requested,
     rm.RMLost: RmProxy._on_rm_gone,
     rm.RMUnregistered: RmProxy._on_rm_gone,
@@ -449,6 +481,7 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     rm.RequestsMarked: RmProxy._on_requests_marked,
     rm.ResponsesDelivered: RmProxy._on_responses_delivered,
     rm.RequestsHandled: RmProxy._on_requests_handled,
+    RunSlice: RmProxy._on_run_slice,
     rm.TurnHandled: RmProxy._on_turn_handled,
     rm.RMRegistered: RmProxy._on_rm_registered,
     rm.RMRegistrationRejected: RmProxy._on_rm_registration_rejected,
@@ -471,3 +504,32 @@ HANDLERS: dict[type, Callable[[RmProxy, Any], list[Effect]]] = {
     RmDumpAnswered: RmProxy._on_rm_dump_answered,
     RmDumpDue: RmProxy._on_rm_dump_due,
 }
+
+
+def _of_request(message: Any) -> str:  # noqa: ANN401 - it has one
+    rm_id: str = message.request.rm_id
+    return rm_id
+
+
+def _of_manager(message: Any) -> str:  # noqa: ANN401 - it has one
+    rm_id: str = message.rm_id
+    return rm_id
+
+
+_LANES: dict[type, Callable[[Any], str]] = {
+    **dict.fromkeys(
+        (
+            rm.RegistrationRequested,
+            rm.AllocationsRequested,
+            rm.ApplicationsRequested,
+            rm.NodesRequested,
+            rm.ConfigurationRequested,
+        ),
+        _of_request,
+    ),
+    **dict.fromkeys((rm.RMLost, rm.RMUnregistered, rm.RequestsMarked), _of_manager),
+}
+"""Whose request each message is: it waits behind a long one of the same resource manager.
+
+All others are no part of that order: they come from Context, from callbacks and from timers.
+"""
