@@ -4,7 +4,7 @@ For each operation a core with two resource managers is filled. Then the long wo
 started, and the second asks for one small allocation after the other until that is done. Told are
 its longest wait, from the call to the callback, and the longest handler of any machine in processor
 time, which the other load of the computer does not touch. `--whole` does all in one slice: what it
-was before there were slices.
+was before there were slices. `--served` collects garbage as `yunikorn-actors serve` does.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import Event, Thread
 from typing import Any, Final, NamedTuple
 
@@ -21,6 +22,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.base import Envelope
 from yunikorn_actors.runtime.shell import Outsider, Station
+from yunikorn_actors.service.collections_of_garbage import BriefCollections
 
 LONG_RM: Final = "long"
 OTHER_RM: Final = "other"
@@ -196,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.slices", description=__doc__)
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="a part of its name")
     parser.add_argument("--topology", choices=TOPOLOGIES, default="proposing")
+    parser.add_argument("--served", action="store_true", help="collect garbage as the service does")
     parser.add_argument("--whole", action="store_true", help="do all in one slice")
     options: Any = parser.parse_args(arguments)
     print(f"{'operation':36}{'took':>8}{'p50':>9}{'p99':>9}{'worst':>11}  longest handler, CPU")
@@ -203,7 +206,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.operations and not any(it in name for it in options.operations):
             continue
         slice_max = WHOLE if options.whole else Settings().slice_max
-        result = measure(operation, options.topology, slice_max)
+        served: AbstractContextManager[object] = (
+            BriefCollections() if options.served else nullcontext()
+        )
+        with served:
+            result = measure(operation, options.topology, slice_max)
         waits = result.waits_ms
         p99 = waits[int(0.99 * (len(waits) - 1))]
         print(

@@ -23,6 +23,7 @@ from yunikorn_actors.runtime.system import SchedulerCore
 from yunikorn_actors.service.cluster.core import ClusterCore
 from yunikorn_actors.service.cluster.local import ENVIRONMENT, LOCAL
 from yunikorn_actors.service.cluster.questions import ClusterQuestions
+from yunikorn_actors.service.collections_of_garbage import BriefCollections
 from yunikorn_actors.service.log_lines import FORMATS, LEVELS, LogStyle
 from yunikorn_actors.service.safety import (
     Access,
@@ -163,7 +164,7 @@ def _complain(options: argparse.Namespace, text: str) -> None:
 def _serve(
     serving: Serving, addresses: dict[str, str], signals: Signals, options: argparse.Namespace
 ) -> int:
-    with signals.handled(ENDING), serving:
+    with signals.handled(ENDING), BriefCollections(), serving:
         _introduce(serving, addresses, options)
         while (wanted := signals.next()) is not None:
             for number in wanted:
