@@ -260,3 +260,42 @@ def test_in_whatever_a_secret_is_wrapped(number: int) -> None:
     said = masked(text)
     assert secret not in said, text
     assert said == masked(said), "masked once is enough"
+
+
+HIDDEN = "q7Zx81kLmn"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[('authorization', 'Basic {}')]", "{{'Authorization': b'Basic {}'}}", "a\nCookie: a=b; s={}\nb",
+        "auth=Basic dXNlcjpw{}==", "https://h/p?sv=1&sig={}", "jdbc:oracle:thin:bob/{}@h:1521",
+        "mysql -p {} -u root", "mysql -u root -p{}", "sshpass -p {} ssh h", "curl -u bob:{} http://h",
+        "docker login -u bob -p {} host", "cmd '--password' '{}'",
+        "keytool -storepass {}", "  token: !!str {}", 'secret="""{}"""', "secret='''{}'''",
+        "RuntimeError({{b'token': b'{}'}})", "REGISTRY_AUTH={}", "creds={}", "jwt={}", "JSESSIONID={}",
+        "passcode: {}", "Passwort={}", "password%3D{}", "password -> {}", "password == {}",
+        "the token was {}", 'invalid password "{}"', "Invalid API key provided: {}",
+        "<property><name>db.password</name><value>{}</value></property>",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\n{}\n-----END PGP PRIVATE KEY BLOCK-----",
+        "ghs_{}abcdefghijklmnopqrst", "AIza{}abcdefghijklmnopqrstuvwxyz", "npm_{}abcdefghijklmnopqrstuvwxyz",
+    ],
+)  # fmt: skip
+def test_headers_command_lines_and_sentences(text: str) -> None:
+    said = masked(text.format(HIDDEN))
+    assert HIDDEN not in said
+    assert said == masked(said), "masked once is enough"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "token ring", "password policy", "app=web,tier=backend", "secretary=bob", "tokenizer=bert",
+        "max_tokens: 4096", "tokens=512", "token-bucket: 5", "secretName: tls-cert",
+        "imagePullSecrets=regcred", 'secret "db-creds" not found', "bearer of news", "basic training",
+        "docker run -p 80:80", "mkdir -p /x/y", "ssh -p 22 h", "compass=north", "bypass=true",
+        "the password must be changed", "root.secret.team is full", "node(s) had untolerated taint",
+    ],
+)  # fmt: skip
+def test_ordinary_texts_stay_readable(text: str) -> None:
+    assert masked(text) == text
