@@ -37,13 +37,8 @@ nitpick_ignore_regex = [
     ("py:.*", r"(?!yunikorn_actors\b)[a-z]\w*\..*|[A-Za-z]\w*"),
     ("py:.*", r".*\.[A-Z]"),
     ("py:.*", r".*\._[A-Z]\w*"),
-    ("py:.*", r"yunikorn_actors\.(trace|lab)\.\w+\.[A-Z]\w*"),
 ]
-"""Types of others have no page here, nor have type variables.
-
-What recordings and the laboratory answer is read by its fields, and the classes are theirs. Each
-other type has to be public.
-"""
+"""Types of others have no page here, nor have type variables. Each other type needs an entry."""
 
 default_role = "code"
 """Docstrings are read by people as well: `this` is code there."""
