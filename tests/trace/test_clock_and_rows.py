@@ -118,3 +118,15 @@ def test_a_drawing_with_times_has_its_columns_below_each_other(path: Path, capsy
     wide = timed[0].index(plain[0])
     assert wide > 30
     assert [line[wide:] for line in timed] == plain
+
+
+def test_each_command_that_prints_times_prints_the_time_of_day(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = simulate(tmp_path / "a.trace")
+    for command in (["chain", "rm_proxy/5"], ["path", "b"], ["why", "app-2/e"]):
+        name, what = command
+        main(["trace", name, str(path), what])
+        assert "T00:00" not in capsys.readouterr().out
+        main(["trace", name, str(path), what, "--clock"])
+        assert "T00:00" in capsys.readouterr().out, name

@@ -148,3 +148,18 @@ def test_on_the_page_facts_came_of_the_request_about_them(churn: Path) -> None:
             assert own.intersection(keys) or first.part is Part.APPLICATION
             led += 1
     assert led > 5, "vacuous: nothing was handled together"
+
+
+def test_of_a_batch_the_facts_of_the_stimulus_are_printed_and_others_counted(
+    churn: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    neighbours = 0
+    middle = in_the_middle(churn)
+    for stimulus, _ in middle[::23]:
+        own = {item.key for other, item in middle if other == stimulus}
+        assert main(["trace", "show", str(churn), "--stimulus", stimulus]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        added = [line for line in lines if line.strip().startswith("AskAdded")]
+        assert {line.split()[2] for line in added} == own
+        neighbours += any(line.endswith("about others") for line in lines)
+    assert neighbours, "vacuous: no batch had facts of others"

@@ -163,6 +163,7 @@ def _add_chained(parser: argparse.ArgumentParser) -> None:
         "--causes", action="store_true",
         help="follow what was being handled when each message was sent, whatever it is about",
     )  # fmt: skip
+    _add_clock(parser)
     _add_json(parser)
 
 
@@ -396,7 +397,7 @@ def _chain(options: argparse.Namespace) -> int:
     try:
         with readable_twice(options.file) as path:
             links = _links(options, path)
-            lines = chain_lines(path, links)
+            lines = chain_lines(path, links, clock=options.clock)
             tell(links if options.json else None, lines)
     except NotThere as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
@@ -431,7 +432,7 @@ def _path(options: argparse.Namespace) -> int:
     except NotFound as error:
         print(printable(f"{options.file}: {error}"), file=sys.stderr)
         return NO
-    tell((way,) if options.json else None, path_lines(way))
+    tell((way,) if options.json else None, path_lines(way, clock=options.clock))
     return 0 if way.parts else NO
 
 
@@ -443,6 +444,7 @@ def _add_why(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--each", action="store_true", help="tell each answer, also those that are much the same"
     )
+    _add_clock(parser)
     _add_json(parser)
 
 
@@ -454,7 +456,7 @@ def _why(options: argparse.Namespace) -> int:
             text = f"{options.file}: say which, as several have it: {', '.join(names)}"
             print(printable(text), file=sys.stderr)
             return MISUNDERSTOOD
-    tell(wait_rows(answer) if options.json else None, wait_lines(answer))
+    tell(wait_rows(answer) if options.json else None, wait_lines(answer, clock=options.clock))
     problems = [*wait_problems(answer, options.keys)]
     for problem in problems:
         print(printable(f"{options.file}: {problem}"), file=sys.stderr)
@@ -511,7 +513,7 @@ _COMMANDS: Final[dict[str, _Command]] = {
     ),
     "chain": ("print what led to a message, or what came of it", _add_chained, _chain),
     "story": ("print the life of one thing", _add_life, _story),
-    "path": ("print where the time of an ask went, from call to callback", _add_named, _path),
+    "path": ("print where the time of an ask went, from call to callback", _add_life, _path),
     "refusals": ("print what was refused, grouped by the reason", _add_told, _refusals),
     "stats": (
         "print how many messages there were, how long they waited and how long they took",

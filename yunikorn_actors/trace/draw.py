@@ -27,7 +27,7 @@ from yunikorn_actors.trace.read import TraceError, TraceReader
 from yunikorn_actors.trace.show import CLOCK_WIDTH, NewFacts, cut, ending, is_whole, utc
 from yunikorn_actors.trace.summary import message_summary
 from yunikorn_actors.trace.swaps import along_swaps
-from yunikorn_actors.trace.wanted import Wanted
+from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 _OUTSIDE = "outside"
 _GAP = "   "
@@ -74,9 +74,10 @@ def _ends(rows: Iterator[_Row]) -> Iterator[str]:
 
 
 def _rows(trace: TraceReader, wanted: Wanted) -> Iterator[_Row]:
-    new_facts = NewFacts(wanted)
+    sieve = Sieve(wanted, trace)
+    new_facts = NewFacts(sieve)
     leaves_out_copies = trace.header.topology == "proposing" and not wanted.mailbox
-    for delivery in wanted.over(trace):
+    for delivery in filter(sieve, trace):
         is_copy = delivery.mailbox == EVENT_PUBLISHER and isinstance(
             delivery.message, FactsAppended
         )

@@ -54,7 +54,11 @@ def manager_in(delivery: Delivery) -> str:
         return manager_of(delivery.mailbox)
     message = delivery.message
     rm_id: str = getattr(getattr(message, "request", message), "rm_id", "")
-    return rm_id or getattr(message, "partition", "").rpartition("]")[0].removeprefix("[")
+    return rm_id or manager_of_partition(getattr(message, "partition", ""))
+
+
+def manager_of_partition(full_name: str) -> str:
+    return full_name.rpartition("]")[0].removeprefix("[")
 
 
 def _keyed(part: Part, items: Iterable[Struct]) -> Iterator[Item]:

@@ -22,10 +22,9 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.news import News
-from yunikorn_actors.trace.parts import facts_of
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.summary import fact_summary, in_json, message_summary
-from yunikorn_actors.trace.wanted import Wanted
+from yunikorn_actors.trace.wanted import Sieve, Wanted
 
 _ROUTE_WIDTH = 42
 _FACT_INDENT = " " * 27
@@ -57,9 +56,10 @@ def show(trace: TraceReader, out: TextIO, wanted: Wanted, look: Look) -> int:
     """Print, and return how many messages were wanted."""
     for line in _heading(trace, look):
         print(printable(line), file=out)
-    page = _Page(trace.header.start_ns, wanted, look)
+    sieve = Sieve(wanted, trace)
+    page = _Page(trace.header.start_ns, sieve, look)
     shown = 0
-    for delivery in wanted.over(trace):
+    for delivery in filter(sieve, trace):
         for line in page.lines(delivery):
             print(line, file=out)
         shown += 1
@@ -114,33 +114,32 @@ def place(cause: Cause) -> str:
 class NewFacts:
     """The texts of facts, each shown once: with the message to the first receiver."""
 
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
+    def __init__(self, sieve: Sieve) -> None:
+        self._sieve = sieve
         self._news = News()
 
     def of(self, message: FactsAppended) -> Iterator[tuple[str, str]]:
-        """Leave out facts that were shown, and count those without any of the wanted ids."""
+        """Leave out facts that were shown, and count those that are not wanted.
+
+        The sieve has just let this message through.
+        """
         if not self._news.are_new(message):
             return
-        facts, count = message.facts, len(message.facts)
-        if self._wanted.chooses_facts:
-            # Of a run those parts alone that are wanted.
-            parts = tuple(facts_of(message))
-            facts, count = tuple(filter(self._wanted.takes_fact, parts)), len(parts)
+        facts, others = self._sieve.parts_of(message)
         for fact in facts:
-            yield type(fact).__name__, printable(self._wanted.named(fact_summary(fact), fact))
-        if len(facts) < count:
-            yield "and", f"{count - len(facts)} about others"
+            yield type(fact).__name__, printable(self._sieve.wanted.named(fact_summary(fact), fact))
+        if others:
+            yield "and", f"{others} about others"
 
 
 class _Page:
     """The lines of each message."""
 
-    def __init__(self, start_ns: int, wanted: Wanted, look: Look) -> None:
+    def __init__(self, start_ns: int, sieve: Sieve, look: Look) -> None:
         self._start_ns = start_ns
-        self._wanted = wanted
+        self._wanted = sieve.wanted
         self._look = look
-        self._new_facts = NewFacts(wanted)
+        self._new_facts = NewFacts(sieve)
 
     def lines(self, delivery: Delivery) -> Iterator[str]:
         message = delivery.message
@@ -247,8 +246,9 @@ def tail(path: Path, out: TextIO, wanted: Wanted, look: Look, pause: Callable[[]
         pause()
 
     with TraceReader(path, wait) as trace:
-        page = _Page(trace.header.start_ns, wanted, look)
-        for delivery in wanted.over(trace):
+        sieve = Sieve(wanted, trace)
+        page = _Page(trace.header.start_ns, sieve, look)
+        for delivery in filter(sieve, trace):
             last.extend(page.lines(delivery))
             if has_caught_up:
                 _flush(last, out)

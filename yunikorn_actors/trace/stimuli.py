@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_outside
-from yunikorn_actors.trace.items import Item, items_in
+from yunikorn_actors.trace.items import Item, items_in, manager_in
 from yunikorn_actors.trace.parts import facts_of
 
-_Name = tuple[str, str]
-"""An application and a key, or two texts of which one is empty: an application, a UUID."""
+_Name = tuple[str, str, str]
+"""A resource manager, its application and a key, or without the key; else a UUID at the end."""
 
 
 class Stimuli:
@@ -36,8 +36,10 @@ class Stimuli:
         step = Cause(delivery.mailbox, delivery.step)
         about: dict[_Name, str] = {}
         if delivery.mailbox == CONTEXT or is_outside(delivery.sender):
+            manager = manager_in(delivery)
             for it in items_in(delivery.message):
-                about |= dict.fromkeys((*_of(it), (it.application_id, "")), delivery.stimulus)
+                names = (*_of(manager, it), (manager, it.application_id, ""))
+                about |= dict.fromkeys(names, delivery.stimulus)
         if delivery.joined and delivery.mailbox in self._together:
             former, earlier = self._together[delivery.mailbox]
             self._led.pop(former, None)
@@ -49,34 +51,36 @@ class Stimuli:
             self._mixed.add(step)
         for fact in facts_of(delivery.message):
             if isinstance(fact, f.AskParked):
-                member = (fact.application_id, fact.key)
-                self._parked_for.setdefault(member, []).append(("", fact.placeholder))
+                member = (manager_in(delivery), fact.application_id, fact.key)
+                self._parked_for.setdefault(member, []).append(("", "", fact.placeholder))
 
-    def of(self, delivery: Delivery, item: Item) -> str:
+    def of(self, delivery: Delivery, item: Item, manager: str = "") -> str:
         """Return the request that led to an item of a message, which was noted."""
         known = self._led.get(delivery.cause)
         if known is None:
             at = Cause(delivery.mailbox, delivery.step)
             known = self._brought if self._is_mixed(at) else {}
-        return next((known[it] for it in self._names(item) if it in known), delivery.stimulus)
+        names = self._names(manager or manager_in(delivery), item)
+        return next((known[it] for it in names if it in known), delivery.stimulus)
 
-    def that_brought(self, item: Item, otherwise: str) -> str:
-        """Return the request that brought an item into the core last."""
-        return next((self._brought[it] for it in _of(item) if it in self._brought), otherwise)
+    def that_brought(self, manager: str, item: Item, otherwise: str) -> str:
+        """Return the request that brought an item of a manager into the core last."""
+        names = _of(manager, item)
+        return next((self._brought[it] for it in names if it in self._brought), otherwise)
 
     def of_all(self, delivery: Delivery) -> set[str]:
         """Return the requests that led to the items of a message."""
         items = items_in(delivery.message)
         return {self.of(delivery, it) for it in items} or {delivery.stimulus}
 
-    def _names(self, item: Item) -> Iterator[_Name]:
-        yield from self._parked_for.get((item.application_id, item.key), ())
-        yield from _of(item)
-        yield item.application_id, ""
+    def _names(self, manager: str, item: Item) -> Iterator[_Name]:
+        yield from self._parked_for.get((manager, item.application_id, item.key), ())
+        yield from _of(manager, item)
+        yield manager, item.application_id, ""
 
 
-def _of(item: Item) -> Iterator[_Name]:
+def _of(manager: str, item: Item) -> Iterator[_Name]:
     if item.uuid:
-        yield "", item.uuid
+        yield "", "", item.uuid
     if item.key or not item.uuid:
-        yield item.application_id, item.key
+        yield manager, item.application_id, item.key

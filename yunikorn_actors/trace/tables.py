@@ -82,7 +82,7 @@ def milliseconds(ns: int | None) -> str:
 # -- chains
 
 
-def chain_lines(path: Path, links: Iterable[Link]) -> Iterator[str]:
+def chain_lines(path: Path, links: Iterable[Link], *, clock: bool = False) -> Iterator[str]:
     with TraceReader(path) as trace:
         start_ns = trace.header.start_ns
     for link in links:
@@ -91,8 +91,9 @@ def chain_lines(path: Path, links: Iterable[Link]) -> Iterator[str]:
         at = place(Cause(delivery.mailbox, delivery.step))
         what = f"{type_name(delivery.message)} {message_summary(delivery.message)}".rstrip()
         when = f"{(delivery.at_ns - start_ns) / 1e6:>10.3f}"
-        text = f"{when} {mark}{_INDENT * link.depth}{at}  {what}{_noted(link)}{_waited(delivery)}"
-        yield printable(text)
+        of_day = f"{utc(delivery.at_ns)} " if clock else ""
+        before = f"{when} {of_day}{mark}{_INDENT * link.depth}"
+        yield printable(f"{before}{at}  {what}{_noted(link)}{_waited(delivery)}")
 
 
 def _noted(link: Link) -> str:
@@ -134,7 +135,8 @@ def story_lines(
     yield from table(head, rows, left=len(head))
 
 
-def path_lines(way: Way) -> Iterator[str]:
+def path_lines(way: Way, *, clock: bool = False) -> Iterator[str]:
+    """Yield the lines; with the clock each part names the moment at which it ended."""
     if not way.parts:
         yield printable(f"{way.ask}: nobody asked for it in this recording")
         return
@@ -150,7 +152,8 @@ def path_lines(way: Way) -> Iterator[str]:
         bar = "#" * max(1, _cells(passed_ns, way.took_ns) - begin)
         mark = "  <- most of it" if part.took_ns == longest > 0 else ""
         when = f"{milliseconds(shown_ns):>12} ms  |{' ' * begin + bar:<{_WIDTH + 1}}| "
-        yield printable(f"{when}{part.what} ({place(part.step)}){mark}")
+        of_day = f"{utc(way.began_ns + passed_ns)}  " if clock else ""
+        yield printable(f"{of_day}{when}{part.what} ({place(part.step)}){mark}")
 
 
 _WIDTH = 30

@@ -8,22 +8,24 @@ import msgspec
 from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.again import Moment
-from yunikorn_actors.trace.show import place
+from yunikorn_actors.trace.show import place, utc
 from yunikorn_actors.trace.tables import seconds, table
 from yunikorn_actors.trace.wanted import did_you_mean
 from yunikorn_actors.trace.why import Answer, Period, Waits
 
 _WIDTH: Final = 8
-_HEAD: Final = ("from".rjust(_WIDTH), "to".rjust(_WIDTH), "why", "since", "held by")
+_TIMES: Final = ("from".rjust(_WIDTH), "to".rjust(_WIDTH))
+_CLOCK: Final = ("from (UTC)", "to (UTC)")
+_REST: Final = ("why", "since", "held by")
 _TIMELESS: Final = "the clock stood still all the time, so these are numbers of records"
 
 
-def wait_lines(answer: Answer) -> Iterator[str]:
+def wait_lines(answer: Answer, *, clock: bool = False) -> Iterator[str]:
     """Yield the lines; without times only the order of the records tells how long it was."""
     for number, waits in enumerate(answer.waits):
         if number:
             yield ""
-        yield from _lines(waits, answer)
+        yield from _lines(waits, answer, clock=clock)
 
 
 def wait_rows(answer: Answer) -> Iterator[dict[str, Any]]:
@@ -48,7 +50,7 @@ def wait_problems(answer: Answer, keys: Iterable[str]) -> Iterator[str]:
         yield answer.difference.told()
 
 
-def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
+def _lines(waits: Waits, answer: Answer, *, clock: bool) -> Iterator[str]:
     spent = waits.spent()
     how_long = f"{seconds(spent.at_ns)} s" if answer.has_times else f"{spent.record} records"
     asked = f"{waits.key} of {waits.application_id} ({readable(waits.resource)})"
@@ -59,12 +61,16 @@ def _lines(waits: Waits, answer: Answer) -> Iterator[str]:
         yield "the recording ends before its planner learned of it"
         return
     yield ""
-    yield from table(_HEAD, (_row(period, answer) for period in waits.periods), left=len(_HEAD))
+    head = (*_TIMES, *(_CLOCK if clock else ()), *_REST)
+    rows = (_row(period, answer, clock=clock) for period in waits.periods)
+    yield from table(head, rows, left=len(head))
 
 
-def _row(period: Period, answer: Answer) -> tuple[str, ...]:
-    begin, end = (_when(moment, answer) for moment in (period.begin, period.end))
-    return begin, end, period.brief, period.since, ", ".join(period.held_by)
+def _row(period: Period, answer: Answer, *, clock: bool) -> tuple[str, ...]:
+    moments = (period.begin, period.end)
+    begin, end = (_when(moment, answer) for moment in moments)
+    of_day = ("" if it is None else utc(it.at_ns) for it in moments if clock)
+    return begin, end, *of_day, period.brief, period.since, ", ".join(period.held_by)
 
 
 def _when(moment: Moment | None, answer: Answer) -> str:

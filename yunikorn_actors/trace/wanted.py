@@ -1,7 +1,7 @@
 """Which messages of a recording a command is asked about: the filters that all commands share."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -11,6 +11,8 @@ from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, type_name
+from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.items import item_of
 from yunikorn_actors.trace.parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import is_refusal
@@ -123,9 +125,11 @@ class Sieve:
         self._has_begun = wanted.begin is None
         self._has_ended = False
         self._stimuli = Stimuli() if wanted.stimulus else None
+        self._last: Delivery | None = None
 
     def __call__(self, delivery: Delivery) -> bool:
         wanted, trace = self.wanted, self._trace
+        self._last = delivery
         stimuli: set[str] = set()
         if self._stimuli is not None:
             self._stimuli.note(delivery)
@@ -136,6 +140,28 @@ class Sieve:
         self._has_ended = self._has_ended or _is_reached(wanted.end, trace, delivery)
         self.taken += takes
         return takes
+
+    def parts_of(self, message: FactsAppended) -> tuple[Sequence[Fact], int]:
+        """Return the facts wanted of the message that was asked about last, and how many are not.
+
+        Of a run those parts alone that are wanted.
+        """
+        if not (self.wanted.chooses_facts or self.wanted.stimulus):
+            return message.facts, 0
+        parts = tuple(facts_of(message))
+        taken = tuple(filter(self._takes_fact, parts))
+        others = len(parts) - len(taken)
+        return (taken if others or self.wanted.chooses_facts else message.facts), others
+
+    def _takes_fact(self, fact: Fact) -> bool:
+        return self.wanted.takes_fact(fact) and (
+            self._stimuli is None or self._stimulus_of(fact, self._stimuli) in self.wanted.stimulus
+        )
+
+    def _stimulus_of(self, fact: Fact, stimuli: Stimuli) -> str:
+        assert self._last is not None
+        item = item_of(fact)
+        return self._last.stimulus if item is None else stimuli.of(self._last, item)
 
 
 def _is_reached(moment: Moment | None, trace: TraceReader, delivery: Delivery) -> bool:

@@ -29,7 +29,7 @@ from yunikorn_actors.planning.explain import BRIEF, explain
 from yunikorn_actors.trace.again import Again, Moment, asks_in
 from yunikorn_actors.trace.checkpoints import Checkpoints
 from yunikorn_actors.trace.holders import holders
-from yunikorn_actors.trace.items import Item, Part
+from yunikorn_actors.trace.items import Item, Part, manager_of_partition
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader, silent
 from yunikorn_actors.trace.replay import DifferentError, Step
@@ -383,11 +383,14 @@ class _Ask:
     def _came_of(self, step: Step) -> str:
         """Return the request that brought this ask, whatever let it be looked at."""
         ask = Item(Part.ASK, self._id, self._key)
-        return self._stimuli.that_brought(ask, step.deliveries[-1].stimulus)
+        return self._stimuli.that_brought(
+            manager_of_partition(self.partition), ask, step.deliveries[-1].stimulus
+        )
 
     def _since(self, step: Step) -> str:
         """Return the request that led to what a step did about this ask."""
-        return self._stimuli.of(step.deliveries[-1], Item(Part.ASK, self._id, self._key))
+        ask = Item(Part.ASK, self._id, self._key)
+        return self._stimuli.of(step.deliveries[-1], ask, manager_of_partition(self.partition))
 
     def _add(self, period: Period) -> None:
         if self._periods and self._periods[-1].end is None and self._periods[-1].waits:

@@ -19,7 +19,7 @@ _COLUMNS = ("number", "ms", "stimulus", "from", "to", "message", "what it says")
 
 def markdown(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
     wanted, header = sieve.wanted, trace.header
-    new_facts = NewFacts(wanted)
+    new_facts = NewFacts(sieve)
     seed = "" if header.seed is None else f", seed {header.seed}"
     yield f"# {plain(trace.path.name)}"
     yield ""

@@ -27,7 +27,7 @@ _MARKS: Final = re.compile(r"[^A-Za-z0-9 _.,/=+()-]|-(?=[->x)])|\bend\b", re.IGN
 
 
 def mermaid(trace: TraceReader, sieve: Sieve) -> Iterator[str]:
-    diagram = _Diagram(NewFacts(sieve.wanted), sieve)
+    diagram = _Diagram(NewFacts(sieve), sieve)
     steps = MESSAGES.of(trace, Timeline(trace.header).steps(trace, sieve))
     lines = [line for step in steps if step.is_wanted for line in diagram.lines(step.delivery)]
     yield "sequenceDiagram"
