@@ -8,9 +8,12 @@ from typing import Final, TypeVar
 
 import grpc
 import msgspec
+from msgspec.structs import replace
 
 from yunikorn_actors import si
+from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import NoReply
+from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.streams import ROOM, Feed
 from yunikorn_actors.service.rpc import messages as m
 from yunikorn_actors.service.rpc.intake import OpenCall
@@ -166,10 +169,7 @@ class Extension:
         count = asked.count or EVENTS_MOST
         events = partial(self._managers.core.events, asked.first_id, count)
         found = await self._managers.call(events)
-        answer = m.EventsFound(
-            records=found.records, lowest_id=found.lowest_id, highest_id=found.highest_id
-        )
-        return await self._managers.call(partial(codec(m.EventsFound).encode, answer))
+        return await self._managers.call(partial(encoded_events, found))
 
     async def _state_dump(self, data: bytes, write: Write) -> None:
         await self._decode(m.StateDumpRequest, data)
@@ -214,3 +214,13 @@ async def _write_in_time(write: Write, piece: bytes) -> None:
         await asyncio.wait_for(write(piece), READ_S)
     except TimeoutError:
         raise NoReply(f"the reader has taken nothing for {READ_S:g} s") from None
+
+
+def encoded_events(found: EventsFound) -> bytes:
+    """Encode records of events without the secrets in their texts, as REST does.
+
+    A text may cite what a program wrote where a name belongs. Ids stay: readers look them up.
+    """
+    records = tuple(replace(it, message=masked(it.message)) for it in found.records)
+    answer = m.EventsFound(records=records, lowest_id=found.lowest_id, highest_id=found.highest_id)
+    return codec(m.EventsFound).encode(answer)
