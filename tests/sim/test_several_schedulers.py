@@ -46,6 +46,8 @@ EVERY = 20
 """In the usual run one file of so many is run, and with two schedules."""
 LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_GONE}
 """What both decided: an ask placed or parked, a gang admitted, victims chosen."""
+BOTH_PREEMPT = (0, 15)
+"""At these seeds both choose the same victim, which few do."""
 LONG = pytest.mark.timeout(3600)
 IN_ONE_PLAN = SCENARIOS / "reservations" / "026-first-when-its-application-may-start.yaml"
 """It expects who comes first in one plan, so no room may be spared for a proposal that is void."""
@@ -279,11 +281,12 @@ def test_no_order_breaks_anything(
         run = Run(number, preempts=preempts, schedulers=2)
         run.play()
     monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
-    for number in seeds:
+    for number in (*seeds, *BOTH_PREEMPT):
         run = Run(number, preempts=preempts, schedulers=2)
         run.play()
         refusals += run.lab.races.refusals
     assert {Refusal.ASK_GONE, Refusal.GANG_HELD, Refusal.ASK_PARKED} <= set(refusals)
+    assert not preempts or Refusal.VICTIM_GONE in refusals
 
 
 @ranges.examples(8, 1_000)
@@ -489,3 +492,23 @@ def test_one_asks_and_an_ask_is_placed_once(number: int) -> None:
     assert {} == lab.races.refusals
     equal_schedulers(lab)
     assert {} == lab.leftovers()
+
+
+@pytest.mark.usefixtures("contested")
+def test_two_that_ask_for_the_same_place_it_once() -> None:
+    """Both have a yes for the same ask: Context takes the first."""
+    refusals: Counter[str] = Counter()
+    for number in range(6):
+        rm = Choosy()
+        lab = Lab(seed=number, schedulers=2, rm=rm)
+        lab.nodes(n1=4, n2=4)
+        lab.submit(APP)
+        lab.ask("a", "b", "c")
+        lab.settle()
+        assert ["a", "b", "c"] == lab.running()
+        assert {"n2"} == {node for _, node in rm.told("new")}
+        assert max(rm.asked.values()) <= 2, "more often than there are schedulers"
+        equal_schedulers(lab)
+        assert {} == lab.leftovers()
+        refusals += lab.races.refusals
+    assert refusals[Refusal.ASK_GONE], "vacuous: both had a yes for the same ask"

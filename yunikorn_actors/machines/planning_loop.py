@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal
+from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
@@ -30,8 +30,8 @@ from yunikorn_actors.planning.planner import Planner
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""
-Refuses = Callable[[PartitionState, Proposal, int], bool]
-"""Whether Context would refuse a proposal in this state and at this time."""
+Refuses = Callable[[PartitionState, Proposal, int], Refusal | None]
+"""Says why Context would refuse a proposal in this state and at this time, if it would."""
 
 
 class PlanningLoop:
@@ -120,7 +120,7 @@ class PlanningLoop:
         lifted = self.planner.denials.lifted
         if not lifted:
             return []
-        self.planner.denials.lifted = []
+        self.planner.denials.lifted = {}
         allowed = p.NodesAllowed(
             partition=self._partition, epoch=self.epoch, scheduler=self._number, asks=tuple(lifted)
         )

@@ -5,11 +5,20 @@ in flight; a fact that carries the id of its proposal, or `reject`, takes it out
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from yunikorn_actors.domain.facts import Fact, MachineReplaced
 from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Allocate, AskRef, Placing, Preempt, Proposal, Reserve
+from yunikorn_actors.domain.proposals import (
+    Allocate,
+    AskRef,
+    Placing,
+    Preempt,
+    Proposal,
+    Refusal,
+    Reserve,
+)
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.follow import adopt, follow
 from yunikorn_actors.planning.model.model import Model
@@ -30,6 +39,17 @@ from yunikorn_actors.planning.wakes import Wakes
 
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""
+LIFTED_BY_EARLIER: Final = frozenset(
+    {
+        Refusal.NODE_FULL,
+        Refusal.NODE_RESERVED,
+        Refusal.QUEUE_LIMIT,
+        Refusal.RESERVATION_GONE,
+        Refusal.PREEMPTION_REFUSED,
+    }
+)
+"""Why a preemption may be refused until what was decided before it is committed: victims and
+reservations count as room that comes, and allocations as use above a guarantee."""
 
 
 class Planner:
@@ -193,6 +213,7 @@ class Planner:
         """What the proposal took is free again, and the ask is tried again."""
         self._give_back(proposal_id)
         self._expect_anew(self._planned_ns)
+        self.desk.overtake()
 
     def _give_back(self, proposal_id: int) -> None:
         # Only the part that made it knows what it took.
@@ -237,7 +258,7 @@ class Planner:
         self.answered()
         self._expect_anew(now_ns)
 
-    def void_ones(self, refuses: Callable[[Proposal], bool]) -> Iterator[int]:
+    def void_ones(self, refuses: Callable[[Proposal], Refusal | None]) -> Iterator[int]:
         """Yield what is in flight and would be refused on the facts as they are now.
 
         That is known before Context says so, and a plan must not spare room for it. A decision that
@@ -246,7 +267,8 @@ class Planner:
         if self.peers is None:
             return
         for proposal_id, proposal in self._own_in_flight().items():
-            if refuses(proposal) and not self._rests_on_its_gang(proposal):
+            refusal = refuses(proposal)
+            if refusal is not None and not self._rests_on_earlier(proposal, refusal):
                 yield proposal_id
 
     def _own_in_flight(self) -> dict[int, Proposal]:
@@ -261,6 +283,12 @@ class Planner:
         """Whether a fact since may have made void what is in flight: it is worth a look."""
         oldest = next(iter(self._own_in_flight()), None) if self.peers is not None else None
         return oldest is not None and self.desk.is_overtaken(oldest)
+
+    def _rests_on_earlier(self, proposal: Proposal, refusal: Refusal) -> bool:
+        """Whether what is in flight before it may be all that it lacks."""
+        if isinstance(proposal, Preempt) and refusal in LIFTED_BY_EARLIER:
+            return any(id_ < proposal.proposal_id for id_ in self._own_in_flight())
+        return self._rests_on_its_gang(proposal)
 
     def _rests_on_its_gang(self, proposal: Proposal) -> bool:
         """Whether its gang bars the ask now, and does not with what is in flight for the gang.

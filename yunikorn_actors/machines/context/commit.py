@@ -92,24 +92,23 @@ def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
 
 def would_refuse(
     state: PartitionState, proposal: Proposal, now_ns: int, *, settings: Settings
-) -> bool:
-    """Whether the proposal would be refused in this state: the checks of `commit`, and no more."""
+) -> Refusal | None:
+    """Say why the proposal would be refused in this state: the checks of `commit`, and no more."""
     match proposal:
         case Allocate():
-            refusal = check(state, proposal)
+            return check(state, proposal)
         case Reserve():
-            refusal = check_reserve(state, proposal, now_ns, settings.reservation_delay_ns)
+            return check_reserve(state, proposal, now_ns, settings.reservation_delay_ns)
         case Unreserve():
-            refusal = check_unreserve(state, proposal, now_ns)
+            return check_unreserve(state, proposal, now_ns)
         case Preempt():
-            refusal = check_preempt(state, proposal, now_ns, settings)
+            return check_preempt(state, proposal, now_ns, settings)
         case AdmitGang():
-            refusal = check_admission(state, proposal)
+            return check_admission(state, proposal)
         case Replace():
-            refusal = check_replace(state, proposal)
+            return check_replace(state, proposal)
         case CancelPlaceholder():
-            refusal = check_cancel(state, proposal)
-    return refusal is not None
+            return check_cancel(state, proposal)
 
 
 def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:

@@ -43,8 +43,9 @@ class Denials:
         """Of several planners each asks for the applications that are its own."""
         self._model = model
         self._is_mine = is_mine
-        self.lifted: list[AskRef] = []
-        """What the other planners have not been informed of yet."""
+        self.lifted: dict[AskRef, None] = {}
+        """What the other planners have not been informed of yet; an ask may be lifted twice till
+        then, by time and by the resource manager."""
         self._of: dict[AskView, Denial] = {}
         """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
@@ -86,7 +87,8 @@ class Denials:
         """Not of what another planner has lifted: two that both decide would go on for ever."""
         if self._is_mine is not None:
             key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
-            self.lifted.append(AskRef(application_id=id_, key=key, sequence=ask.ask.sequence))
+            ref = AskRef(application_id=id_, key=key, sequence=ask.ask.sequence)
+            self.lifted[ref] = None
 
     def lift_of_others(self) -> None:
         self._lift_and_forget([ask for ask in self._of if not self._decides(ask)])

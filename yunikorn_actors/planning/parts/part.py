@@ -74,6 +74,10 @@ class Desk:
         self.owner[self._last_id] = owner
         return self._last_id
 
+    def overtake(self) -> None:
+        """What is in flight may be void: what it rests on was refused, or has changed."""
+        self._overtaken_to = self._last_id
+
     def is_overtaken(self, oldest: int) -> bool:
         """Whether a fact has differed since this, the oldest proposal in flight, was decided.
 
@@ -81,7 +85,7 @@ class Desk:
         last becomes void when the others are committed just as they were decided.
         """
         if self.differs:
-            self._overtaken_to = self._last_id
+            self.overtake()
         return oldest <= self._overtaken_to
 
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
