@@ -18,7 +18,7 @@ from yunikorn_actors.service.read.course import (
     Mailboxes,
     Sample,
 )
-from yunikorn_actors.service.read.slowly import at_once
+from yunikorn_actors.service.read.steps import at_once
 from yunikorn_actors.service.rest import server
 
 X = "/ws/v1/x/partition/default/history"

@@ -18,13 +18,13 @@ from served import ANN, BOB, RM, Served, node, register, serving
 
 from yunikorn_actors import si
 from yunikorn_actors.runtime.secret_values import masked_dump, masked_json
-from yunikorn_actors.service.read.slowly import AT_ONCE, Each, Steps
+from yunikorn_actors.service.read.steps import AT_ONCE, Each, Steps
 from yunikorn_actors.service.rest import server as servers
 from yunikorn_actors.service.rest import slices as slicing
 from yunikorn_actors.service.rest.asking import Refusal, Route
+from yunikorn_actors.service.rest.json_stream import Foreign, Style, pieces
 from yunikorn_actors.service.rest.server import RestServer, all_routes
 from yunikorn_actors.service.rest.slices import Slices
-from yunikorn_actors.service.rest.written import Foreign, Style, pieces
 
 P = "/ws/v1/partition/default"
 DUMP = "/debug/fullstatedump"
@@ -326,7 +326,7 @@ def test_a_reader_that_takes_nothing_holds_nobody_up(
     large: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work ends, and what was made waits for its reader alone; that one is given up."""
-    monkeypatch.setattr("yunikorn_actors.service.rest.sending.WRITE_S", 0.5)
+    monkeypatch.setattr("yunikorn_actors.service.rest.streaming.WRITE_S", 0.5)
     host, _, port = large.part.address.rpartition(":")
     server = rest_server(large)
     monkeypatch.setattr(slicing, "_slice", _one)

@@ -25,7 +25,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.service.read import overview
 from yunikorn_actors.service.read.overview import CLOSED, FULL, OPEN, sign_of
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import Steps, at_once
+from yunikorn_actors.service.read.steps import Steps, at_once
 from yunikorn_actors.service.read.troubles import LISTED_MAX, Troubles
 from yunikorn_actors.service.rest import live as live_pages
 from yunikorn_actors.service.rest import server

@@ -19,7 +19,7 @@ from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.notes import AppNote, AskNote, Notes
 from yunikorn_actors.service.read.queues import NO_PRIORITY, highest_priority
-from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each, in_order
+from yunikorn_actors.service.read.steps import Each, Pauses, Steps, each, in_order
 from yunikorn_actors.service.read.values import Value, lean, used
 
 ASKS_AT_ONCE: Final = 1_000
@@ -79,12 +79,12 @@ def application(book: Book, app: Application) -> Value | Steps[Value]:
 
 
 def _large(book: Book, app: Application) -> Steps[Value]:
-    waiting, highest, breaths = list[Ask](), NO_PRIORITY, Breaths()
+    waiting, highest, pauses = list[Ask](), NO_PRIORITY, Pauses()
     for ask in app.asks.values():
         if ask.remaining:
             waiting.append(ask)
             highest = max(highest, ask.spec.priority)
-        if breaths.due:
+        if pauses.due:
             yield
     ordered = yield from in_order(waiting, Ask.order)
     requests: list[Value] | Each = Each(_shown(book, app), ordered) if waiting else []

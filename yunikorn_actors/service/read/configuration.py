@@ -19,7 +19,7 @@ from yunikorn_actors.domain.config.rules import FIXED, TAG, is_qualified
 from yunikorn_actors.domain.placement import RECOVERY_PATH
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.messages.following import ManagerDescribed
-from yunikorn_actors.service.read.slowly import Each
+from yunikorn_actors.service.read.steps import Each
 from yunikorn_actors.service.read.values import Value, lean
 from yunikorn_actors.si.constants import CPU
 

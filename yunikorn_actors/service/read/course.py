@@ -8,7 +8,7 @@ from collections import deque
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.service.read.slowly import Breaths, Steps
+from yunikorn_actors.service.read.steps import Pauses, Steps
 
 SAMPLE_NS: Final = 10_000_000_000
 HOUR_NS: Final = 3_600_000_000_000
@@ -112,14 +112,14 @@ class Courses:
 
 def _waiting(state: PartitionState, now_ns: int) -> Steps[tuple[int, int]]:
     """Count the asks that wait, and find when the first of them came."""
-    count, first_ns, breaths = 0, now_ns, Breaths()
+    count, first_ns, pauses = 0, now_ns, Pauses()
     for app in state.applications.values():
         for ask in app.asks.values():
             if ask.remaining:
                 count += 1
                 first_ns = min(first_ns, ask.created_ns)
-            if breaths.due:
+            if pauses.due:
                 yield
-        if breaths.due:
+        if pauses.due:
             yield
     return count, first_ns

@@ -9,7 +9,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.applications import allocation
 from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each
+from yunikorn_actors.service.read.steps import Each, Pauses, Steps, each
 from yunikorn_actors.service.read.values import Value, lean, most, percentages, used
 from yunikorn_actors.si.constants import FOREIGN_STATIC, HOST_NAME, RACK_NAME, TAG_FOREIGN
 
@@ -69,9 +69,9 @@ def _foreign(item: ForeignAllocation) -> Value:
 def by_utilization(state: PartitionState) -> Steps[dict[str, list[list[str]]]]:
     """Sort the nodes into tenths, for each kind of resource that any node has."""
     tenths: dict[str, list[list[str]]] = {}
-    breaths = Breaths()
+    pauses = Pauses()
     for it in state.nodes.values():
-        if breaths.due:
+        if pauses.due:
             yield
         for kind, capacity in it.capacity.items():
             buckets = tenths.setdefault(kind, [[] for _ in range(BUCKETS)])

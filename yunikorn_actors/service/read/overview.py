@@ -21,7 +21,7 @@ from yunikorn_actors.domain.why import WaitingAnswer, WaitingAsk
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.course import HOUR_NS, POINTS_MAX
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import Breaths, Steps, T, gathered
+from yunikorn_actors.service.read.steps import Pauses, Steps, T, gathered
 from yunikorn_actors.service.read.values import Value, lean, most, used
 
 PARTITIONS_MAX: Final = 100
@@ -85,22 +85,22 @@ def _kinds(capacity: Mapping[str, int]) -> list[str]:
 
 
 def _queues(book: Book) -> Steps[Value]:
-    asks, applications, breaths = Counter[str](), Counter[str](), Breaths()
+    asks, applications, pauses = Counter[str](), Counter[str](), Pauses()
     for app in book.state.applications.values():
         waiting_asks = 0
         for ask in app.asks.values():
             waiting_asks += ask.remaining > 0
-            if breaths.due:
+            if pauses.due:
                 yield
         for level in app.queue.lineage:
             asks[level.path] += waiting_asks
             applications[level.path] += 1
-        if breaths.due:
+        if pauses.due:
             yield
     listed: list[Value] = []
     for it in islice(_walk(book.state.root), QUEUES_MAX):
         listed.append(_queue(it, asks[it.path], applications[it.path]))
-        if breaths.due:
+        if pauses.due:
             yield
     return {"listed": listed, "left_out": len(book.state.queues) - len(listed)}
 
@@ -244,11 +244,11 @@ def applications(book: Book, text: str) -> Steps[Value]:
 
 def _chosen(items: Iterable[T], is_meant: Callable[[T], bool]) -> Steps[list[T]]:
     found: list[T] = []
-    breaths = Breaths()
+    pauses = Pauses()
     for it in items:
         if is_meant(it):
             found.append(it)
-        if breaths.due:
+        if pauses.due:
             yield
     return found
 

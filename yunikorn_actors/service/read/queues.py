@@ -10,7 +10,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.domain.resource import Resource, component_wise_min, sub_only_existing
 from yunikorn_actors.runtime.secret_values import masked_texts
 from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.slowly import AT_ONCE, Breaths, Each, Steps
+from yunikorn_actors.service.read.steps import AT_ONCE, Each, Pauses, Steps
 from yunikorn_actors.service.read.values import (
     Value,
     go_duration,
@@ -45,17 +45,17 @@ class Queues:
     @classmethod
     def measured(cls, book: Book, preemption_delay_ns: int) -> "Steps[Self]":
         self = cls(book, preemption_delay_ns)
-        breaths = Breaths()
+        pauses = Pauses()
         for app in self._state.applications.values():
             self._ids[app.serial] = app.id
             highest = NO_PRIORITY
             for ask in app.asks.values():
                 if ask.remaining and ask.spec.priority > highest:
                     highest = ask.spec.priority
-                if breaths.due:
+                if pauses.due:
                     yield
             self._raise(app.queue, highest)
-            if breaths.due:
+            if pauses.due:
                 yield
         return self
 

@@ -7,7 +7,7 @@ from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.queue import ROOT
 from yunikorn_actors.domain.user import Usage
 from yunikorn_actors.service.read.book import Book
-from yunikorn_actors.service.read.slowly import Breaths, Each, Steps, each
+from yunikorn_actors.service.read.steps import Each, Pauses, Steps, each
 from yunikorn_actors.service.read.values import Value, lean, most, used
 
 _ALWAYS: Final = frozenset({"userName", "groupName", "queues", "queuePath"})
@@ -56,13 +56,13 @@ class Usages:
     @classmethod
     def of(cls, book: Book) -> "Steps[Self]":
         self = cls(book)
-        breaths = Breaths()
+        pauses = Pauses()
         for app in book.state.applications.values():
             self._ids[app.serial] = app.id
             if app.group:
                 self._groups.setdefault(app.spec.user, {})[app.id] = app.group
                 self._members.setdefault(app.group, []).append(app.id)
-            if breaths.due:
+            if pauses.due:
                 yield
         return self
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.rest.written import PLAIN, Style
+from yunikorn_actors.service.rest.json_stream import PLAIN, Style
 
 OWN: Final = "/ws/v1/x"
 """Where our own routes stand, beside YuniKorn's."""

@@ -22,7 +22,7 @@ from yunikorn_actors.runtime.meter import role_of
 from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.overview import overview
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import Steps, T
+from yunikorn_actors.service.read.steps import Steps, T
 from yunikorn_actors.service.rest.asking import Refusal
 from yunikorn_actors.service.rest.slices import Slices
 

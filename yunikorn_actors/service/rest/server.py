@@ -28,7 +28,7 @@ from yunikorn_actors.runtime.logs import logger
 from yunikorn_actors.service.part import Questions
 from yunikorn_actors.service.read.course import SAMPLE_NS
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import LOOKS, Steps
+from yunikorn_actors.service.read.steps import LOOKS, Steps
 from yunikorn_actors.service.rest import changes, own, yunikorn
 from yunikorn_actors.service.rest.asking import (
     OWN,
@@ -40,10 +40,10 @@ from yunikorn_actors.service.rest.asking import (
     Texts,
 )
 from yunikorn_actors.service.rest.guard import LOGIN, SESSION, Guard, cookie
+from yunikorn_actors.service.rest.json_stream import paused, pieces
 from yunikorn_actors.service.rest.live import Live
-from yunikorn_actors.service.rest.sending import GZIP_LEVEL, Sending
 from yunikorn_actors.service.rest.slices import RETRY_S, Slices
-from yunikorn_actors.service.rest.written import paused, pieces
+from yunikorn_actors.service.rest.streaming import GZIP_LEVEL, Sending
 from yunikorn_actors.service.rights import Right, needed_for
 from yunikorn_actors.service.tokens import Tokens
 from yunikorn_actors.si import EventRecord

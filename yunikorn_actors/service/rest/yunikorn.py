@@ -27,9 +27,9 @@ from yunikorn_actors.service.read import applications, clusters, configuration, 
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.queues import Queues
 from yunikorn_actors.service.read.side import ReadSide
-from yunikorn_actors.service.read.slowly import LOOKS, Each, Steps
+from yunikorn_actors.service.read.steps import LOOKS, Each, Steps
 from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route, Texts
-from yunikorn_actors.service.rest.written import Foreign, Style
+from yunikorn_actors.service.rest.json_stream import Foreign, Style
 from yunikorn_actors.si import EventRecord
 
 BATCH_MAX: Final = 10_000

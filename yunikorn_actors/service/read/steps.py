@@ -65,8 +65,8 @@ def in_order(items: Sequence[T], key: Callable[[T], Any]) -> "Steps[Iterator[T]]
     return merge(*pieces, key=key)
 
 
-class Breaths:
-    """Says when it is time for a pause: `if breaths.due: yield`."""
+class Pauses:
+    """Says when it is time for a pause: `if pauses.due: yield`."""
 
     def __init__(self, looks: int = LOOKS) -> None:
         self._looks = looks
