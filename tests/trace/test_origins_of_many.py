@@ -20,13 +20,16 @@ from benchmarks.run import measure
 from benchmarks.workloads import WORKLOADS
 from yunikorn_actors import SchedulerCore, Settings, TraceSettings, si
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
-from yunikorn_actors.messages.base import Delivery
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import CONTEXT, GATEWAY, RM_PROXY, Cause, Delivery, Message
 from yunikorn_actors.messages.restart import CoreRestored
 from yunikorn_actors.messages.scheduling import RunSlice
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.scenario.document import parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
 from yunikorn_actors.sim.simulator import Simulator
+from yunikorn_actors.trace.items import items_in
+from yunikorn_actors.trace.origins import InMemory, origins
 
 CONFIG = """
 partitions: [{name: default, queues: [{name: root, submitacl: '*', queues: [{name: default}]}]}]
@@ -162,6 +165,42 @@ def test_work_in_slices_that_goes_on_after_a_restart(
         assert is_second is any(isinstance(it.message, CoreRestored) for it in deliveries)
         assert [] == faults(deliveries, seen)
         assert seen["END"] > 0
+
+
+def test_a_request_that_waited_for_a_slice_of_rm_proxy_is_found_by_its_application() -> None:
+    """Behind a long request RmProxy sends it on in a slice, which names nothing of it."""
+    release = si.AllocationRelease(application_id="app", partition_name="default")
+    request = si.AllocationRequest(
+        rm_id="rm-1", releases=si.AllocationReleasesRequest(allocations_to_release=(release,))
+    )
+    removal = si.ApplicationRequest(
+        rm_id="rm-1", remove=(si.RemoveApplicationRequest(application_id="app"),)
+    )
+    end = rm.AnnouncedRelease(
+        partition="[rm-1]default", application_id="app", uuid="u-1", key="k",
+        type=si.TerminationType.STOPPED_BY_RM, message="",
+    )  # fmt: skip
+    released = rm.RMUpdateAllocation(
+        rm_id="rm-1", releases=(rm.ReleaseItem(partition="[rm-1]default", application_id="app"),)
+    )
+    outside, slice_ = Cause(GATEWAY, 0), Cause(RM_PROXY, 3)
+    deliveries = [
+        delivered(RM_PROXY, 1, GATEWAY, outside, rm.AllocationsRequested(request=request)),
+        delivered(RM_PROXY, 2, GATEWAY, outside, rm.ApplicationsRequested(request=removal)),
+        delivered(RM_PROXY, 3, RM_PROXY, Cause(RM_PROXY, 2), RunSlice()),
+        delivered(CONTEXT, 5, RM_PROXY, slice_, released),
+        delivered(
+            RM_PROXY, 4, CONTEXT, Cause(CONTEXT, 5),
+            rm.RMReleaseAllocation(rm_id="rm-1", released=(end,)),
+        ),
+    ]  # fmt: skip
+    (item,) = items_in(deliveries[-1].message)
+    way = origins(InMemory(deliveries), deliveries[-1], item)
+    assert [deliveries[0], deliveries[3], deliveries[4]] == [it.delivery for it in way]
+
+
+def delivered(mailbox: str, step: int, sender: str, cause: Cause, message: Message) -> Delivery:
+    return Delivery(mailbox, step, sender, cause, "request-1", step, message)
 
 
 def test_an_ask_from_before_a_restart_begins_at_the_restart(tmp_path: Path) -> None:

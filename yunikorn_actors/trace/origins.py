@@ -169,13 +169,14 @@ def _by_name(
 def _by_turn(
     recorded: Recorded, delivery: Delivery, item: Item, _: list[Delivery]
 ) -> Origin | None:
-    """It waited at RmProxy for its turn, and was sent on when the part before it was done."""
+    """It waited at RmProxy for its turn or for a slice, and was sent on when that was done."""
     if delivery.cause.mailbox != RM_PROXY:
         return None
+    call = _CALLS.get(type(delivery.message), Message)
     calls = [
         it
-        for it in recorded.naming(item.names, RM_PROXY)
-        if it.step <= delivery.cause.step and is_outside(it.sender)
+        for it in recorded.naming(item.names | {item.application_id} - {""}, RM_PROXY)
+        if it.step <= delivery.cause.step and is_outside(it.sender) and isinstance(it.message, call)
     ]
     found, there = named_in_any(calls, item)
     return None if found is None else Origin(found, there, 1, delivery.cause)
@@ -184,8 +185,8 @@ def _by_turn(
 def _by_slice(
     recorded: Recorded, delivery: Delivery, item: Item, together: list[Delivery]
 ) -> Origin | None:
-    """It was done in slices, or had to wait for what was."""
-    if not is_slice(together[-1].message):
+    """Context did it in slices, or it had to wait for what was done so."""
+    if delivery.cause.mailbox != CONTEXT or not is_slice(together[-1].message):
         return None
     found = came_of(recorded, delivery, item) or _restored(recorded, item)
     return None if found is None else Origin(found, item, 1, delivery.cause)
@@ -203,6 +204,13 @@ def _by_plan(
             return Origin(found, item, 1, delivery.cause)
     return Origin(last, item, len(together))
 
+
+_CALLS: dict[type[Message], type[Message]] = {
+    rm.RMUpdateAllocation: rm.AllocationsRequested,
+    rm.RMUpdateApplication: rm.ApplicationsRequested,
+    rm.RMUpdateNode: rm.NodesRequested,
+}
+"""Which call RmProxy translates into which message."""
 
 _WAYS = (_by_swap, _by_name, _by_turn, _by_slice, _by_plan)
 """How the message is found from which an item came, the surest first."""
