@@ -14,7 +14,7 @@ from moves import Move, scripts
 from playing import Player
 from recorded_workloads import SMALL, deliveries_of, recorded
 from recordings import Tape, in_service
-from ways import faults
+from ways import InMemory, faults
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
@@ -23,7 +23,7 @@ from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, is_manager
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.trace.chain import downwards, upwards
 from yunikorn_actors.trace.items import Item, items_in
-from yunikorn_actors.trace.origins import InMemory, origins
+from yunikorn_actors.trace.origins import origins
 
 
 def told(deliveries: Iterable[Delivery]) -> Iterator[tuple[Delivery, Item]]:

@@ -46,32 +46,6 @@ class Recorded(Protocol):
         """Return the messages to mailboxes that begin so, in which one of the names stands."""
 
 
-class InMemory:
-    """A recording of which all messages are held."""
-
-    def __init__(self, deliveries: Iterable[Delivery]) -> None:
-        self._steps: dict[Cause, Delivery] = {}
-        self._naming: dict[str, list[Delivery]] = {}
-        for it in deliveries:
-            # A caller's mailbox counts its answers from one again, and those lead nowhere.
-            self._steps.setdefault(_step(it), it)
-            for text in dict.fromkeys(texts_in(it.message)):
-                self._naming.setdefault(text, []).append(it)
-
-    def joined_with(self, step: Cause) -> list[Delivery]:
-        found: list[Delivery] = []
-        at = self._steps.get(step)
-        while at is not None:
-            found.append(at)
-            before = Cause(at.mailbox, at.step - 1)
-            at = self._steps.get(before) if at.joined else None
-        return found[::-1]
-
-    def naming(self, names: Iterable[str], mailbox: str) -> list[Delivery]:
-        found = {_step(it): it for name in names for it in self._naming.get(name, ())}
-        return sorted((it for it in found.values() if it.mailbox.startswith(mailbox)), key=_step)
-
-
 class _OfManager:
     """What concerns one resource manager: another may use the same ids."""
 
