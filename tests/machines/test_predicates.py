@@ -183,6 +183,48 @@ def test_an_ask_for_one_node_alone(topology: TopologyName) -> None:
 
 
 @topologies
+def test_an_ask_without_predicates_is_placed_without_a_question(topology: TopologyName) -> None:
+    """Whatever the manager would say of it; its neighbours are asked about as ever.
+
+    Neither is a reservation for it.
+    """
+    unasked = {si.constants.TAG_PREDICATES: "false"}
+    lab, rm = picky_lab(topology, ("free", "n1"), ("large", "n1"))
+    lab.nodes(n1=4)
+    lab.ask("free", tags=unasked)
+    lab.ask("other")
+    lab.settle()
+    assert ["free", "other"] == lab.running()
+    asked = [("other", "n1", True)]
+    assert asked == rm.asked
+    lab.nodes(n2=1, n3=1)
+    lab.ask("large", vcore=4, tags=unasked)
+    lab.settle()
+    lab.advance(3)
+    assert [(APP, "large")] == list(lab.state.nodes["n1"].reservations)
+    assert asked == rm.asked
+
+
+@topologies
+@pytest.mark.parametrize("tags", [{}, {si.constants.TAG_PREDICATES: "false"}])
+def test_a_member_without_predicates_is_swapped_without_a_question(
+    topology: TopologyName, tags: dict[str, str]
+) -> None:
+    rm = Picky()
+    lab = Lab(topology=topology, rm=rm)
+    lab.submit(APP, placeholder_ask=si.Resource.of({"vcore": 1}))
+    lab.nodes(n1=4)
+    lab.ask("ph", placeholder=True, task_group_name="tg", tags=tags)
+    lab.ask("member", task_group_name="tg", tags=tags)
+    lab.settle()
+    lab.release("ph", termination_type=si.TerminationType.PLACEHOLDER_REPLACED)
+    lab.settle()
+    assert ["member"] == lab.running()
+    asked = [key for key, *_ in rm.asked]
+    assert (["ph", "member"] if not tags else []) == asked
+
+
+@topologies
 def test_an_ask_sent_again_is_another_question(topology: TopologyName) -> None:
     lab, rm = picky_lab(topology, ("a", "n1"))
     lab.nodes(n1=10)

@@ -37,6 +37,7 @@ STRINGS = {
     "FOREIGN_DEFAULT": "default",
     "APP_TAG_CREATION_TIME": "yunikorn.apache.org/creationTime",
     "APP_TAG_CREATE_FORCE": "application.create.force",
+    "TAG_PREDICATES": "predicates",
     "APP_TAG_QUEUE_FALLBACK": "application.queue.fallback",
     "APP_TAG_STATE_AWARE_DISABLE": "application.stateaware.disable",
     "APP_TAG_NAMESPACE_RESOURCE_QUOTA": "namespace.resourcequota",

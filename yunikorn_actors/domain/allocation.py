@@ -13,6 +13,7 @@ from yunikorn_actors.domain.beneficiary import Beneficiary
 from yunikorn_actors.domain.gates import GateKind
 from yunikorn_actors.domain.resource import Resource
 from yunikorn_actors.domain.termination import FREES, TerminationType
+from yunikorn_actors.si.constants import TAG_PREDICATES
 
 
 class AskOrder(Struct, frozen=True, order=True, gc=False):
@@ -61,6 +62,11 @@ class AskSpec(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     tags: dict[str, str] = field(default_factory=dict)
     later_form: bool = False
     """It came in `allocations`, and is answered in that form."""
+
+    @property
+    def has_predicates(self) -> bool:
+        """Whether the resource manager, if it has predicates, is asked about each of its nodes."""
+        return not self.tags or self.tags.get(TAG_PREDICATES) != "false"
 
     def may_run_on(self, node_id: str) -> bool:
         return self.required_node in {"", node_id}

@@ -146,7 +146,7 @@ class BaseApplication(Generic[F, L]):
             resource_ask=si.Resource.parse(written),
             priority=priority,
             task_group_name=group,
-            tags=_tags(tags, required_node),
+            tags=self._tags(tags, required_node, fits),
             preemption_policy=si.PreemptionPolicy(
                 allow_preempt_self=preemptible, allow_preempt_other=may_preempt
             ),
@@ -156,6 +156,20 @@ class BaseApplication(Generic[F, L]):
             return self._ask([(key, ask)], written, fits)[0]
         keys = [f"{key}-{number}" for number in range(1, read_count("ask", count) + 1)]
         return self._ask([(it, ask) for it in keys], written, fits)
+
+    def _tags(
+        self, tags: Mapping[str, str] | None, required_node: str, fits: Fits | None
+    ) -> dict[str, str]:
+        if required_node and not isinstance(required_node, str):
+            raise InvalidRequest(
+                f"ask: required_node: must be the id of a node, not {shown(required_node)}"
+            )
+        given = read_texts("ask: tags", tags)
+        if required_node:
+            given[si.constants.TAG_REQUIRED_NODE] = required_node
+        if fits is None:
+            given |= self._broker.tags_without_fits
+        return given
 
     def _amounts(self, written: dict[str, si.Amount], group: str) -> Mapping[str, si.Amount]:
         groups = self._account.groups
@@ -229,15 +243,6 @@ def _check(key: object, fits: object) -> None:
         raise InvalidRequest(f"ask: {shown(key)} is no key; use a text that is not empty")
     if fits is not None and not callable(fits):
         raise InvalidRequest(f"ask: fits: must be a function of a node's id, not {shown(fits)}")
-
-
-def _tags(tags: Mapping[str, str] | None, required_node: str) -> dict[str, str]:
-    if required_node and not isinstance(required_node, str):
-        raise InvalidRequest(
-            f"ask: required_node: must be the id of a node, not {shown(required_node)}"
-        )
-    given = read_texts("ask: tags", tags)
-    return given | ({si.constants.TAG_REQUIRED_NODE: required_node} if required_node else {})
 
 
 def _running(key: str, ask: si.AllocationAsk, written: Mapping[str, si.Amount]) -> Running:

@@ -134,6 +134,17 @@ class Broker(Generic[L]):
                 self._accounts.claim(deal)
             return deals
 
+    @property
+    def tags_without_fits(self) -> dict[str, str]:
+        """Of asks without a condition of their own: only a callback could have one.
+
+        The core then asks nothing about them, which is most of the messages of an ask, and takes
+        many alike as one run.
+        """
+        if self.hearing.voice.answers("predicates"):
+            return {}
+        return {si.constants.TAG_PREDICATES: "false"}
+
     def withdraw(self, deal: Deal[L]) -> None:
         self.door.unless_closed(partial(self._deals.withdraw, deal))
 

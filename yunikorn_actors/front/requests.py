@@ -128,5 +128,6 @@ def add_application(
         queue=said.queue,
         groups={group: members.written for group, members in gang.items()},
     )
-    broker.add_application(account, request, placeholders(name, partition, missing))
+    waiting = placeholders(name, partition, missing, broker.tags_without_fits)
+    broker.add_application(account, request, waiting)
     return account

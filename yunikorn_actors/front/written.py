@@ -181,7 +181,7 @@ def whole_gang(groups: Mapping[str, Members]) -> si.Resource | None:
 
 
 def placeholders(
-    application: str, partition: str, groups: Mapping[str, Members]
+    application: str, partition: str, groups: Mapping[str, Members], tags: Mapping[str, str]
 ) -> Iterable[si.AllocationAsk]:
     for name, members in groups.items():
         for number in range(1, members.number + 1):
@@ -192,4 +192,5 @@ def placeholders(
                 resource_ask=members.size,
                 task_group_name=name,
                 placeholder=True,
+                tags=dict(tags),
             )

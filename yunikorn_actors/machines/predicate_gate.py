@@ -1,10 +1,10 @@
 """Proposals that wait for an answer of their resource manager.
 
-A resource manager that has predicates is asked about every placement before it is proposed, and
-about the victims that an ask needs. Until the answer comes the proposal is in flight like any
-other: its room is taken, and the scheduler decides on other work meanwhile. After a yes this one
-proposal is sent. After a no its room is free again, and the planner remembers that this ask may not
-have this node. The question has the id of its proposal.
+A resource manager that has predicates is asked about every placement before it is proposed, unless
+the ask itself has none, and about the victims that an ask needs. Until the answer comes the
+proposal is in flight like any other: its room is taken, and the scheduler decides on other work
+meanwhile. After a yes this one proposal is sent. After a no its room is free again, and the planner
+remembers that this ask may not have this node. The question has the id of its proposal.
 
 Preemption that enforces a quota makes room for no single ask, so nothing is asked there.
 """
@@ -26,6 +26,7 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages.base import RM_PROXY
 from yunikorn_actors.planning.model.shape import Use
+from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.parts.denials import Denied
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.planning.preempt.offer import Offer, offer_of
@@ -132,15 +133,14 @@ class PredicateGate:
             return self._asked_preemption(proposal)
         if not self._has_predicates or not isinstance(proposal, Placing):
             return None
-        if isinstance(proposal, Reserve) and self._is_bound(proposal):
+        ask = self._planner.ask_of(proposal.application_id, proposal.key)
+        if not _has_predicates(ask):
+            return None
+        # To reserve the only node where an ask can run needs no consent.
+        if isinstance(proposal, Reserve) and (ask is None or ask.shape.required_node):
             return None
         takes_room = _takes_room(proposal)
         return _Asked(proposal, self._question(proposal, proposal.key, allocate=takes_room))
-
-    def _is_bound(self, proposal: Reserve) -> bool:
-        """To reserve the only node where an ask can run needs no consent."""
-        ask = self._planner.ask_of(proposal.application_id, proposal.key)
-        return ask is None or bool(ask.shape.required_node)
 
     def _asked_preemption(self, proposal: Preempt) -> _Asked | None:
         """Ask about the victims on the node, or whether the ask may have the node.
@@ -157,7 +157,8 @@ class PredicateGate:
         if offer.keys and self._has_preemption_predicates:
             question = self._preemption_question(proposal, offer)
             return _Asked(proposal, question, offer.further)
-        if self._has_predicates:
+        ask = self._planner.ask_of(proposal.beneficiary.application_id, key)
+        if self._has_predicates and _has_predicates(ask):
             return _Asked(proposal, self._question(proposal, key, allocate=not offer.keys))
         return None
 
@@ -187,6 +188,10 @@ class PredicateGate:
             ),
             reply_to=self._reply_to,
         )
+
+
+def _has_predicates(ask: AskView | None) -> bool:
+    return ask is None or ask.ask.spec.has_predicates
 
 
 def _takes_room(proposal: Placing) -> bool:

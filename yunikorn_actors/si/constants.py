@@ -67,6 +67,9 @@ TAG_ALLOW_PREEMPTION: Final = DOMAIN_YUNIKORN + KEY_ALLOW_PREEMPTION
 """Ask: `false` protects it from preemption as far as possible. A policy goes before the tag."""
 TAG_CREATION_TIME: Final = CREATION_TIME
 """Ask, allocation: when it was made, in seconds since 1970."""
+TAG_PREDICATES: Final = "predicates"
+"""Of this core alone, ask: `false` if its resource manager has no predicates for it, so that it is
+placed without a question about the node."""
 TAG_FOREIGN: Final = "foreign"
 """Allocation: it belongs to no application of this core; its room on the node is not free."""
 FOREIGN_STATIC: Final = "static"
