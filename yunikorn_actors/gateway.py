@@ -80,6 +80,7 @@ from yunikorn_actors.messages.rm_events import (
     RMUnregistered,
     UnresolvedUser,
 )
+from yunikorn_actors.messages.shown import shown_records
 from yunikorn_actors.si.form import check_counts, check_names
 from yunikorn_actors.users import Lookup, Resolvers, UserResolutionFailed, is_forced
 
@@ -499,12 +500,13 @@ class Gateway(ABC):
     def events(self, first_id: int = 0, count: int = 10_000) -> EventsFound:
         """Event records from this number on, with the range that is stored."""
         check_counts("events", first_id=first_id, count=count)
-        return self._answer(
+        found = self._answer(
             EventsFound,
             EVENT_PUBLISHER,
             lambda reply_to: EventsRequested(first_id=first_id, count=count, reply_to=reply_to),
             "events",
         )
+        return replace(found, records=shown_records(found.records))
 
     def _counts(self) -> CountsFound:
         """Return the numbers that no fact tells."""

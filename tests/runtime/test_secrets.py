@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from planted import PLANTED, shows_one
 from probes import wait_until
 from support import Recorder as Hearing
 from viewed import blocks
@@ -55,6 +56,8 @@ def path(tmp_path: Path) -> Path:
 
 def planted(*more: str) -> dict[str, str]:
     told = dict.fromkeys(NAMES, SECRET)
+    told |= {f"note-{number}": text for number, text in enumerate(PLANTED)}
+    told |= dict.fromkeys(PLANTED, "key")
     return {**told, "note": f"token={SECRET}", "url": f"https://bob:{SECRET}@host/", **dict(more)}  # type: ignore[arg-type]
 
 
@@ -65,6 +68,10 @@ class Careless(Hearing):
         super().__init__()
         self.said: list[str] = []
         self.states: list[str] = []
+        self.pushed: list[si.EventRecord] = []
+
+    def send_event(self, events: tuple[si.EventRecord, ...]) -> None:
+        self.pushed += events
 
     def predicates(self, args: si.PredicatesArgs) -> str | None:
         if args.node_id == "n1":
@@ -109,7 +116,10 @@ def work(core: SchedulerCore) -> Careless:
         application_id="app-1", queue_name="root.default", tags=planted(),
         ugi=si.UserGroupInformation(user="bob"),
     )  # fmt: skip
-    core.update_application(si.ApplicationRequest(rm_id="rm-1", new=(application,)))
+    elsewhere = msgspec.structs.replace(
+        application, application_id="app-2", queue_name=f"root.none.token={SECRET}"
+    )
+    core.update_application(si.ApplicationRequest(rm_id="rm-1", new=(application, elsewhere)))
     asks = tuple(
         si.AllocationAsk(
             application_id="app-1", allocation_key=key, resource_ask=amount, tags=planted()
@@ -134,24 +144,33 @@ def test_nothing_that_goes_out_has_a_secret(
         dump = core.state_dump()
         why = core.explain("app-1", "f")
         events = core.events().records
+        with core.event_stream(history=10_000) as stream:
+            streamed = [next(stream) for _ in events]
+        wait_until(lambda: any("token=" in it.message for it in hearing.pushed))
     assert path.stat().st_size > 5_000
     assert SECRET.encode() not in path.read_bytes()
     assert SECRET not in log.getvalue()
     assert SECRET not in json.dumps(dump)
+    for told in (path.read_bytes().decode(errors="replace"), log.getvalue(), json.dumps(dump)):
+        assert not shows_one(told)
     assert "get_state_dump raised" in json.dumps(dump)
     assert SECRET not in str(why) + repr(why)
-    assert SECRET not in str(events)
+    for records in (events, streamed, hearing.pushed):
+        assert any("token=***" in it.message for it in records), "vacuous"
+        assert SECRET not in str(records)
     assert hearing.states
     assert SECRET not in "".join(hearing.states)
     assert main(["trace", "show", str(path), "--full"]) == 0
     shown = capsys.readouterr().out
     assert SECRET not in shown
+    assert not shows_one(shown)
     assert '"si_secret": "masked:' in shown
     page = path.with_suffix(".html")
     assert main(["trace", "view", str(path), "-o", str(page), "--why", "all"]) == 0
     assert SECRET not in page.read_text("utf-8")
     packed = "".join(blocks(page).values())
     assert SECRET not in packed
+    assert not shows_one(packed)
     assert '"si_secret":"masked:' in packed
 
 

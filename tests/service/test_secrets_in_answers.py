@@ -1,5 +1,10 @@
 """No answer of REST or of a follower has a secret that a resource manager has sent or raised."""
 
+import http.client
+from contextlib import closing
+
+from planted import PLANTED as FORMS
+from planted import shows_one
 from probes import wait_until
 from served import ANN, RM, Served, serving
 
@@ -20,6 +25,8 @@ PLANTED = {
     "spark.hadoop.fs.s3a.secret.key": SECRET,
     "note": f"run with --password {SECRET}",
     "url": f"https://bob:{SECRET}@host/",
+    **{f"note-{number}": text for number, text in enumerate(FORMS)},
+    **dict.fromkeys(FORMS, "key"),
 }
 
 
@@ -87,7 +94,16 @@ def test_no_answer_has_a_secret() -> None:
         for path in PATHS:
             response = served.ask(path)
             assert SECRET.encode() not in response.body, path
+            assert not shows_one(response.body.decode()), path
             answered += response.status == 200
         assert answered > len(PATHS) - 4, "vacuous"
+        connection = http.client.HTTPConnection(served.part.address, timeout=60)
+        with closing(connection):
+            connection.request("GET", "/ws/v1/events/stream?count=1000")
+            stream = connection.getresponse()
+            told = b""
+            while b"token=" not in told:
+                told = stream.readline()
+        assert SECRET.encode() not in told
         assert b"allocationTags" in served.ask(f"{P}/nodes").body
         assert b"api-token" in served.ask(f"{P}/nodes").body

@@ -11,26 +11,35 @@ decide by (tags, attributes, the configuration) is masked where it goes out.
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-_KEYS: Final = "api|access|account|private|encryption|signing"
-_NAME: Final = re.compile(
-    r"(?i)passwor[dt]|passwd|passphrase|passcode|(?:store|key)pass|pwd|kennwort|contrase|(?<![a-z])pass(?![a-z])|(?-i:[A-Z]PASS|[a-z]Pass)(?![a-z])"
-    r"|(?<!pull)secret(?!ary|[_-]?name)|token(?!iz)|credential|(?<![a-z])(?:creds|jwt)(?![a-z])"
-    r"|session_?id|[_-]auth(?![a-z])"
-    rf"|(?:{_KEYS})[._-]?key|authorization|cookie|signature"
+from yunikorn_actors.domain.nested_secrets import nested
+
+_NAMES: Final = (
+    ("pass", r"passwor[dt]|passwd|passphrase|passcode|(?:store|key)pass|(?<![a-z])pass(?![a-z])"),
+    ("pass", r"(?-i:[A-Z]PASS|[a-z]Pass)(?![a-z])"),
+    ("pw", r"pwd|(?<![a-z])pw(?![a-z])"),
+    ("kennwort", "kennwort"),
+    ("contrase", "contrase"),
+    ("secret", r"(?<!pull)secret(?!ary|[_-]?name)"),
+    ("token", r"token(?!iz)"),
+    ("cred", r"credential|(?<![a-z])creds(?![a-z])"),
+    ("jwt", r"(?<![a-z])jwt(?![a-z])"),
+    ("session", "session_?id"),
+    ("auth", r"(?<![a-z])auth(?![a-z])|(?-i:[a-z]Auth)(?![a-z])|authorization"),
+    ("bearer", r"(?<![a-z])bearer(?![a-z])"),
+    ("cookie", "cookie"),
+    ("signature", "signature"),
+    *(
+        (kind, rf"{kind}[._-]?key")
+        for kind in ("api", "access", "account", "private", "encryption", "signing")
+    ),
 )
+"""What is called so is secret. Before each the text, in lower case, without which it is nowhere."""
+_NAME: Final = re.compile(f"(?i){'|'.join(name for _, name in _NAMES)}")
 NAME_OF_A_SECRET: Final = _NAME
 """Searched for in the name of a field, an option or a header."""
-
-HINTS: Final = (
-    "pass", "pwd", "secret", "token", "cred", "api", "access", "account", "private", "encryption",
-    "signing", "signature", "auth", "cookie", "bearer", "basic ", "session", "jwt", "://", "sig=",
-    " -p", " -u ", "thin:", "akia", "ghp_", "ghs_", "github_pat", "glpat", "xox", "eyj", "aiza",
-    "npm_",
-)  # fmt: skip
-"""Without one of these, in lower case, there is no secret. Each is looked for in every record, and
-that is a part of what a recording costs."""
 
 _BARE: Final = r"(?:[^\s,;&})\]\"':.\\]|[\"':.\\](?=[^\s,;&})\]\"':.\\]))+"
 """What stands without quotes; a mark at its end belongs to the sentence around it."""
@@ -42,7 +51,9 @@ _VALUE: Final = re.compile(
     rf"|{_BARE}",
     re.DOTALL,
 )
-_ASSIGNED: Final = re.compile(r"(?<![\w.-])([\w.-]+)\\*[\"']?\s*(?:=>|->|:=|==?|:|%3[AaDd])\s*")
+_ASSIGNED: Final = re.compile(
+    r"(?<![\w.-])((?:[\w.-]|\\u[0-9a-f]{4})+)\\*[\"']?(?:\s*(?:=>|->|:=|==?|:|%3[AaDd])\s*|\|{1,2}(?=\S))"
+)
 """`name=`, `name: `, `"name": `, and the same escaped, as JSON in a text is."""
 _BLANK: Final = r"(?:\s|\\+[nrt])"
 """White space, and the same in the representation of a text."""
@@ -72,38 +83,82 @@ _NAMED: Final = (
     (_ELEMENT, _ELEMENT_TEXT),
 )
 """What comes before a value, with its name; and what the value is."""
+_SHAPES: Final = (
+    ("akia", r"AKIA[0-9A-Z]{16}"),  # access keys of AWS, for long and for a session
+    ("asia", r"ASIA[0-9A-Z]{16}"),
+    ("aiza", r"AIza[\w-]{30,}"),  # Google: of an application, of OAuth
+    ("ya29.", r"ya29\.[\w-]{20,}"),
+    *((f"gh{kind}_", rf"gh{kind}_[A-Za-z0-9]{{20,}}") for kind in "oprsu"),  # GitHub
+    ("github_pat_", r"github_pat_\w{20,}"),
+    *((f"gl{kind}-", rf"gl{kind}-[\w-]{{16,}}") for kind in ("pat", "rt", "dt", "cbt")),  # GitLab
+    ("xox", r"xox[abeprs]-[\w-]{10,}"),  # Slack
+    ("xapp-", r"xapp-\d-[\w-]{10,}"),
+    ("hvs.", r"hvs\.[\w-]{20,}"),  # Vault: of a service, of a batch
+    ("hvb.", r"hvb\.[\w-]{20,}"),
+    *(
+        (f"{kind}k_{of}_", rf"{kind}k_{of}_\w{{16,}}") for kind in "rs" for of in ("live", "test")
+    ),  # Stripe
+    ("sk-proj-", r"sk-proj-[\w-]{20,}"),
+    ("sk-ant-", r"sk-ant-[\w-]{20,}"),
+    ("hf_", r"hf_[A-Za-z]{30,}"),
+    ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+    ("pypi-", r"pypi-(?=[\w-]*[A-Z])[\w-]{20,}"),
+    ("dckr_pat_", r"dckr_pat_[\w-]{20,}"),
+    ("dop_v1_", r"dop_v1_[a-f0-9]{32,}"),  # DigitalOcean
+    ("shp", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"),  # Shopify
+    ("sg.", r"SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    ("dapi", r"dapi[a-f0-9]{32}"),  # Databricks
+    ("age-secret-key-1", r"AGE-SECRET-KEY-1[0-9A-Z]{20,}"),
+    ("eyj", r"eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),  # a token of JSON, signed
+)
+"""Keys and tokens that are known by how they begin, and how they go on."""
 _FORMS: Final = (
-    re.compile(
-        r"(-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----)(.+?)"
-        r"(-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)",
-        re.DOTALL,
+    (
+        ("private key",),
+        (
+            r"(?s)(-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----)(.+?)"
+            r"(-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----|\Z)"
+        ),
     ),
-    re.compile(rf"(?i)(\bbearer\s+)(?!of\b)({_BARE})()"),
-    re.compile(r"(?i:(\bbasic\s+))((?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/=]{12,})()"),
-    re.compile(r"([?&;]sig=)([^\s&\"']+)()"),
-    re.compile(r"(?<![\w-])((?:-u|--user)[ =][^\s:]{1,100}:)([^\s\"']+)()"),
-    re.compile(
-        r"(\b(?:mysql\w*|mariadb|sshpass|login)\b[^\n|;]{0,200}?\\*[\"']?\s-p(?:\\*[\"'],)?\s*)([^\s\"']+)()"
+    (("bearer",), rf"(?i)(\bbearer\s+)(?!of\b)({_BARE})()"),
+    (("basic",), r"(?i:(\bbasic\s+))((?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/=]{12,})()"),
+    (("sig=",), r"([?&;]sig=)([^\s&\"']+)()"),
+    (("-u ", "-u=", "--user"), r"(?<![\w-])((?:-u|--user)[ =][^\s:]{1,100}:)([^\s\"']+)()"),
+    (
+        (" -p",),
+        r"(\b(?:mysql\w*|mariadb|sshpass|login)\b[^\n|;]{0,200}?\\*[\"']?\s-p(?:\\*[\"'],)?\s*)([^\s\"']+)()",
     ),
-    re.compile(r"(\bredis-cli\b[^\n|;]{0,200}?\s-a\s+)([^\s\"']+)()"),
-    re.compile(r"(thin:[^\s/:@]{1,100}/)([^\s/@]+)(@)"),
-    re.compile(
-        r"(?i)(\b(?:passw(?:or)?d|passphrase|token|api key(?: provided)?)(?: is| was)?:?\s+[\"']?)"
-        r"((?=[^\s\"']*[0-9])(?=[^\s\"']*[a-z])[^\s\"'=:,]{8,})()"
+    (("redis-cli",), r"(\bredis-cli\b[^\n|;]{0,200}?\s-a\s+)([^\s\"']+)()"),
+    (("thin:",), r"(thin:[^\s/:@]{1,100}/)([^\s/@]+)(@)"),
+    (
+        ("pass", "token", "api key"),
+        (
+            r"(?i)(\b(?:passw(?:or)?d|passphrase|token|api key(?: provided)?)"
+            r"(?: is| was)?:?\s+[\"']?)"
+            r"((?=[^\s\"']*[0-9])(?=[^\s\"']*[a-z])[^\s\"'=:,]{8,})()"
+        ),
     ),
-    re.compile(r"(://[^\s/:@]*:)([^\s/]+)(@)"),
-    re.compile(r"(://)((?=[^\s/:@]*[0-9])[^\s/:@]{16,})(@)"),
-    re.compile(
-        r"((?<![A-Za-z0-9_]))((?:AKIA|ASIA)[0-9A-Z]{16}|gh[oprsu]_[A-Za-z0-9]{20,}|AIza[\w-]{30,}"
-        r"|hvs\.[\w-]{20,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{20,}|sk_live_\w{16,}|sk-proj-[\w-]{20,}|dckr_pat_[\w-]{20,}"
-        r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}"
-        r"|eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?)()"
+    (("://",), r"(://[^\s/:@]*:)([^\s/]+|(?!\d{1,5}[/?#])[^\s@]{1,200})(@)"),
+    (("://",), r"(://)((?=[^\s/:@]*[0-9])[^\s/:@]{16,})(@)"),
+    (("hooks.slack.com",), r"(hooks\.slack\.com/(?:services|workflows)/)([\w/-]+)()"),
+    (("/api/webhooks/",), r"(/api/webhooks/\d+/)([\w-]+)()"),
+    (
+        tuple(start for start, _ in _SHAPES),
+        rf"((?<![A-Za-z0-9_])|(?<=\\[nrt]))({'|'.join(shape for _, shape in _SHAPES)})()",
     ),
 )
 """A private key; what follows `Bearer` and `Basic`; the signature of an address; what commands take
 as a password, `-p` only of those for which it is none of a port; a password in a sentence, if it
-has digits and letters; what stands before the host of an address; keys and tokens that are known by
-how they begin."""
+has digits and letters; what stands before the host of an address; addresses that are secret
+themselves; keys of a known shape. Before each the texts, in lower case, of which it holds one."""
+_PATTERNS: Final = tuple((hints, re.compile(form)) for hints, form in _FORMS)
+
+_ALL_HINTS: Final = {hint for hints, _ in _FORMS for hint in hints} | {hint for hint, _ in _NAMES}
+HINTS: Final = tuple(
+    sorted(hint for hint in _ALL_HINTS if not any(it in hint for it in _ALL_HINTS - {hint}))
+)
+"""Without one of these, in lower case, there is no secret. Each is looked for in every record, and
+that is a part of what a recording costs."""
 
 Cover = Callable[[str], str]
 """What stands in the place of a secret."""
@@ -116,7 +171,8 @@ def stars(_: str) -> str:
 
 def masked(text: str, cover: Cover = stars) -> str:
     """Replace whatever looks like a secret."""
-    if not _may_hold_secrets(text):
+    lowered = text.lower()
+    if not any(hint in lowered for hint in HINTS):
         return text
     for before, value in _NAMED:
         text = _without_values(text, before, value, cover)
@@ -125,18 +181,14 @@ def masked(text: str, cover: Cover = stars) -> str:
         before, secret, behind = found.groups()
         return found[0] if _is_covered(secret) else f"{before}{cover(secret)}{behind}"
 
-    for form in _FORMS:
-        text = form.sub(covered, text)
+    for hints, form in _PATTERNS:
+        if any(hint in lowered for hint in hints):
+            text = form.sub(covered, text)
     return text
 
 
 def names_a_secret(name: str) -> bool:
     return _NAME.search(name) is not None
-
-
-def _may_hold_secrets(text: str) -> bool:
-    lowered = text.lower()
-    return any(hint in lowered for hint in HINTS)
 
 
 def _without_values(
@@ -149,12 +201,24 @@ def _without_values(
         place = found.end()
         if not names_a_secret(found[1]):
             continue
+        leaf = partial(_covered, found[1], cover)
+        if found[1].startswith("root.") and text.startswith(("{", "[", "("), place):
+            continue  # it is the path of a queue, and what follows is the queue
+        inner = nested(text, *found.span(1), place, leaf)
         secret = value.match(text, place)
-        if secret is None or _is_covered(secret[0]) or _is_a_count(found[1], secret[0]):
+        if inner is not None:
+            end, covered = inner
+        elif secret is not None:
+            end, covered = secret.end(), leaf(secret[0])
+        else:
             continue
-        out += (text[kept:place], cover(secret[0]))
-        kept = place = secret.end()
+        out += (text[kept:place], covered)
+        kept = place = end
     return "".join([*out, text[kept:]]) if out else text
+
+
+def _covered(name: str, cover: Cover, value: str) -> str:
+    return value if _is_covered(value) or _is_a_count(name, value) else cover(value)
 
 
 def _is_covered(value: str) -> bool:

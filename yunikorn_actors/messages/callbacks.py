@@ -20,6 +20,7 @@ from yunikorn_actors.messages.predicates import (
 )
 from yunikorn_actors.messages.queries import RmDumpAnswered
 from yunikorn_actors.messages.rm_events import ResponsesDelivered
+from yunikorn_actors.messages.shown import shown_records
 from yunikorn_actors.si import PreemptionPredicatesResponse, ResourceManagerCallback
 from yunikorn_actors.si.checks import compiled
 
@@ -97,7 +98,7 @@ _METHODS: dict[type, Callable[[ResourceManagerCallback, Any], Message | None]] =
     c.CallUpdateApplication: lambda rm, call: rm.update_application(call.response),
     c.CallUpdateNode: lambda rm, call: rm.update_node(call.response),
     c.CallUpdateContainerSchedulingState: _tell_states,
-    c.CallSendEvent: lambda rm, call: rm.send_event(call.events),
+    c.CallSendEvent: lambda rm, call: rm.send_event(shown_records(call.events)),
     c.CallPredicates: _ask_predicates,
     c.CallPreemptionPredicates: _ask_preemption,
     c.CallGetStateDump: _ask_state,

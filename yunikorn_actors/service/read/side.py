@@ -24,6 +24,7 @@ from yunikorn_actors.messages.scheduling import (
     PartitionClosed,
     PartitionSnapshot,
 )
+from yunikorn_actors.messages.shown import shown_records
 from yunikorn_actors.service.read.book import Book
 from yunikorn_actors.service.read.course import Courses
 from yunikorn_actors.service.read.history import History
@@ -87,6 +88,10 @@ class ReadSide:
         self._tell(effects)
         return True
 
+    def records(self, first: int, count: int) -> tuple[EventRecord, ...]:
+        """Read consecutive records; none where the first is not stored."""
+        return shown_records(self.events.ring.read(first, count))
+
     def streams(self) -> list[dict[str, Any]]:
         """Name those who listen, and since when."""
         return [{"Name": name, "CreatedAt": at_ns} for name, at_ns in self._since.items()]
@@ -101,7 +106,7 @@ class ReadSide:
             if isinstance(effect, CallRm) and isinstance(effect.call, CallSendEvent):
                 hearer = self._hearers.get(effect.callback)
                 if hearer is not None:
-                    hearer(effect.call.events)
+                    hearer(shown_records(effect.call.events))
 
     # -- what is heard
 

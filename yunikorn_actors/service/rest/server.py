@@ -574,7 +574,7 @@ class RestServer:
             for first in past[::LOOKS]:
                 # A reader so slow that they are overwritten meanwhile goes without them.
                 count = min(LOOKS, past.stop - first)
-                await _write(response, tuple(self._side.events.ring.read(first, count)))
+                await _write(response, self._side.records(first, count))
             while True:
                 records = await self._next(waiting)
                 if records is None:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import msgspec
 import yaml
-from msgspec.structs import replace
 
 from yunikorn_actors.domain.application import Application, ApplicationState
 from yunikorn_actors.domain.config import ConfigError, parse_config
@@ -19,6 +18,7 @@ from yunikorn_actors.domain.queue import Queue
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.messages.following import ManagerDescribed
 from yunikorn_actors.messages.queries import CountsFound
+from yunikorn_actors.messages.shown import shown_record
 from yunikorn_actors.runtime.secret_values import masked_dump, masked_json
 from yunikorn_actors.service.metrics.families import families
 from yunikorn_actors.service.metrics.text import TYPE as METRICS
@@ -30,7 +30,6 @@ from yunikorn_actors.service.read.side import ReadSide
 from yunikorn_actors.service.read.steps import LOOKS, Each, Steps
 from yunikorn_actors.service.rest.asking import TEXT, YAML, Answer, Asked, Refusal, Route, Texts
 from yunikorn_actors.service.rest.json_stream import Foreign, Style
-from yunikorn_actors.si import EventRecord
 
 BATCH_MAX: Final = 10_000
 HEALTH_NS: Final = 30_000_000_000
@@ -230,13 +229,7 @@ def _records(ring: Ring, first: int, count: int) -> Each | None:
         return None
     end = min(first + count, ring.next_id)
     parts = (ring.read(it, min(LOOKS, end - it)) for it in range(first, end, LOOKS))
-    return Each(_shown_record, chain.from_iterable(parts))
-
-
-def _shown_record(record: EventRecord) -> EventRecord:
-    """A message may quote what a resource manager has sent, such as the queue of an application."""
-    message = masked(record.message)
-    return record if message == record.message else replace(record, message=message)
+    return Each(shown_record, chain.from_iterable(parts))
 
 
 # -- health, history

@@ -8,10 +8,8 @@ from typing import Final, TypeVar
 
 import grpc
 import msgspec
-from msgspec.structs import replace
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.masking import masked
 from yunikorn_actors.errors import NoReply
 from yunikorn_actors.messages.queries import EventsFound
 from yunikorn_actors.runtime.streams import ROOM, Feed
@@ -217,10 +215,7 @@ async def _write_in_time(write: Write, piece: bytes) -> None:
 
 
 def encoded_events(found: EventsFound) -> bytes:
-    """Encode records of events without the secrets in their texts, as REST does.
-
-    A text may cite what a program wrote where a name belongs. Ids stay: readers look them up.
-    """
-    records = tuple(replace(it, message=masked(it.message)) for it in found.records)
-    answer = m.EventsFound(records=records, lowest_id=found.lowest_id, highest_id=found.highest_id)
+    answer = m.EventsFound(
+        records=found.records, lowest_id=found.lowest_id, highest_id=found.highest_id
+    )
     return codec(m.EventsFound).encode(answer)
