@@ -1,16 +1,16 @@
 """Running scripts under the judge, and making a failing one small."""
 
-import copy
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from yunikorn_actors.domain.facts import Fact, parts_of
+from yunikorn_actors.lab.shrink_document import DocumentShrinker
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
@@ -125,40 +125,14 @@ def kind_of(difference: str) -> str:
 
 
 def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
-    """Leave out what the difference does not need: steps, larger parts first, then single words."""
-    steps = list(script["steps"])
-    size = max(1, len(steps) // 2)
-    while size:
-        at = 0
-        while at < len(steps):
-            fewer = steps[:at] + steps[at + size :]
-            if fewer and _still(fails, {**script, "steps": fewer}):
-                steps = fewer
-            else:
-                at += size
-        size //= 2
-    small = copy.deepcopy({**script, "steps": steps})
-    for holder, key in list(_words(small)):
-        if key in holder:
-            kept = holder.pop(key)
-            if not _still(fails, small):
-                holder[key] = kept
-    return small
+    """Leave out what the difference does not need."""
 
+    def still(smaller: Script, _: object) -> bool:
+        try:
+            return fails(smaller)
+        except ScenarioError:
+            return False
 
-def _still(fails: Callable[[Script], bool], script: Script) -> bool:
-    try:
-        return fails(script)
-    except ScenarioError:
-        return False
-
-
-def _words(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield every entry of every mapping below, outer ones first."""
-    if isinstance(value, dict):
-        for key in sorted(value):
-            yield value, key
-            yield from _words(value.get(key))
-    elif isinstance(value, list):
-        for item in value:
-            yield from _words(item)
+    shrinker = DocumentShrinker(script, still)
+    shrinker.shrink()
+    return shrinker.document

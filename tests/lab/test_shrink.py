@@ -8,7 +8,7 @@ from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Finding, Options, Search
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.play import play
-from yunikorn_actors.lab.shrink import minimal
+from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import parse_tape
 from yunikorn_actors.sim.checkers import default_checkers
 

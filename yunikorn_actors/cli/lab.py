@@ -11,21 +11,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mistake, mutants
+from yunikorn_actors.cli import fanning, mistake, mutants, shrinking
 from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.errors import CoreError
-from yunikorn_actors.lab.case import PACKAGE, Case, read_case
+from yunikorn_actors.lab.case import Case, read_case
 from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.kept import keep, kept, read_tape, source_of
+from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
-from yunikorn_actors.lab.tape import Tape, TapeError
+from yunikorn_actors.lab.tape import TapeError
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_threads(actions.add_parser("threads", help="run scenario files on real threads"))
     _add_replay(actions.add_parser("replay", help="play tapes again"))
     _add_explain(actions.add_parser("explain", help="say how a tape comes to fail"))
+    _add_shrink(actions.add_parser("shrink", help="make a failing scenario and its tape small"))
     mutants_ = actions.add_parser("mutants", help="show which planted defects are found, and how")
     mutants.add_arguments(mutants_, _whole)
 
@@ -72,6 +73,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--check", action="store_true",
         help="play each schedule twice; the first message that differs is shown",
     )  # fmt: skip
+    _add_shrink_seconds(parser)
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep the tapes that fail here")
     parser.add_argument(
         "--explain", action="store_true", help="say of what is found how it comes to fail"
@@ -139,6 +141,22 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         "--mermaid", type=Path, metavar="FILE", help="draw it as a sequence diagram of Mermaid"
     )
     parser.add_argument("--trace", type=Path, metavar="FILE", help="record it as a trace file")
+
+
+def _add_shrink(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tape", metavar="TAPE_OR_FILE")
+    mistake.add_argument(parser)
+    _add_elsewhere(parser)
+    _add_shrink_seconds(parser)
+    parser.add_argument("--save", type=Path, metavar="DIR", help="keep both as files here")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+
+
+def _add_shrink_seconds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shrink-seconds", type=_seconds, metavar="T",
+        help="stop making a finding smaller after this time, like 30s or 2m",
+    )  # fmt: skip
 
 
 def _add_elsewhere(parser: argparse.ArgumentParser) -> None:
@@ -245,6 +263,7 @@ def _wanted(options: argparse.Namespace) -> Options:
         seed=options.seed,
         faults=faults or (),
         plays_twice=options.check,
+        shrink_seconds=options.shrink_seconds,
         budget=Budget(
             runs=options.runs if options.time is None else RUNS_MAX,
             seconds=options.time,
@@ -456,24 +475,11 @@ def _replay(options: argparse.Namespace) -> int:
 
 def _replay_tape(name: str, options: argparse.Namespace) -> int:
     tape, source = read_tape(name), source_of(name)
-    case = _case_of(tape, source, options.scenario)
+    case = case_of(tape, source, options.scenario)
     outcomes = [play(case, tape, oracles()) for _ in range(options.runs)]
     digests = {outcome.digest() for outcome in outcomes}
     _print_replay(source, case, outcomes, len(digests), options)
     return 0 if all(outcome.ok for outcome in outcomes) else 1
-
-
-def _case_of(tape: Tape, source: str, elsewhere: Path | None) -> Case:
-    """Find the scenario where the tape says, else beside the tape, else in this package."""
-    named = elsewhere or Path(tape.scenario)
-    places = (named, Path(source).parent / named, PACKAGE / named)
-    found = next((place for place in places if place.is_file()), None)
-    if found is None:
-        raise ScenarioError(
-            f"{source}: there is no {named}, neither here nor beside the tape: say where it is now "
-            "with --scenario FILE"
-        )
-    return read_case(found, tape.topology)
 
 
 def _print_replay(
@@ -506,7 +512,7 @@ def _print_replay(
 
 def _explain(options: argparse.Namespace) -> int:
     tape, source = read_tape(options.tape), source_of(options.tape)
-    case = _case_of(tape, source, options.scenario)
+    case = case_of(tape, source, options.scenario)
     explained = Explainer(case, tape).explain()
     if explained.outcome.violation is None:
         print(f"ok    {source}: nothing is wrong, so there is nothing to explain")
@@ -524,6 +530,7 @@ _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "threads": _run_on_threads,
     "replay": _replay,
     "explain": _explain,
+    "shrink": shrinking.run,
     "mutants": mutants.run,
 }
 

@@ -16,6 +16,7 @@ from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.coverage import Coverage, Tried, tried_in
 from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.effort import Effort
 from yunikorn_actors.lab.faults import FAULTS, Faulty
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import Outcome, Violation, compare, explore, play, write
@@ -64,6 +65,8 @@ class Options(Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...] = ()
     """The kinds that may happen, in every second run."""
     shrinks: bool = True
+    shrink_seconds: float | None = None
+    """After this time a tape is handed over as small as it is by then."""
     plays_twice: bool = False
     """Whether each run is repeated, and has to be the same."""
     checkers: Callable[[], tuple[Checker, ...]] = oracles
@@ -222,6 +225,8 @@ class Search:
         self._findings = 0
         self._failed: Run | None = None
         """The first run that failed: made small or not, it is told of."""
+        self._shrinker: Shrinker | None = None
+        """What makes a tape small, or has."""
         self._begun = time.perf_counter()
 
     def run(self) -> Report:
@@ -291,8 +296,13 @@ class Search:
         """Write down what was played, and make it small; the small tape is played once more."""
         assert run.violation is not None
         found = run.tape or self._runs.tape(run.number)
-        shrinker = Shrinker(self.case, run.violation.kind, self._options.checkers)
-        tape = shrinker.shrink(found) if shrinks else found
+        effort = Effort(seconds=self._options.shrink_seconds)
+        shrinker = Shrinker(self.case, run.violation.kind, self._options.checkers, effort)
+        if shrinks:
+            self._shrinker = shrinker
+            tape = shrinker.shrink(found)
+        else:
+            tape = (self._shrinker and self._shrinker.best) or found
         outcome = shrinker.play(tape)
         assert outcome.violation is not None, "the tape gives another run than was explored"
         return Finding(
@@ -301,7 +311,7 @@ class Search:
 
     def report(self) -> Report:
         if self.finding is None and self._failed is not None:
-            # Interrupted while its tape was made small.
+            # Interrupted while its tape was made small: it is as small as it was by then.
             self.finding = self._finding(self._failed, shrinks=False)
         return Report(
             case=self.case,

@@ -4,8 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from yunikorn_actors.lab.case import DIGITS
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.case import DIGITS, PACKAGE, Case, read_case
 from yunikorn_actors.lab.tape import TAPE_BYTES_MAX, Tape, TapeError, parse_tape
+from yunikorn_actors.scenario.document import ScenarioError
 
 SUFFIX = ".tape"
 
@@ -52,3 +55,24 @@ def _text_of(name: str) -> str:
 
 def _is_text(name: str) -> bool:
     return name.startswith("tape ")
+
+
+def case_of(tape: Tape, source: str, elsewhere: Path | None) -> Case:
+    """Find the scenario where the tape says, else beside the tape, else in this package."""
+    named = elsewhere or Path(tape.scenario)
+    places = (named, Path(source).parent / named, PACKAGE / named)
+    found = next((place for place in places if place.is_file()), None)
+    if found is None:
+        raise ScenarioError(
+            f"{source}: there is no {named}, neither here nor beside the tape: say where it is now "
+            "with --scenario FILE"
+        )
+    return read_case(found, tape.topology)
+
+
+def keep_case(folder: Path, case: Case, tape: Tape, why: str = "") -> tuple[Path, Path]:
+    """Write a scenario with its tape beside it; return both files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{case.digest}.yaml"
+    path.write_text(case.text, "utf-8")
+    return path, keep(folder, replace(tape, scenario=path.name), why)

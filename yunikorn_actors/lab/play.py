@@ -26,6 +26,8 @@ from yunikorn_actors.messages.scheduling import ProposalRejected, ProposeAllocat
 from yunikorn_actors.sim.simulator import Checker
 
 _ID: Final = re.compile(r"\bG\d\d\b")
+_NUMBER: Final = re.compile(r"\d+")
+"""Of one kind are violations that differ in how many, as those of a small case and a large one."""
 
 
 class NotRepeatable(CoreError, RuntimeError):  # noqa: N818 - it names what happened
@@ -144,7 +146,7 @@ def violation_of(error: Exception) -> Violation:
         return Violation(text=str(error), kind=error.promise)
     if isinstance(error, InvariantViolation):
         found = _ID.search(str(error))
-        kind = found[0] if found else str(error)
+        kind = found[0] if found else _NUMBER.sub("N", str(error))
         return Violation(text=str(error), kind=kind)
     if isinstance(error, CoreError):
         return Violation(text=str(error), kind=type(error).__name__)

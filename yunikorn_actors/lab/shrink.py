@@ -3,26 +3,26 @@
 Whatever is left out, the tape must still fail in the same way; that is tried out each time.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
 from yunikorn_actors.lab.case import Case
+from yunikorn_actors.lab.effort import Effort
 from yunikorn_actors.lab.play import Outcome, events_in, play
 from yunikorn_actors.lab.promises import EVENTUALLY
+from yunikorn_actors.lab.shrink_document import minimal
 from yunikorn_actors.lab.tape import THE_END, Entry, Tape
 from yunikorn_actors.sim.simulator import Checker
-
-PLAYS_MAX: Final = 3_000
-"""So often a tape is played at most while it is made smaller."""
-
-_T = TypeVar("_T")
 
 
 class Shrinker:
     def __init__(
-        self, case: Case, kind: str | None, checkers: Callable[[], tuple[Checker, ...]]
+        self,
+        case: Case,
+        kind: str | None,
+        checkers: Callable[[], tuple[Checker, ...]],
+        effort: Effort | None = None,
     ) -> None:
         """Without a kind any failure will do: where it is known that all have one cause."""
         self._case = case
@@ -30,12 +30,15 @@ class Shrinker:
         self._checkers = checkers
         self._needs_deviation = False
         """Whether what is left of the steps has to go well undisturbed."""
-        self.plays = 0
+        self._effort = effort or Effort()
+        self.best: Tape | None = None
+        """The smallest tape so far, for whoever interrupts this."""
 
     def shrink(self, tape: Tape) -> Tape:
         """Return a smaller tape that fails alike, and cannot be made smaller by one part."""
         steps = tuple(step.number for step in self._case.left(tape))
         tape = replace(tape, steps=steps)
+        self.best = self._whole(tape)
         self._needs_deviation = self._misses_steps and not self._fails(replace(tape, entries=()))
         before = None
         while before != tape:
@@ -44,14 +47,21 @@ class Shrinker:
             tape = self._with_fewer_steps(tape)
             tape = self._with_plainer_entries(tape)
             tape = self._with_other_moments(tape)
-        whole = tape.steps == tuple(step.number for step in self._case.steps)
-        return replace(tape, steps=None) if whole else tape
+        return self._whole(tape)
+
+    def _whole(self, tape: Tape) -> Tape:
+        """Leave out the steps where they are all of them."""
+        is_whole = tape.steps == tuple(step.number for step in self._case.steps)
+        return replace(tape, steps=None) if is_whole else tape
 
     def fails(self, tape: Tape) -> bool:
         """Whether the tape fails as the first one did, and not for want of a step."""
         if not self._fails(tape):
             return False
-        return not (self._needs_deviation and self._fails(replace(tape, entries=())))
+        if self._needs_deviation and self._fails(replace(tape, entries=())):
+            return False
+        self.best = self._whole(tape)
+        return True
 
     @property
     def _misses_steps(self) -> bool:
@@ -59,9 +69,8 @@ class Shrinker:
         return self._case.workload is not None or (self._kind or "").startswith(EVENTUALLY)
 
     def _fails(self, tape: Tape) -> bool:
-        if self.plays >= PLAYS_MAX:
+        if not self._effort.spend():
             return False
-        self.plays += 1
         violation = self.play(tape).violation
         return violation is not None and self._kind in {None, violation.kind}
 
@@ -119,21 +128,3 @@ def _at_other_moments(
 
 def _put(entries: tuple[Entry, ...], index: int, entry: Entry) -> tuple[Entry, ...]:
     return (*entries[:index], entry, *entries[index + 1 :])
-
-
-def minimal(parts: Sequence[_T], fails: Callable[[tuple[_T, ...]], bool]) -> tuple[_T, ...]:
-    """Leave out as much as can be (ddmin): first in large pieces, last one by one."""
-    left = tuple(parts)
-    if not left or fails(()):
-        return ()
-    size = len(left)
-    while size:
-        at = 0
-        while at < len(left):
-            shorter = (*left[:at], *left[at + size :])
-            if len(shorter) < len(left) and shorter and fails(shorter):
-                left = shorter
-            else:
-                at += size
-        size //= 2
-    return left
