@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final
 
 from yunikorn_actors.domain.nested_secrets import nested
+from yunikorn_actors.domain.one_of import one_of
 
 _NAMES: Final = (
     ("pass", r"passwor[dt]|passwd|passphrase|passcode|(?:store|key)pass|(?<![a-z])pass(?![a-z])"),
@@ -157,8 +158,10 @@ _ALL_HINTS: Final = {hint for hints, _ in _FORMS for hint in hints} | {hint for 
 HINTS: Final = tuple(
     sorted(hint for hint in _ALL_HINTS if not any(it in hint for it in _ALL_HINTS - {hint}))
 )
-"""Without one of these, in lower case, there is no secret. Each is looked for in every record, and
-that is a part of what a recording costs."""
+"""Without one of these, in lower case, there is no secret."""
+HINT: Final = one_of(HINTS)
+"""Looked for in every record, and that is a part of what a recording costs."""
+_HINT: Final = re.compile(HINT)
 
 Cover = Callable[[str], str]
 """What stands in the place of a secret."""
@@ -172,7 +175,7 @@ def stars(_: str) -> str:
 def masked(text: str, cover: Cover = stars) -> str:
     """Replace whatever looks like a secret."""
     lowered = text.lower()
-    if not any(hint in lowered for hint in HINTS):
+    if not _HINT.search(lowered):
         return text
     for before, value in _NAMED:
         text = _without_values(text, before, value, cover)
