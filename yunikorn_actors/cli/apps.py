@@ -29,7 +29,7 @@ from yunikorn_actors.trace.tables import table
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
 LEFT: Final = 4
-SPARE: Final = ("age", "user", "state")
+SPARE: Final = ("age", "user", "state", "allocated")
 WORK: Final = ("key", "resource", "node")
 ENDED: Final = ("completed", "rejected")
 STATES: Final = (

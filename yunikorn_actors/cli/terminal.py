@@ -2,12 +2,13 @@
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Self
 
 import msgspec
 
 from yunikorn_actors.runtime.printable import printable
+from yunikorn_actors.trace.narrow import columns
 
 
 def is_terminal() -> bool:
@@ -23,6 +24,27 @@ def tell(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
     """Print values as JSON, one on a line, or else the lines."""
     out = lines if values is None else map(json_of, values)
     sys.stdout.writelines(f"{line}\n" for line in out)
+
+
+def tell_sentences(values: Iterable[Any] | None, lines: Iterable[str]) -> None:
+    """Do the same with lines of prose, which a terminal wraps between words, indented."""
+    shown = map(printable, lines)
+    room = width()
+    tell(values, (part for line in shown for part in wrapped(line, room)) if room else shown)
+
+
+def wrapped(line: str, room: int) -> Iterator[str]:
+    """Cut a line into parts of so many columns; a word is not cut."""
+    words = line.lstrip().split(" ")
+    indent = line[: len(line) - len(line.lstrip())]
+    part = indent + words[0]
+    for word in words[1:]:
+        if columns(part) + 1 + columns(word) > room:
+            yield part
+            part = f"{indent}  {word}"
+        else:
+            part += f" {word}"
+    yield part
 
 
 def json_of(value: object) -> str:

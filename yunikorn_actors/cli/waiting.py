@@ -8,10 +8,9 @@ from msgspec import Struct, field
 from yunikorn_actors.cli.apps import applications_called
 from yunikorn_actors.cli.asking import OWN, Found, Place, places
 from yunikorn_actors.cli.rows import Application, read
-from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.cli.terminal import tell, tell_sentences
 from yunikorn_actors.domain.why import Why, what_became
 from yunikorn_actors.errors import UnknownName
-from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.trace.wanted import did_you_mean
 
@@ -53,7 +52,7 @@ def _why_one(options: argparse.Namespace, client: Client, chosen: list[Place]) -
             it.allocation_key for app in found for it in (*app.row.requests, *app.row.allocations)
         }
         raise UnknownName(f"{error}{did_you_mean(key, keys)}") from None
-    tell((why,) if options.json else None, map(printable, why.lines()))
+    tell_sentences((why,) if options.json else None, why.lines())
     return 0
 
 
@@ -71,7 +70,7 @@ def _why_application(options: argparse.Namespace, client: Client, chosen: list[P
         )
         asks.extend(own)
         lines.extend(_lines_of_found(it, own))
-    tell(asks if options.json else None, map(printable, lines))
+    tell_sentences(asks if options.json else None, lines)
     return 0
 
 
@@ -105,7 +104,7 @@ def tell_waiting(options: argparse.Namespace, found: Mapping[str, Waiting]) -> i
     if options.json:
         tell((why for waiting in found.values() for why in waiting.asks), ())
     else:
-        tell(None, map(printable, _lines_of_all(found)))
+        tell_sentences(None, _lines_of_all(found))
     return 0
 
 

@@ -11,7 +11,7 @@ import msgspec
 from yunikorn_actors.cli.asking import MISUNDERSTOOD, NO, asking
 from yunikorn_actors.cli.dumps import DumpError, told_of
 from yunikorn_actors.cli.reach import add_partition, add_server
-from yunikorn_actors.cli.terminal import tell
+from yunikorn_actors.cli.terminal import tell_sentences
 from yunikorn_actors.cli.waiting import (
     Waiting,
     lines_of,
@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return MISUNDERSTOOD
     asks = [ask for part in told for ask in part.asks]
-    tell(asks if options.json else None, (printable(it) for part in told for it in part.lines))
+    tell_sentences(asks if options.json else None, (it for part in told for it in part.lines))
     if not told:
         what = f"ask {key:.{SHOWN_MAX}} of " * bool(key) + f"application {app:.{SHOWN_MAX}}"
         print(printable(f"{options.dump}: tells nothing of {what}"), file=sys.stderr)

@@ -1,12 +1,13 @@
 """The answers about a recording as lines of text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.chain import Link
+from yunikorn_actors.trace.narrow import columns, cut, filled
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup
@@ -19,7 +20,6 @@ _INDENT = "  "
 
 
 _GAP = "  "
-_CUT = "..."
 _NARROWEST = 12
 """A column of names is not made narrower; then the lines wrap."""
 
@@ -32,12 +32,14 @@ def table(
     With a width, those at the left are cut until the lines fit.
     """
     all_rows = [head, *(tuple(map(printable, row)) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*all_rows, strict=True)]
+    by_column: list[Sequence[str]] = list(zip(*all_rows, strict=True))
+    widths = [max(map(columns, column)) for column in by_column]
     if width:
         _narrow(widths, left, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
-    for row in all_rows:
+        by_column[:left] = map(cut, by_column[:left], widths)
+    for row in zip(*by_column, strict=True):
         cells = (
-            _cut(cell, wide).ljust(wide) if number < left else cell.rjust(wide)
+            filled(cell, wide, right=number >= left)
             for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
         )
         yield _GAP.join(cells).rstrip()
@@ -47,7 +49,7 @@ def fits(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, widt
     """Say whether `table` can cut these to that width; any fits where nothing is cut."""
     if not width:
         return True
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    widths = [max(map(columns, column)) for column in zip(head, *rows, strict=True)]
     least = sum(
         min(wide, _NARROWEST) if number < left else wide for number, wide in enumerate(widths)
     )
@@ -65,10 +67,6 @@ def _narrow(widths: list[int], left: int, excess: int) -> None:
         taken = min(excess, max(1, widths[widest] - floor))
         widths[widest] -= taken
         excess -= taken
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - len(_CUT)] + _CUT
 
 
 def seconds(ns: int) -> str:
