@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from differential.runs import judged, kind_of, shrunk
-from differential.scripts import Script, drawn_script, written
+from differential.runs import bounded, judged, kind_of, shrunk
+from yunikorn_actors.lab.swarm.scripts import Script, drawn_script, written
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 PORTION = 50
@@ -106,7 +106,7 @@ def _same(topologies: tuple[TopologyName, ...]) -> Iterator[tuple[TopologyName, 
 def _show(found: Found, folder: Path | None) -> None:
     script = {
         "name": f"script {found.number} on {found.topology}, seed {found.seed}",
-        **small(found),
+        **bounded(small(found), found.seed),
     }
     text = f"# {found.difference}\n{written(script)}"
     if folder is None:

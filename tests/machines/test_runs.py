@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from committing import Driver, Refused
-from differential.scripts import Script, drawn_script, written
 from support import APP, Lab, facts_of
 from written import LEAF, Written
 
@@ -19,6 +18,7 @@ from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.domain.snapshot import snapshot
+from yunikorn_actors.lab.swarm.scripts import Script, drawn_script, written
 from yunikorn_actors.machines.context import runs
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.machines.settings import Settings

@@ -68,7 +68,7 @@ def refusal(source: str) -> str:
         ),
         (
             "name: x\nsettings: {completing: 5s}\n",
-            "file.yaml:2: settings: unknown key 'completing'; allowed: completing_timeout, placeholder_timeout, preemption_delay, reservation_delay, starting_timeout",
+            "file.yaml:2: settings: unknown key 'completing'; allowed: completing_timeout, cycle_max, event_push, event_push_capacity, event_ring_capacity, history, history_max, inflight_max, paused_timeout, placeholder_timeout, predicate_timeout, preemption_delay, queue_cleaning, rejected_max, reservation_delay, slice_max, starting_timeout, turn_max",
         ),
     ],
 )
@@ -164,10 +164,18 @@ def test_a_document_with_everything() -> None:
     assert (w.WrittenStep(number=1, line=9, name="advance", step=step),) == read.steps
 
 
+@pytest.mark.parametrize("field", Settings.__struct_fields__)
+def test_every_setting_can_be_written(field: str) -> None:
+    value = "3s" if field.endswith("_ns") else "3"
+    read = scenario("advance: 1s", head=f"name: x\nsettings: {{{field.removesuffix('_ns')}: {value}}}")
+    assert Settings(**{field: 3 * SECOND if field.endswith("_ns") else 3}) == read.settings
+
+
 @pytest.mark.parametrize(
     ("step", "expected"),
     [
         ("register: {}", w.Register()),
+        ("register: {extra: {rm.maxUndelivered: '5'}}", w.Register(extra={"rm.maxUndelivered": "5"})),
         ("drain_node: n1", w.DrainNode(id="n1")),
         ("undrain_node: {id: n1, rm: rm-2, partition: p}", w.UndrainNode(id="n1", rm="rm-2", partition="p")),
         ("remove_app: 007", w.RemoveApp(id="007")),

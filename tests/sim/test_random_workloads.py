@@ -12,10 +12,10 @@ from typing import TypeVar
 
 import pytest
 import ranges
-from differential.scripts import drawn_queues
 from support import RM, Lab, settled
 
 from yunikorn_actors import si
+from yunikorn_actors.lab.swarm.scripts import drawn_queues
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.sim.simulator import Checker

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 import ranges
-from differential.scripts import drawn_script, written
 
 from yunikorn_actors.domain.why import Cause, Why
+from yunikorn_actors.lab.swarm.scripts import drawn_script, written
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

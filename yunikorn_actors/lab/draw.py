@@ -21,6 +21,12 @@ class Draw:
     def number(self, below: int) -> int:
         return int(self._random.random() * below)
 
+    def whole(self, low: int, high: int) -> int:
+        return low + self.number(high - low + 1)
+
+    def once_in(self, times: int) -> bool:
+        return self._random.random() * times < 1
+
     def chance(self, share: float) -> bool:
         return self._random.random() < share
 

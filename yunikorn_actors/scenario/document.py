@@ -23,6 +23,7 @@ from yunikorn_actors.scenario.reading import (
     refuse_ambiguous_keys,
     table,
     text,
+    whole,
 )
 from yunikorn_actors.scenario.resource_manager import Confirmation
 from yunikorn_actors.scenario.step_readers import read_steps
@@ -45,10 +46,8 @@ partitions:
 SCENARIO_FORMAT: Final = 1
 """Number of the form of a file: another one where a reader of this one would be misled."""
 PROMISES: Final = ("always", "sometimes", "eventually")
-_DURATIONS: Final = (
-    "placeholder_timeout", "completing_timeout", "starting_timeout", "reservation_delay",
-    "preemption_delay",
-)  # fmt: skip
+_NS: Final = "_ns"
+"""The end of the name of a setting that is a time; in a file it is left out."""
 
 
 class ScenarioError(ValueError):
@@ -142,13 +141,16 @@ def _read_format(node: Node) -> str:
 
 def _read_settings(node: Node) -> Settings:
     try:
-        return Settings(**{f"{name}_ns": length for name, length in _read_durations(node).items()})
+        return Settings(**{_SETTINGS[name]: value for name, value in _read_values(node).items()})
     except InvalidSetting as error:
         raise ScenarioFault(line_of(node), str(error)) from None
 
 
 _CONFIRMATIONS: Final[dict[str, Confirmation]] = {"auto": "auto", "manual": "manual"}
-_read_durations: Final = table(dict.fromkeys(_DURATIONS, duration))
+_SETTINGS: Final = {name.removesuffix(_NS): name for name in Settings.__struct_fields__}
+_read_values: Final = table(
+    {name: duration if field.endswith(_NS) else whole for name, field in _SETTINGS.items()}
+)
 _read_document: Final = table(
     {
         "format": _read_format,

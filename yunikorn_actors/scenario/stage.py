@@ -81,13 +81,18 @@ class Stage:
         """Register in a policy group of its own, so that managers may have different queues."""
         rm_id = step.rm or DEFAULT_RM
         request = si.RegisterResourceManagerRequest(
-            rm_id=rm_id, policy_group=rm_id, config=step.config or self._scenario.queues
+            rm_id=rm_id,
+            policy_group=rm_id,
+            config=step.config or self._scenario.queues,
+            extra_config=step.extra,
         )
         return _attempt(name, step.expect_error, lambda: self._send(request))
 
     def _on_config(self, name: str, step: w.Config) -> Differences:
         rm_id = self._rm_id(step)
-        request = si.UpdateConfigurationRequest(rm_id=rm_id, policy_group=rm_id, config=step.queues)
+        request = si.UpdateConfigurationRequest(
+            rm_id=rm_id, policy_group=rm_id, config=step.queues, extra_config=step.extra
+        )
         return _attempt(name, step.expect_error, lambda: self._send(request))
 
     def _on_raw(self, name: str, step: w.Raw) -> Differences:

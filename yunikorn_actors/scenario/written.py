@@ -83,6 +83,7 @@ class NamedStep(PartitionStep, frozen=True, kw_only=True):
 class Register(ManagerStep, frozen=True, kw_only=True):
     config: Configuration = ""
     """Empty means the configuration of the file."""
+    extra: TextMap = field(default_factory=dict)
     expect_error: OptionalText = None
 
 
@@ -207,6 +208,7 @@ class Bind(PartitionStep, frozen=True, kw_only=True):
 
 class Config(ManagerStep, frozen=True, kw_only=True):
     queues: Configuration
+    extra: TextMap = field(default_factory=dict)
     expect_error: OptionalText = None
 
 

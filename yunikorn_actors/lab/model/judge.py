@@ -21,10 +21,11 @@ from yunikorn_actors.domain.resource import (
     sub,
 )
 from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.model.cluster import App, Ask, Placed, Queue, total
+from yunikorn_actors.lab.model.rules import LIVING, Model, willing
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_calls as c
-
-from .cluster import App, Ask, Placed, Queue, total
-from .model import LIVING, Model, willing
+from yunikorn_actors.messages.base import Message
 
 MS, SECOND, HOUR = 10**6, 10**9, 3600 * 10**9
 AGAIN = 15 * SECOND
@@ -45,8 +46,8 @@ class Difference(CoreError):  # noqa: N818 - a word of this page, as the other e
 
 
 class Judge(Model):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         self.checks: Counter[str] = Counter()
         self.undecided: Counter[str] = Counter()
         self.is_stale = False
@@ -66,7 +67,7 @@ class Judge(Model):
         self.unpromised: set[str] = set()
         """Allocations that used no reservation up."""
         self.moved: dict[Queue, int] = {}
-        """Leaves in order of states where one started, ran or took its place since this was planned."""
+        """Leaves in order of states where one started or took its place since this was planned."""
         self.entering: App | None = None
         """Its gang was admitted with the last decision: its placeholders are tried at once."""
         self.untold: Counter[tuple[str, ...]] = Counter()
@@ -111,7 +112,7 @@ class Judge(Model):
     def _is_owed(self, ask: Ask) -> bool:
         return any(p.leaving == "PLACEHOLDER_REPLACED" for p in self.of(ask.app))
 
-    def hear(self, message: Any) -> None:
+    def hear(self, message: Message) -> None:
         """Take note of what the resource manager is told."""
         if isinstance(message, c.CallUpdateAllocation):
             told = message.response
@@ -333,7 +334,8 @@ class Judge(Model):
 
     def _preempts(self, fact: f.PreemptionDecided) -> None:
         victims = [self.placed[uuid] for uuid in fact.victims]
-        whom = f"{fact.beneficiary.key or fact.beneficiary.queue} has {[p.spec.key for p in victims]} go"
+        keys = [placed.spec.key for placed in victims]
+        whom = f"{fact.beneficiary.key or fact.beneficiary.queue} has {keys} go"
         for victim in victims:
             fit = not victim.leaving and not victim.spec.required_node
             self.must("victim", fit, f"{whom}: {victim.spec.key} is bound or on its way")
@@ -352,7 +354,7 @@ class Judge(Model):
             self.must("preempt", self.waited_for_preemption(ask), f"{whom}, too early")
             self.must("victim", self.keeps_guarantee(ask, victims), f"{whom}: below a guarantee")
             for other in self.waiting():
-                # What can run on one node alone preempts by a rule of its own, in no order with this.
+                # What can run on one node alone has a rule of its own, in no order with this.
                 first = other.app.leaf is ask.app.leaf and not other.spec.required_node
                 first = first and self.before(other, ask)
                 first = first and self.waited_for_preemption(other) and other.vain_at is None
@@ -448,7 +450,8 @@ class Judge(Model):
             "Running": self._may_start_on(app) and (not aware or app.state != "Accepted"),
             "Starting": aware and (real or self._is_whole(app)),
             "Completing": not (waits or real),
-            "Completed": not (self.asks_of(app) or self.of(app)) and self.now >= app.entered + self.settings.completing_timeout_ns,
+            "Completed": not (self.asks_of(app) or self.of(app))
+            and self.now >= app.entered + self.settings.completing_timeout_ns,
             "Resuming": self._gang_is_over(app) and not app.spec.is_hard,
             "Failing": self._gang_is_over(app) or app.spec.timeout_ms > 0,
             "Failed": not self.of(app),

@@ -6,14 +6,16 @@ It shares no book with the product: every amount is added up from single asks an
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
 from yunikorn_actors.domain.application import ApplicationSpec
+from yunikorn_actors.domain.beneficiary import Beneficiary
 from yunikorn_actors.domain.config import NodeSortConfig, QueueProperties
 from yunikorn_actors.domain.queue import QueueSpec
 from yunikorn_actors.domain.resource import Resource, charge, discharge, fits_in
+from yunikorn_actors.machines.settings import Settings
 
 Work = TypeVar("Work", bound=Callable[..., Any])
 ENDED = ("Completed", "Failed", "Rejected", "Expired")
@@ -132,16 +134,6 @@ class Gate(NamedTuple):
     used: Resource
 
 
-class Settings(Protocol):
-    """What the operator may set, as far as the rules know of it."""
-
-    completing_timeout_ns: int
-    starting_timeout_ns: int
-    placeholder_timeout_ns: int
-    reservation_delay_ns: int
-    preemption_delay_ns: int
-
-
 def total(items: Iterable[Resource]) -> Resource:
     result: Resource = {}
     for item in items:
@@ -153,13 +145,16 @@ def once(work: Work) -> Work:
     """Answer the same question only once between two facts."""
 
     @wraps(work)
-    def answer(cluster: "Cluster", *about: Any) -> Any:
+    def answer(cluster: "Cluster", *about: Any) -> Any:  # noqa: ANN401 - as what it wraps
         answers, question = cluster.answers, (work, *about)
         if question not in answers:
             answers[question] = work(cluster, *about)
         return answers[question]
 
     return cast("Work", answer)
+
+
+_Placing = f.AllocationCommitted | f.AllocationRecovered | f.SwapCompleted
 
 
 class Cluster:
@@ -230,7 +225,7 @@ class Cluster:
         return total(kept.size for kept in claims if kept.ask.app in apps)
 
     def redeems(self, ask: Ask) -> Resource:
-        """What is promised to an ask and used up by its next repeat: nothing while others need it."""
+        """What is promised to an ask and its next repeat uses up: nothing while others need it."""
         mine = [kept for kept in self.kept if kept.ask is ask and kept.claims]
         if any(kept.ask is ask for kept in self.ending):
             return {}
@@ -347,7 +342,7 @@ class Cluster:
             charge(ask.app.placed, total(ask.size for _ in range(ask.left)))
         ask.left = 0
 
-    def _take(self, fact: Any, ask: Ask, spec: AskSpec, size: Resource) -> None:
+    def _take(self, fact: _Placing, ask: Ask, spec: AskSpec, size: Resource) -> None:
         app = ask.app
         self.placed[fact.uuid] = Placed(
             app, spec, fact.uuid, fact.node_id, size, fact.at_ns, ask.created, self.revision
@@ -409,7 +404,7 @@ class Cluster:
         kept = Kept(ask, fact.node_id, fact.resource, fact.required, claims, self.revision)
         self.kept.append(kept)
 
-    def _keepers(self, whom: Any, node: str) -> list[Kept]:
+    def _keepers(self, whom: f.ReservationDropped | Beneficiary, node: str) -> list[Kept]:
         named = (whom.application_id, whom.key, node)
         return [k for k in self.kept if (k.ask.app.id, k.ask.spec.key, k.node) == named]
 

@@ -7,23 +7,23 @@ other. Sizes are small and few, so that quotas, nodes and gangs meet.
 import json
 from contextlib import suppress
 from functools import cache
-from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
 
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.errors import ConfigError
-
-T = TypeVar("T")
+from yunikorn_actors.lab.draw import Draw
 
 
 class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - as the library calls it
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 - as the library calls it
         return True
 
 
 Script = dict[str, Any]
+Tree = dict[str, "Tree"] | None
+"""The names of queues, each with those below it; None is a leaf."""
 TREES = 75
 THEMES = ("order", "gangs", "preempt", "limits")
 USERS = ("ann", "bob", "cid")
@@ -31,8 +31,9 @@ GROUPS = (["dev"], ["ops", "dev"], ["ops"], ["none"])
 LIMITED_GROUPS = (["dev"], ["ops"], ["dev", "ops"])
 TASK_GROUPS = ("tg", "th")
 SIZES = (
-    {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000}, {"vcore": 2000, "memory": 5},
-    {"vcore": 1000, "memory": 10}, {"memory": 8}, {"vcore": 4000}, {"vcore": 1000, "gpu": 1},
+    {"vcore": 1000}, {"vcore": 1000}, {"vcore": 2000}, {"vcore": 3000},
+    {"vcore": 2000, "memory": 5}, {"vcore": 1000, "memory": 10}, {"memory": 8}, {"vcore": 4000},
+    {"vcore": 1000, "gpu": 1},
 )  # fmt: skip
 NODES = (
     {"vcore": 4000, "memory": 30}, {"vcore": 4000, "memory": 20}, {"vcore": 6000, "memory": 20},
@@ -45,27 +46,11 @@ NODE_ORDERS: tuple[dict[str, Any], ...] = (
 )
 
 
-class Draw:
-    """Choices; of Python's generator `random()` alone is the same in every version."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = Random(seed)  # noqa: S311 - a repeatable draw, no secret
-
-    def of(self, items: "tuple[T, ...] | list[T]") -> T:
-        return items[int(self._random.random() * len(items))]
-
-    def whole(self, low: int, high: int) -> int:
-        return low + int(self._random.random() * (high - low + 1))
-
-    def once_in(self, times: int) -> bool:
-        return self._random.random() * times < 1
-
-
 class Queues:
     """Draws configurations of one tree of queues."""
 
     def __init__(self, theme: str, number: int) -> None:
-        self.draw = Draw(number)
+        self.draw = Draw(0, number)
         self.theme = theme
         self.leaves: list[tuple[str, str]] = []
         """Paths with sort policies, of the last configuration."""
@@ -82,7 +67,7 @@ class Queues:
             root = self._queue("root", self.shape, "")
             partition: dict[str, Any] = {"name": "default", "queues": [root]}
             if self.draw.once_in(2):
-                partition["nodesortpolicy"] = dict(self.draw.of(NODE_ORDERS))
+                partition["nodesortpolicy"] = dict(self.draw.one_of(NODE_ORDERS))
             if self.draw.once_in(8):
                 partition["preemption"] = {"enabled": False}
             elif self.draw.once_in(3):
@@ -92,7 +77,7 @@ class Queues:
                 parse_config(json.dumps(config))
                 return config
 
-    def _queue(self, name: str, children: Any, above: str, most: int = 0) -> dict[str, Any]:
+    def _queue(self, name: str, children: Tree, above: str, most: int = 0) -> dict[str, Any]:
         """Draw a queue and those below it, of which no more than `most` applications may run."""
         draw, path = self.draw, f"{above}.{name}" if above else name
         queue: dict[str, Any] = {"name": name}
@@ -109,7 +94,7 @@ class Queues:
                 self._queue(sub, below, path, most) for sub, below in children.items()
             ]
         else:
-            policy = draw.of(("fifo", "fifo", "fair", "fair", "stateaware"))
+            policy = draw.one_of(("fifo", "fifo", "fair", "fair", "stateaware"))
             if self.theme == "gangs" and policy == "fair":
                 policy = "fifo"
             properties["application.sort.policy"] = policy
@@ -117,7 +102,7 @@ class Queues:
             if draw.once_in(8):
                 properties["gang.admission"] = "immediate"
             if self.theme == "preempt" or draw.once_in(3):
-                properties["preemption.delay"] = draw.of(("1s", "5s", "20s"))
+                properties["preemption.delay"] = draw.one_of(("1s", "5s", "20s"))
         properties |= self._properties()
         if properties:
             queue["properties"] = properties
@@ -130,13 +115,13 @@ class Queues:
         bounds: dict[str, Any] = {}
         resources: dict[str, Any] = {}
         if draw.once_in(2 if self.theme == "preempt" else 3):
-            resources["guaranteed"] = {"vcore": draw.of((2, 4, 6))}
+            resources["guaranteed"] = {"vcore": draw.one_of((2, 4, 6))}
             if draw.once_in(4):
                 resources["guaranteed"]["memory"] = "10"
         if "guaranteed" in resources and draw.once_in(3):
-            resources["max"] = {"vcore": resources["guaranteed"]["vcore"] + draw.of((0, 1, 2))}
+            resources["max"] = {"vcore": resources["guaranteed"]["vcore"] + draw.one_of((0, 1, 2))}
         elif draw.once_in(2 if self.theme in ("limits", "gangs") else 3):
-            resources["max"] = {"vcore": draw.of((3, 4, 6, 8))}
+            resources["max"] = {"vcore": draw.one_of((3, 4, 6, 8))}
         if resources:
             bounds["resources"] = resources
         if most or draw.once_in(3 if self.theme == "limits" else 6):
@@ -151,9 +136,9 @@ class Queues:
         if draw.once_in(8):
             properties["priority.policy"] = "fence"
         if draw.once_in(6):
-            properties["priority.offset"] = draw.of(("1", "2", "-1"))
+            properties["priority.offset"] = draw.one_of(("1", "2", "-1"))
         if draw.once_in(rare * 2):
-            properties["preemption.policy"] = draw.of(("fence", "disabled"))
+            properties["preemption.policy"] = draw.one_of(("fence", "disabled"))
         if draw.once_in(rare):
             properties["quota.preemption.delay"] = "10s"
         return properties
@@ -162,16 +147,16 @@ class Queues:
         draw, limits = self.draw, []
         drawn = [{"users": names} for names in (["ann"], ["bob", "cid"], ["*"]) if draw.once_in(3)]
         if draw.once_in(2):
-            drawn.append({"groups": list(draw.of(LIMITED_GROUPS))})
+            drawn.append({"groups": list(draw.one_of(LIMITED_GROUPS))})
             if draw.once_in(3):
                 drawn.append({"groups": ["*"]})
         for whom in drawn:
             limit: dict[str, Any] = {"limit": "drawn", **whom}
             kind = draw.whole(0, 2)
             if kind != 1:
-                limit["maxresources"] = {"vcore": draw.of((2, 3, 5))}
+                limit["maxresources"] = {"vcore": draw.one_of((2, 3, 5))}
             if kind != 0:
-                limit["maxapplications"] = draw.of((1, 2))
+                limit["maxapplications"] = draw.one_of((1, 2))
             limits.append(limit)
         return limits
 
@@ -191,9 +176,9 @@ class Writer:
     """Writes one script; what is named lives or lived, so that steps meet."""
 
     def __init__(self, seed: int) -> None:
-        self.draw = Draw(seed)
+        self.draw = Draw(0, seed)
         self.steps: list[dict[str, Any]] = []
-        self.theme = self.draw.of(THEMES)
+        self.theme = self.draw.one_of(THEMES)
         self.apps: dict[str, bool] = {}
         """With whether each is a gang."""
         self.keys: list[tuple[str, str]] = []
@@ -203,23 +188,23 @@ class Writer:
 
     # -- steps
 
-    def say(self, step: str, fields: Any) -> None:
+    def add(self, step: str, fields: object) -> None:
         self.steps.append({step: fields})
 
     def node(self) -> None:
         name = f"n{len(self.nodes) + 1}"
         self.nodes.append(name)
-        fields: dict[str, Any] = {"id": name, "capacity": self.draw.of(NODES)}
+        fields: dict[str, Any] = {"id": name, "capacity": self.draw.one_of(NODES)}
         if self.draw.once_in(8):
             fields["occupied"] = {"vcore": 1000}
-        self.say("create_node", fields)
+        self.add("create_node", fields)
 
     def app(self, *among: tuple[str, str]) -> None:
         """An application comes, in one of these leaves if any are named."""
         draw, name = self.draw, f"app-{len(self.apps) + 1}"
-        leaf, policy = draw.of(among or self.leaves)
+        leaf, policy = draw.one_of(among or self.leaves)
         fields: dict[str, Any] = {
-            "id": name, "queue": leaf, "user": draw.of(USERS), "groups": draw.of(GROUPS),
+            "id": name, "queue": leaf, "user": draw.one_of(USERS), "groups": draw.one_of(GROUPS),
         }  # fmt: skip
         gang = policy != "fair" and draw.once_in(2 if self.theme == "gangs" else 5)
         self.apps[name] = gang
@@ -228,15 +213,15 @@ class Writer:
             return
         if draw.once_in(12):
             fields["timeout"] = "40s"
-        self.say("add_app", fields)
+        self.add("add_app", fields)
 
     def newcomer(self, *among: tuple[str, str]) -> None:
         """An application asks at once, so that it wants a place among those that run."""
         self.app(*among)
         app = list(self.apps)[-1]
         if not self.apps[app]:
-            fields = {"resource": self.draw.of(SIZES[:5]), "count": self.draw.whole(1, 3)}
-            self._say_ask(app, {"key": f"k{len(self.keys)}", **fields})
+            fields = {"resource": self.draw.one_of(SIZES[:5]), "count": self.draw.whole(1, 3)}
+            self._add_ask(app, {"key": f"k{len(self.keys)}", **fields})
 
     def _gang(self, fields: dict[str, Any]) -> None:
         draw, name = self.draw, fields["id"]
@@ -244,102 +229,102 @@ class Writer:
         whole: dict[str, int] = {}
         for group in TASK_GROUPS[: 2 if draw.once_in(3) else 1]:
             count = draw.whole(1, 4 // (1 + bool(asks)))
-            size = draw.of(SIZES if draw.once_in(2) else SIZES[:3])
+            size = draw.one_of(SIZES if draw.once_in(2) else SIZES[:3])
             key = f"{name}-{group}"
             both = {"count": count, "task_group": group}
             asks.append({"key": f"{key}-ph", "resource": size, "placeholder": True, **both})
             if draw.once_in(2):
-                mine = size if draw.once_in(2) else draw.of(SIZES)
+                mine = size if draw.once_in(2) else draw.one_of(SIZES)
                 asks.append({"key": f"{key}-real", "resource": mine, **both})
             for kind, n in size.items():
                 whole[kind] = whole.get(kind, 0) + n * count
         if draw.once_in(3):
-            asks.append({"key": f"{name}-driver", "resource": draw.of(SIZES)})
+            asks.append({"key": f"{name}-driver", "resource": draw.one_of(SIZES)})
         fields["placeholder_ask"] = whole
-        fields["style"] = draw.of(("Soft", "Soft", "Hard"))
+        fields["style"] = draw.one_of(("Soft", "Soft", "Hard"))
         if draw.once_in(3):
-            fields["timeout"] = draw.of(("10s", "30s", "70s"))
-        self.say("add_app", fields)
+            fields["timeout"] = draw.one_of(("10s", "30s", "70s"))
+        self.add("add_app", fields)
         if draw.once_in(6):
             return
         for ask in asks:
-            if priority := draw.of((0, 0, 0, 1)):
+            if priority := draw.one_of((0, 0, 0, 1)):
                 ask["priority"] = priority
-            self._say_ask(name, ask)
+            self._add_ask(name, ask)
 
-    def _say_ask(self, app: str, ask: dict[str, Any]) -> None:
+    def _add_ask(self, app: str, ask: dict[str, Any]) -> None:
         count = ask.get("count")
         names = [ask["key"]] if count is None else [f"{ask['key']}-{i}" for i in range(count)]
         self.keys += [(app, key) for key in names]
-        self.say("ask", {"app": app, **ask})
+        self.add("ask", {"app": app, **ask})
 
     def ask(self) -> None:
-        draw, app = self.draw, self.draw.of(list(self.apps))
-        ask: dict[str, Any] = {"key": f"k{len(self.keys)}", "resource": draw.of(SIZES)}
+        draw, app = self.draw, self.draw.one_of(list(self.apps))
+        ask: dict[str, Any] = {"key": f"k{len(self.keys)}", "resource": draw.one_of(SIZES)}
         if draw.once_in(2):
             ask["count"] = draw.whole(1, 5)
         elif draw.once_in(6):
             ask["max_allocations"] = draw.whole(2, 3)
         if draw.once_in(3):
-            ask["priority"] = draw.of((1, 2, -1))
+            ask["priority"] = draw.one_of((1, 2, -1))
         if self.apps[app] and draw.once_in(3):
-            ask["task_group"] = draw.of(TASK_GROUPS)
+            ask["task_group"] = draw.one_of(TASK_GROUPS)
         if draw.once_in(12) and self.nodes:
-            ask["required_node"] = draw.of(self.nodes)
+            ask["required_node"] = draw.one_of(self.nodes)
         if draw.once_in(5):
-            ask["preemption"] = draw.of(({"allow_self": False}, {"allow_other": False}))
+            ask["preemption"] = draw.one_of(({"allow_self": False}, {"allow_other": False}))
         if draw.once_in(10):
             ask["originator"] = True
         if draw.once_in(15):
             ask["timeout"] = "20s"
         if draw.once_in(10):
-            ask["tags"] = {"creationTime": draw.of(("1767225500", "1767225590"))}
-        self._say_ask(app, ask)
+            ask["tags"] = {"creationTime": draw.one_of(("1767225500", "1767225590"))}
+        self._add_ask(app, ask)
 
     def contest(self) -> None:
         """One application takes what there is; the others want their share of it later."""
         draw, (greedy, *others) = self.draw, list(self.apps)[-4:]
-        fields = {"resource": draw.of(SIZES[:4]), "count": draw.whole(4, 10)}
-        self._say_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
-        self.say("advance", "1s")
+        fields = {"resource": draw.one_of(SIZES[:4]), "count": draw.whole(4, 10)}
+        self._add_ask(greedy, {"key": f"fill{len(self.keys)}", **fields})
+        self.add("advance", "1s")
         for app in others:
-            fields = {"resource": draw.of(SIZES[:5]), "count": draw.whole(1, 4)}
+            fields = {"resource": draw.one_of(SIZES[:5]), "count": draw.whole(1, 4)}
             if draw.once_in(3):
-                fields["priority"] = draw.of((1, 2, -1))
-            self._say_ask(app, {"key": f"share{len(self.keys)}", **fields})
-        self.say("advance", draw.of(("3s", "21s", "35s")))
+                fields["priority"] = draw.one_of((1, 2, -1))
+            self._add_ask(app, {"key": f"share{len(self.keys)}", **fields})
+        self.add("advance", draw.one_of(("3s", "21s", "35s")))
         # While victims are still to go, more is asked for, and some room comes from elsewhere.
         for _ in range(draw.whole(0, 2)):
             self.ask()
-        draw.of((self.node, self.release, self.confirm))()
+        draw.one_of((self.node, self.release, self.confirm))()
 
     def large(self) -> None:
         """A node is kept for a new application; others of its leaf come and want less."""
-        draw, leaf = self.draw, self.draw.of(self.leaves)
+        draw, leaf = self.draw, self.draw.one_of(self.leaves)
         self.app(leaf)
         app = list(self.apps)[-1]
         if not self.apps[app]:
-            size = {"vcore": draw.of((4000, 6000))}
-            self._say_ask(app, {"key": f"large{len(self.keys)}", "resource": size, "count": 2})
-        self.say("advance", "3s")
+            size = {"vcore": draw.one_of((4000, 6000))}
+            self._add_ask(app, {"key": f"large{len(self.keys)}", "resource": size, "count": 2})
+        self.add("advance", "3s")
         self.newcomer(leaf)
         self.newcomer(leaf)
 
     def release(self) -> None:
         if self.keys:
-            app, key = self.draw.of(self.keys)
-            self.say(
+            app, key = self.draw.one_of(self.keys)
+            self.add(
                 "release", {"app": app, "key": key} if not self.draw.once_in(8) else {"app": app}
             )
 
     def cancel(self) -> None:
         if self.keys:
-            app, key = self.draw.of(self.keys)
-            self.say("release_ask", {"app": app, "key": key})
+            app, key = self.draw.one_of(self.keys)
+            self.add("release_ask", {"app": app, "key": key})
 
     def remove(self) -> None:
-        app = self.draw.of(list(self.apps))
-        self.say("remove_app", app)
+        app = self.draw.one_of(list(self.apps))
+        self.add("remove_app", app)
         self.apps.pop(app)
         self.apps[f"gone-{len(self.steps)}"] = False
         self.keys = [item for item in self.keys if item[0] != app]
@@ -347,40 +332,40 @@ class Writer:
     def about_node(self) -> None:
         draw = self.draw
         if self.nodes:
-            what = draw.of(
+            what = draw.one_of(
                 ("drain_node", "undrain_node", "undrain_node", "remove_node", "update_node")
             )
-            node = draw.of(self.nodes)
+            node = draw.one_of(self.nodes)
             if what == "update_node":
-                self.say(what, {"id": node, "capacity": draw.of(NODES)})
+                self.add(what, {"id": node, "capacity": draw.one_of(NODES)})
             else:
-                self.say(what, node)
+                self.add(what, node)
 
     def wait(self) -> None:
-        self.say(
+        self.add(
             "advance",
-            self.draw.of(("1s", "3s", "3s", "6s", "16s", "21s", "35s", "61s", "16m", "61m")),
+            self.draw.one_of(("1s", "3s", "3s", "6s", "16s", "21s", "35s", "61s", "16m", "61m")),
         )
 
     def confirm(self) -> None:
         if self.manual:
-            self.say("confirm", "all")
+            self.add("confirm", "all")
 
     def reload(self) -> None:
-        self.say("config", self.draw.of(self.configs))
+        self.add("config", self.draw.one_of(self.configs))
 
     def bind(self) -> None:
         if self.nodes:
             key = f"b{len(self.keys)}"
-            app = self.draw.of(list(self.apps))
+            app = self.draw.one_of(list(self.apps))
             self.keys.append((app, key))
-            self.say(
+            self.add(
                 "bind",
                 {
                     "app": app,
                     "key": key,
-                    "node": self.draw.of(self.nodes),
-                    "resource": self.draw.of(SIZES),
+                    "node": self.draw.one_of(self.nodes),
+                    "resource": self.draw.one_of(SIZES),
                 },
             )
 
@@ -388,7 +373,7 @@ class Writer:
         """Several at once, so that decisions and news cross."""
         steps, self.steps = self.steps, []
         for _ in range(self.draw.whole(2, 4)):
-            self.draw.of(
+            self.draw.one_of(
                 (self.ask, self.ask, self.release, self.confirm, self.about_node, self.node)
             )()
         if self.steps:
@@ -410,11 +395,11 @@ class Writer:
             self.release, self.wait, self.wait, self.newcomer, self.newcomer, self.confirm,
         )  # fmt: skip
         seldom = (
-            self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind, self.together,
-            self.confirm, self.app, self.contest, self.large, self.large,
+            self.cancel, self.remove, self.about_node, self.node, self.reload, self.bind,
+            self.together, self.confirm, self.app, self.contest, self.large, self.large,
         )  # fmt: skip
         for _ in range(self.draw.whole(8, 22)):
-            self.draw.of(seldom if self.draw.once_in(3) else often)()
+            self.draw.one_of(seldom if self.draw.once_in(3) else often)()
         script: Script = {"name": name, "queues": self.configs[0]}
         if self.manual:
             script["rm"] = {"confirm": "manual"}

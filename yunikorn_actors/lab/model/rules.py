@@ -18,8 +18,18 @@ from yunikorn_actors.domain.resource import (
     sub,
     sub_only_existing,
 )
-
-from .cluster import App, Ask, Cluster, Gate, Kept, Node, Placed, Queue, once, total
+from yunikorn_actors.lab.model.cluster import (
+    App,
+    Ask,
+    Cluster,
+    Gate,
+    Kept,
+    Node,
+    Placed,
+    Queue,
+    once,
+    total,
+)
 
 Victims = Sequence[Placed]
 LIVING = ("Accepted", "Starting", "Running", "Completing")
@@ -400,7 +410,7 @@ class Model(Cluster):
         return True
 
     def only_waits(self, ask: Ask) -> bool:
-        """Whether it needs no victims: a node has room, and what holds it back is on its way out."""
+        """Whether it needs no victims: a node has room, and what is in its way already leaves."""
         may = self.waited_for_preemption(ask) and self.may_preempt(ask) and self.is_entitled(ask)
         return may and any(self.makes_room(ask, node, ()) for node in self.fitting(ask))
 
