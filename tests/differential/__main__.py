@@ -14,7 +14,8 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from differential.runs import bounded, judged, kind_of, shrunk
-from yunikorn_actors.lab.swarm.scripts import Script, drawn_script, written
+from yunikorn_actors.lab.documents import Document, written
+from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 
 PORTION = 50
@@ -53,7 +54,7 @@ def seed_of(number: int) -> int:
     return number if number % 2 else 0
 
 
-def small(found: Found) -> Script:
+def small(found: Found) -> Document:
     """Make the script small that shows a difference of this kind."""
     kind = kind_of(found.difference)
     return shrunk(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.model.follower import Follower
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.lab.shrink_document import DocumentShrinker
-from yunikorn_actors.lab.swarm.scripts import Script
 from yunikorn_actors.machines.topology import TopologyName
 from yunikorn_actors.scenario.document import Scenario, ScenarioError, parse_scenario
 from yunikorn_actors.scenario.runner import RunOptions, run_scenario
@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
     undecided: Counter[str]
 
 
-def judged(script: Script, topology: TopologyName, seed: int = 0) -> Verdict:
+def judged(script: Document, topology: TopologyName, seed: int = 0) -> Verdict:
     """Run a script once; the seed chooses how its messages interleave."""
     scenario = _read(json.dumps(bounded(script, seed)))
     judge = Judge(scenario.settings)
@@ -38,7 +38,7 @@ def judged(script: Script, topology: TopologyName, seed: int = 0) -> Verdict:
     return Verdict(difference, judge.checks, judge.undecided)
 
 
-def bounded(script: Script, seed: int) -> Script:
+def bounded(script: Document, seed: int) -> Document:
     """Let some seeds make few decisions in one plan, so that what is left over of one shows."""
     if seed % 6 != 1:
         return script
@@ -58,10 +58,10 @@ def kind_of(difference: str) -> str:
     return re.sub(r"[\w./-]*\d[\w./-]*|root[.\w]*", "_", words)[:100]
 
 
-def shrunk(script: Script, fails: Callable[[Script], bool]) -> Script:
+def shrunk(script: Document, fails: Callable[[Document], bool]) -> Document:
     """Leave out what the difference does not need."""
 
-    def still(smaller: Script, _: object) -> bool:
+    def still(smaller: Document, _: object) -> bool:
         try:
             return fails(smaller)
         except ScenarioError:

@@ -18,7 +18,8 @@ from yunikorn_actors.domain.application import ApplicationState
 from yunikorn_actors.domain.config import LimitConfig
 from yunikorn_actors.domain.proposals import Allocate, Proposal, Refusal
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.lab.swarm.scripts import Script, drawn_script, written
+from yunikorn_actors.lab.documents import Document, written
+from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import runs
 from yunikorn_actors.machines.events.publisher import Ring
 from yunikorn_actors.machines.settings import Settings
@@ -123,7 +124,7 @@ class _Notes:
             self.heard.append(delivery.message)
 
 
-def _with_bursts(script: Script) -> Script:
+def _with_bursts(script: Document) -> Document:
     """Each application asks for some of one size when there is room, so that runs are made."""
     apps = [step["add_app"]["id"] for step in script["steps"] if "add_app" in step]
     room = {"create_node": {"id": "large", "capacity": {"vcore": 40_000, "memory": 100}}}

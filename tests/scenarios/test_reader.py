@@ -167,7 +167,9 @@ def test_a_document_with_everything() -> None:
 @pytest.mark.parametrize("field", Settings.__struct_fields__)
 def test_every_setting_can_be_written(field: str) -> None:
     value = "3s" if field.endswith("_ns") else "3"
-    read = scenario("advance: 1s", head=f"name: x\nsettings: {{{field.removesuffix('_ns')}: {value}}}")
+    read = scenario(
+        "advance: 1s", head=f"name: x\nsettings: {{{field.removesuffix('_ns')}: {value}}}"
+    )
     assert Settings(**{field: 3 * SECOND if field.endswith("_ns") else 3}) == read.settings
 
 
@@ -177,6 +179,7 @@ def test_every_setting_can_be_written(field: str) -> None:
         ("register: {}", w.Register()),
         ("register: {extra: {rm.maxUndelivered: '5'}}", w.Register(extra={"rm.maxUndelivered": "5"})),
         ("drain_node: n1", w.DrainNode(id="n1")),
+        ("confirm: {rm: rm-2}", w.ConfirmAll(rm="rm-2")),
         ("undrain_node: {id: n1, rm: rm-2, partition: p}", w.UndrainNode(id="n1", rm="rm-2", partition="p")),
         ("remove_app: 007", w.RemoveApp(id="007")),
         ("lose_rm: rm-1", w.LoseRm(id="rm-1")),

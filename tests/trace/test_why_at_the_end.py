@@ -13,7 +13,8 @@ import pytest
 import ranges
 
 from yunikorn_actors.domain.why import Cause, Why
-from yunikorn_actors.lab.swarm.scripts import drawn_script, written
+from yunikorn_actors.lab.documents import written
+from yunikorn_actors.lab.swarm.scripts import drawn_script
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName

@@ -1,16 +1,20 @@
-"""Who plays the runs of `lab run`: this process, several of them, or a cluster."""
+"""Who plays the runs of `lab run` and `lab swarm`: this process, several, or a cluster."""
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from yunikorn_actors.lab.dask_crew import DaskCrew
 from yunikorn_actors.lab.explore import Player, Run, Runs, one_by_one
 from yunikorn_actors.lab.fan_out import Crew, FannedOut, FanOut, Processes
 
+_T = TypeVar("_T")
+
+INTERRUPTED: Final = 130
+"""The status after ctrl-C."""
 PROGRESS_S: Final = 0.1
 """The time between two lines of progress."""
 
@@ -33,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser, positive: Callable[[str], int
 @contextmanager
 def player_of(options: argparse.Namespace) -> Iterator[Player]:
     """Give the player that is wanted; on a terminal it shows how far it is."""
-    crew = _crew(options)
+    crew = crew_of(options)
     if crew is None:
         yield _told(one_by_one)
         return
@@ -41,7 +45,7 @@ def player_of(options: argparse.Namespace) -> Iterator[Player]:
         yield _told(FannedOut(fan_out))
 
 
-def _crew(options: argparse.Namespace) -> Crew | None:
+def crew_of(options: argparse.Namespace) -> Crew | None:
     if options.executor is not None:
         return DaskCrew(options.executor)
     return Processes(options.jobs) if options.jobs > 1 else None
@@ -58,17 +62,25 @@ class _Progress:
         self._player = player
 
     def __call__(self, runs: Runs, numbers: range) -> Iterator[Run]:
-        said = time.monotonic()
-        try:
-            for run in self._player(runs, numbers):
-                if time.monotonic() - said > PROGRESS_S:
-                    said = time.monotonic()
-                    _say(f"{runs.case.scenario.name:.60}: {run.number} runs so far")
-                yield run
-        finally:
-            _say("")
+        name = f"{runs.case.scenario.name:.60}"
+        yield from shown(
+            self._player(runs, numbers), lambda run: f"{name}: {run.number} runs so far"
+        )
 
 
-def _say(text: str) -> None:
-    """Write it over what was said before."""
+def shown(items: Iterator[_T], progress: Callable[[_T], str]) -> Iterator[_T]:
+    """Pass the items on, and write now and then how far they are."""
+    shown_at = time.monotonic()
+    try:
+        for item in items:
+            if time.monotonic() - shown_at > PROGRESS_S:
+                shown_at = time.monotonic()
+                _overwrite(progress(item))
+            yield item
+    finally:
+        _overwrite("")
+
+
+def _overwrite(text: str) -> None:
+    """Write it over what was there before."""
     print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

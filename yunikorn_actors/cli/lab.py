@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from yunikorn_actors.cli import fanning, mistake, mutants, shrinking
+from yunikorn_actors.cli import fanning, mistake, mutants, shrinking, swarm
+from yunikorn_actors.cli.fanning import INTERRUPTED
 from yunikorn_actors.domain.config import parse_duration
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.case import Case, read_case
@@ -21,18 +22,19 @@ from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, s
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
 from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
+from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import NotRepeatable, Outcome, play
 from yunikorn_actors.lab.story import told
 from yunikorn_actors.lab.strategies import EXHAUSTIVE, STRATEGIES, SYSTEMATIC
-from yunikorn_actors.lab.tape import TapeError
+from yunikorn_actors.lab.tape import Tape, TapeError
 from yunikorn_actors.lab.threads import ThreadReport, ThreadSearch
 from yunikorn_actors.machines.settings import SECOND, InvalidTopology
 from yunikorn_actors.machines.topology import TOPOLOGIES, check_topology
 from yunikorn_actors.scenario.document import ScenarioError
+from yunikorn_actors.sim.simulator import Checker
 
 MISUNDERSTOOD: Final = 2
-INTERRUPTED: Final = 130
 
 
 class _UsageError(Exception):
@@ -42,6 +44,9 @@ class _UsageError(Exception):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     _add_run(actions.add_parser("run", help="explore the schedules of scenario files"))
+    swarm_ = actions.add_parser("swarm", help="explore worlds that are drawn, each in one order")
+    swarm.add_arguments(swarm_, whole=_whole, positive=_positive, seconds=_seconds)
+    _add_shrink_seconds(swarm_)
     _add_threads(actions.add_parser("threads", help="run scenario files on real threads"))
     _add_replay(actions.add_parser("replay", help="play tapes again"))
     _add_explain(actions.add_parser("explain", help="say how a tape comes to fail"))
@@ -129,6 +134,9 @@ def _add_replay(parser: argparse.ArgumentParser) -> None:
     _add_elsewhere(parser)
     parser.add_argument(
         "--runs", type=_positive, default=1, metavar="N", help="play each so often, and compare"
+    )
+    parser.add_argument(
+        "--model", action="store_true", help="have the model of the rules judge it too"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object for each tape")
 
@@ -393,6 +401,11 @@ def _indented(head: str, *lines: str) -> str:
     return "\n".join((head, *(f"      {line}".rstrip() for line in lines)))
 
 
+def _explore_worlds(options: argparse.Namespace) -> int:
+    _make_folder(options.save)
+    return swarm.run(options)
+
+
 # --- on threads -----------------------------------------------------------------------------------
 
 
@@ -476,10 +489,16 @@ def _replay(options: argparse.Namespace) -> int:
 def _replay_tape(name: str, options: argparse.Namespace) -> int:
     tape, source = read_tape(name), source_of(name)
     case = case_of(tape, source, options.scenario)
-    outcomes = [play(case, tape, oracles()) for _ in range(options.runs)]
+    outcomes = [play(case, tape, _judges(case, tape, options)) for _ in range(options.runs)]
     digests = {outcome.digest() for outcome in outcomes}
     _print_replay(source, case, outcomes, len(digests), options)
     return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def _judges(case: Case, tape: Tape, options: argparse.Namespace) -> tuple[Checker, ...]:
+    if not options.model:
+        return oracles()
+    return (*oracles(), followed_by_model(case.on(tape.topology, tape.schedulers)))
 
 
 def _print_replay(
@@ -527,6 +546,7 @@ def _explain(options: argparse.Namespace) -> int:
 
 _ACTIONS: Final[dict[str, Callable[[argparse.Namespace], int]]] = {
     "run": _explore,
+    "swarm": _explore_worlds,
     "threads": _run_on_threads,
     "replay": _replay,
     "explain": _explain,

@@ -3,15 +3,14 @@
 import argparse
 import json
 import time
-from typing import Any, Final
+from typing import Any
 
+from yunikorn_actors.cli.fanning import INTERRUPTED
 from yunikorn_actors.lab.effort import Effort
 from yunikorn_actors.lab.kept import case_of, keep_case, read_tape, source_of
 from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import play
 from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
-
-INTERRUPTED: Final = 130
 
 
 def run(options: argparse.Namespace) -> int:

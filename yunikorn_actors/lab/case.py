@@ -130,8 +130,11 @@ def read_case(path: Path, topology: TopologyName = "proposing") -> Case:
 
 def parse_case(text: str, file: str, topology: TopologyName = "proposing") -> Case:
     """Read the text of a scenario file; raise ScenarioError if it is none."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
-    return replace(case_of(parse_scenario(text, file), digest, topology), text=text)
+    return replace(case_of(parse_scenario(text, file), digest_of(text), topology), text=text)
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
 
 
 def case_of(scenario: Scenario, digest: str, topology: TopologyName = "proposing") -> Case:

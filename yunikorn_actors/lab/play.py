@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from yunikorn_actors.errors import CoreError
 from yunikorn_actors.lab.acts import ACTS
 from yunikorn_actors.lab.case import Case, CaseStep
+from yunikorn_actors.lab.model.judge import Difference
 from yunikorn_actors.lab.names import mailbox_name, topics
 from yunikorn_actors.lab.playing import Listening, TapePlayer, TapeWriter
 from yunikorn_actors.lab.promises import Broken
@@ -144,6 +145,8 @@ def violation_of(error: Exception) -> Violation:
     """Name an error; one that the core did not expect also by where it was raised."""
     if isinstance(error, Broken):
         return Violation(text=str(error), kind=error.promise)
+    if isinstance(error, Difference):
+        return Violation(text=f"by the model, {error}", kind=f"model, {error.kind}")
     if isinstance(error, InvariantViolation):
         found = _ID.search(str(error))
         kind = found[0] if found else _NUMBER.sub("N", str(error))

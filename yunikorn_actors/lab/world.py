@@ -20,7 +20,7 @@ from yunikorn_actors.lab.tape import Entry, Verb
 from yunikorn_actors.lab.watching import Glimpse, promises_of
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import CancelTimer, Effect, Machine, Replaceable, SetTimer
-from yunikorn_actors.machines.settings import SECOND
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.machines.topology import Topology
 from yunikorn_actors.messages.base import (
     CONTEXT,
@@ -388,8 +388,7 @@ class World:
                 self.simulator.update_application(request)
         self._settle()
         self._confirm_all()
-        settings = self.case.scenario.settings
-        self.simulator.advance(settings.history_ns + settings.event_push_ns + SECOND)
+        self.simulator.advance(_forgetting_ns(self.case.scenario.settings))
         self._settle()
         for oracle in self._oracles():
             oracle.drained(self)
@@ -538,6 +537,16 @@ class _Failing:
         if self._is_late:
             self._machine.handle(message, now_ns)
         raise Planted(f"the tape has {type(self._machine).__name__} fail")
+
+
+def _forgetting_ns(settings: Settings) -> int:
+    """After so long nothing waits any more: each time of the settings is over, short ones too.
+
+    What a queue, an application or a resource manager sets for itself is within the usual times.
+    """
+    usual = Settings()
+    times = (name for name in settings.__struct_fields__ if name.endswith("_ns"))
+    return sum(max(getattr(settings, name), getattr(usual, name)) for name in times)
 
 
 def _endless(case: Case) -> str:

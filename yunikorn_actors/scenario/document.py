@@ -106,6 +106,11 @@ def _scenario(source: str, file: str) -> Scenario:
     if root is None:
         raise ScenarioFault(1, "the file is empty; write at least `name` and `steps`")
     refuse_ambiguous_keys(root)
+    return scenario_of(root, file)
+
+
+def scenario_of(root: Node, file: str) -> Scenario:
+    """Read a tree of YAML; raise ScenarioFault or ConfigError if it is no scenario."""
     values: dict[str, Any] = _read_document(root)
     for key in ("name", "steps"):
         if key not in values:

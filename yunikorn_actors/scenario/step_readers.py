@@ -64,6 +64,12 @@ def _read_release(node: Node) -> w.Release:
     return step
 
 
+def _read_confirm(node: Node) -> w.Confirm | w.ConfirmAll:
+    """Read a confirmation; one that names a resource manager alone is of all that it has open."""
+    is_of_all = [key.value for key, _ in members(node)] == ["rm"]
+    return (_read_confirmed_all if is_of_all else _read_confirmed)(node)
+
+
 def _read_config(node: Node) -> w.Config:
     """Read a configuration, alone or under `queues` beside other keys."""
     if any(key.value == "queues" for key, _ in members(node)):
@@ -101,6 +107,8 @@ def _step(readers: StepReaders, number: int) -> Reader[w.WrittenStep]:
 _read_nodes: Final = record(w.CreateNode)
 _read_running: Final = record(w.Bind)
 _read_ended: Final = record(w.Release)
+_read_confirmed: Final[Reader[w.Confirm]] = record(w.Confirm)
+_read_confirmed_all: Final[Reader[w.ConfirmAll]] = record(w.ConfirmAll)
 _read_config_fields: Final = record(w.Config)
 
 _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
@@ -115,7 +123,7 @@ _REQUESTS: Final[dict[str, Reader[w.Step]]] = {
     "ask": record(w.AddAsk),
     "release_ask": record(w.ReleaseAsk),
     "release": _read_release,
-    "confirm": _word_or("all", w.ConfirmAll(), record(w.Confirm)),
+    "confirm": _word_or("all", w.ConfirmAll(), _read_confirm),
     "bind": _read_bind,
     "config": _read_config,
     "lose_rm": _named(w.LoseRm),

@@ -1,17 +1,26 @@
 """Hands what a simulated run does to the judge."""
 
 from yunikorn_actors.domain.facts import Fact, parts_of
+from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.model.judge import Judge
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
 from yunikorn_actors.sim.simulator import Simulator
 
 
+def followed_by_model(case: Case) -> "Follower":
+    """Make what has the model judge one run of a case; the oracles judge what is answered."""
+    judge = Judge(case.scenario.settings)
+    judge.is_fused = case.topology == "fused"
+    return Follower(judge, judges_answers=False)
+
+
 class Follower:
     """Hands the facts to the judge, in their order, and tells it when the core is at rest."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, *, judges_answers: bool = True) -> None:
         self.judge = judge
+        self._judges_answers = judges_answers
         self._news = 0
         """The planner must have seen this revision to know all that no proposal made."""
         self._since_rest = False
@@ -25,6 +34,8 @@ class Follower:
             self._since_rest = False
             self.judge.now = simulator.now_ns
             self.judge.rest()
+            if self._judges_answers:
+                self.judge.all_told()
 
     def _follow(self, simulator: Simulator, delivery: Delivery) -> None:
         judge, message = self.judge, delivery.message

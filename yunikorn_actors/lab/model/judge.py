@@ -44,6 +44,10 @@ NEXT_STATES = {
 class Difference(CoreError):  # noqa: N818 - a word of this page, as the other errors of the core
     """The core did what the rules do not allow, or left undone what they say must happen."""
 
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
 
 class Judge(Model):
     def __init__(self, settings: Settings) -> None:
@@ -76,7 +80,7 @@ class Judge(Model):
     def must(self, kind: str, ok: bool, text: str) -> None:
         self.checks[kind] += 1
         if not ok:
-            raise Difference(f"{kind}: {text}")
+            raise Difference(kind, text)
 
     def should(self, kind: str, ok: bool, text: str, *, unsure: bool = False) -> None:
         """What was right when it was decided may not be the first choice any more."""
@@ -123,6 +127,11 @@ class Judge(Model):
         elif isinstance(message, c.CallUpdateApplication):
             told_of = message.response.updated
             self.untold.subtract(("state", item.application_id, item.state) for item in told_of)
+
+    def all_told(self) -> None:
+        """Nothing is on its way: the resource manager was told of everything once."""
+        wrong = [what for what, times in self.untold.items() if times]
+        self.must("told", not wrong, f"told too often or not at all: {wrong}")
 
     # -- decisions
 
@@ -495,8 +504,6 @@ class Judge(Model):
         """Nothing is on its way: whatever waits must have a reason."""
         self.begin()
         self.answers.clear()
-        wrong = [what for what, times in self.untold.items() if times]
-        self.must("told", not wrong, f"told too often or not at all: {wrong}")
         for ask in self.waiting():
             if ask.app.state in LIVING:
                 self._must_wait(ask)

@@ -9,21 +9,16 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-import yaml
-
 from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.errors import ConfigError
+from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
 
-
-class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ANN401, ARG002 - as the library calls it
-        return True
-
-
-Script = dict[str, Any]
 Tree = dict[str, "Tree"] | None
 """The names of queues, each with those below it; None is a leaf."""
+Configs = tuple[dict[str, Any], ...]
+Leaves = list[tuple[str, str]]
+"""Paths of queues with their sort policies."""
 TREES = 75
 THEMES = ("order", "gangs", "preempt", "limits")
 USERS = ("ann", "bob", "cid")
@@ -52,8 +47,8 @@ class Queues:
     def __init__(self, theme: str, number: int) -> None:
         self.draw = Draw(0, number)
         self.theme = theme
-        self.leaves: list[tuple[str, str]] = []
-        """Paths with sort policies, of the last configuration."""
+        self.leaves: Leaves = []
+        """Those of the last configuration."""
         draw, names = self.draw, "abc"[: self.draw.whole(1, 3)]
         self.shape = {
             name: dict.fromkeys("xy"[: draw.whole(1, 2)]) if draw.once_in(2) else None
@@ -162,29 +157,31 @@ class Queues:
 
 
 @cache
-def drawn_queues(
-    theme: str, number: int
-) -> tuple[tuple[dict[str, Any], ...], list[tuple[str, str]]]:
+def drawn_queues(theme: str, number: int, count: int = 3) -> tuple[Configs, Leaves]:
     """Return a configuration, some that may replace it, and the leaves with their policies."""
     queues = Queues(theme, number)
     first = queues.config()
-    leaves = list(queues.leaves)
-    return (first, queues.config(), queues.config()), leaves
+    leaves = queues.leaves
+    return (first, *(queues.config() for _ in range(count - 1))), leaves
 
 
 class Writer:
     """Writes one script; what is named lives or lived, so that steps meet."""
 
-    def __init__(self, seed: int) -> None:
-        self.draw = Draw(0, seed)
+    def __init__(
+        self, draw: Draw, theme: str, configs: Configs, leaves: Leaves, *, manual: bool
+    ) -> None:
+        self.draw = draw
         self.steps: list[dict[str, Any]] = []
-        self.theme = self.draw.one_of(THEMES)
+        self.theme = theme
+        self.configs = configs
+        self.leaves = leaves
+        self.manual = manual
+        """Whether releases wait for a step that confirms them."""
         self.apps: dict[str, bool] = {}
         """With whether each is a gang."""
         self.keys: list[tuple[str, str]] = []
         self.nodes: list[str] = []
-        self.configs, self.leaves = drawn_queues(self.theme, self.draw.whole(1, TREES))
-        self.manual = self.draw.once_in(2)
 
     # -- steps
 
@@ -380,7 +377,7 @@ class Writer:
             steps.append({"together": self.steps})
         self.steps = steps
 
-    def script(self, name: str) -> Script:
+    def script(self, name: str) -> Document:
         opening = [self.node] * self.draw.whole(1, 3)
         for _ in range(self.draw.whole(2, 4)):
             self.app()
@@ -400,19 +397,15 @@ class Writer:
         )  # fmt: skip
         for _ in range(self.draw.whole(8, 22)):
             self.draw.one_of(seldom if self.draw.once_in(3) else often)()
-        script: Script = {"name": name, "queues": self.configs[0]}
+        script: Document = {"name": name, "queues": self.configs[0]}
         if self.manual:
             script["rm"] = {"confirm": "manual"}
         return {**script, "steps": self.steps}
 
 
-def drawn_script(seed: int) -> Script:
-    return Writer(seed).script(f"script {seed}")
-
-
-def written(script: Script) -> str:
-    """Write a script as a scenario file."""
-    text: str = yaml.dump(
-        script, Dumper=_Dumper, sort_keys=False, default_flow_style=None, width=120
-    )
-    return text
+def drawn_script(seed: int) -> Document:
+    draw = Draw(0, seed)
+    theme = draw.one_of(THEMES)
+    configs, leaves = drawn_queues(theme, draw.whole(1, TREES))
+    manual = draw.once_in(2)
+    return Writer(draw, theme, configs, leaves, manual=manual).script(f"script {seed}")

@@ -1,0 +1,232 @@
+"""Drawn worlds: a number is a run, every part and every bound occurs, and what is wrong is kept."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ranges
+
+from yunikorn_actors.cli import main
+from yunikorn_actors.domain.config import parse_config
+from yunikorn_actors.lab.case import parse_case
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.explore import Budget
+from yunikorn_actors.lab.play import explore
+from yunikorn_actors.lab.swarm.bounds import COUNTS, TIMES, drawn_settings
+from yunikorn_actors.lab.swarm.drawn import drawn
+from yunikorn_actors.lab.swarm.parts import PARTS, NoPart, Wanted, drawn_parts
+from yunikorn_actors.lab.swarm.runs import Plan, Swarm, played
+from yunikorn_actors.machines.context import Context
+from yunikorn_actors.machines.planning_loop import PlanningLoop
+from yunikorn_actors.machines.settings import Settings
+from yunikorn_actors.messages import rm_events as rm
+from yunikorn_actors.messages.base import Message
+from yunikorn_actors.scenario import written as w
+
+SOME = range(1, 9)
+
+
+def digests(numbers: range) -> list[str]:
+    runs = (drawn(1, number) for number in numbers)
+    return [explore(run.case, run.schedule(), run.checkers()).digest() for run in runs]
+
+
+def test_a_number_is_the_same_run_in_any_process() -> None:
+    code = "from test_swarm import SOME, digests\nprint(*digests(SOME))"
+    environment = os.environ | {"PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    there = subprocess.run(
+        command,
+        cwd=Path(__file__).parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    here = digests(SOME)
+    assert here == there.stdout.split()
+    assert len(set(here)) == len(SOME)
+
+
+def test_another_seed_has_other_runs() -> None:
+    assert drawn(1, 1) == drawn(1, 1)
+    assert drawn(1, 1) != drawn(2, 1)
+
+
+def test_the_text_says_all_of_the_case() -> None:
+    for number in range(1, 31):
+        case = drawn(1, number).case
+        again = parse_case(case.text, case.scenario.file)
+        assert again.on(case.topology, case.schedulers) == case
+
+
+def test_all_queues_are_valid() -> None:
+    configs: Counter[str] = Counter()
+    for number in range(1, 41):
+        case = drawn(1, number).case
+        configs[case.scenario.queues] += 1
+        for step in case.steps:
+            if isinstance(step.step, w.Register | w.Config):
+                text = step.step.config if isinstance(step.step, w.Register) else step.step.queues
+                configs[text] += bool(text)
+    for text in configs:
+        parse_config(text)
+    assert len(configs) > 40, "vacuous: hardly any queues were drawn"
+
+
+# -- parts
+
+BASE = ("several-partitions", "gangs", "contests")
+"""What other parts need to show."""
+
+
+def test_each_part_is_there_and_is_missing() -> None:
+    """In some runs a part is there, in others it is not, and any two are there without a third."""
+    runs = [drawn_parts(Draw(1, number), Wanted()) for number in range(1, 301)]
+    for part in PARTS:
+        assert 20 < sum(part in run for run in runs) < 280, part
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_makes_a_difference(part: str) -> None:
+    base = tuple(it for it in BASE if it != part)
+
+    def shown(number: int, *parts: str) -> tuple[Any, ...]:
+        it = drawn(1, number, Wanted(only=parts))
+        text, topology, schedulers = it.case.text, it.case.topology, it.case.schedulers
+        return text, topology, schedulers, it.faults, type(it.schedule())
+
+    assert any(shown(number, *base) != shown(number, *base, part) for number in range(1, 40))
+
+
+def test_parts_can_be_chosen() -> None:
+    assert {"gangs"} == drawn(1, 1, Wanted(only=("gangs",))).parts
+    for number in SOME:
+        assert "gangs" not in drawn(1, number, Wanted(without=("gangs",))).parts
+    with pytest.raises(NoPart, match="'gongs' is no part: take some of fused"):
+        Wanted(only=("gongs",))
+
+
+# -- bounds
+
+
+def test_each_setting_is_drawn_small() -> None:
+    """Also one that is new."""
+    names = Counter(
+        name
+        for number in range(100)
+        for name in drawn_settings(Draw(1, number), frozenset({"small-bounds", "short-times"}))
+    )
+    expected = {*COUNTS, *(name.removesuffix("_ns") for name in TIMES)}
+    assert expected == names.keys()
+    assert set(Settings.__struct_fields__) == {*COUNTS, *TIMES}
+
+
+BOUNDS = (
+    "cycle_max", "inflight_max", "turn_max", "slice_max", "undelivered_max", "history_max",
+    "rejected_max", "event_ring_capacity", "event_push_capacity", "managers side by side",
+)  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_each_bound_is_passed() -> None:
+    report = Swarm(Plan(), Budget(runs=300)).run()
+    assert {} == report.violations
+    assert set(BOUNDS) <= report.passed.keys()
+
+
+# -- what is found
+
+
+@ranges.seeds(4, usual=1)
+@pytest.mark.timeout(900)
+def test_the_core_is_sound(seeds: range) -> None:
+    for seed in seeds:
+        report = Swarm(Plan(seed=seed), Budget(runs=60)).run()
+        assert report.ok, report.violations
+        assert report.orders == report.runs
+        assert report.judged > 3, "vacuous: the model judged hardly anything"
+        assert {"cycle_max", "slice_max", "managers side by side"} <= report.passed.keys()
+
+
+def first_wrong(plan: Plan, numbers: range) -> str:
+    runs = (played(plan, number).run for number in numbers)
+    return next((run.violation.text for run in runs if run.violation is not None), "")
+
+
+def test_a_cycle_cut_short_that_is_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_cycle(loop: PlanningLoop, now_ns: int) -> list[Any]:
+        effects = before(loop, now_ns)
+        if any(getattr(it, "message", None).__class__.__name__ == "RunCycle" for it in effects):
+            loop.cycle_is_coming = False
+            return [
+                it
+                for it in effects
+                if getattr(it, "message", None).__class__.__name__ != "RunCycle"
+            ]
+        return effects
+
+    before = PlanningLoop.run_cycle
+    monkeypatch.setattr(PlanningLoop, "run_cycle", run_cycle)
+    plan = Plan(wanted=Wanted(only=("small-bounds", "runs")))
+    assert "at rest" in first_wrong(plan, range(1, 60))
+
+
+def test_requests_of_two_managers_handled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def joins(_: Context, first: Message, message: Message) -> bool:
+        return type(message) is rm.RMUpdateAllocation and type(first) is rm.RMUpdateAllocation
+
+    monkeypatch.setattr(Context, "joins", joins)
+    plan = Plan(wanted=Wanted(only=("several-managers", "bursts", "fault-join")))
+    assert first_wrong(plan, range(1, 60))
+
+
+def test_what_is_wrong_is_kept_and_replayed_elsewhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(
+        ("lab", "swarm", "--mutant", "M16", "--save", str(tmp_path), "--json", "--runs", "10")
+    )
+    report = json.loads(capsys.readouterr().out)
+    assert 1 == status
+    assert not report["ok"]
+    assert report["violations"]
+    for finding in report["findings"]:
+        options = ["--model"] if finding["by_model"] else []
+        command = ["lab", "replay", "--mutant", "M16", *options, "--json", finding["saved"]]
+        there = subprocess.run(
+            [sys.executable, "-m", "yunikorn_actors", *command],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (1, finding["violation"]) == (
+            there.returncode,
+            json.loads(there.stdout)["violation"],
+        )
+
+
+def test_processes_change_nothing_but_the_time() -> None:
+    def told(*options: str) -> dict[str, Any]:
+        command = [
+            sys.executable,
+            "-m",
+            "yunikorn_actors",
+            "lab",
+            "swarm",
+            "--runs",
+            "12",
+            "--json",
+        ]
+        report: dict[str, Any] = json.loads(
+            subprocess.run([*command, *options], capture_output=True, text=True, check=True).stdout
+        )
+        return {**report, "seconds": 0}
+
+    assert told() == told("--jobs", "2")

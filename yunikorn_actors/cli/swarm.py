@@ -1,0 +1,182 @@
+"""`lab swarm`: explore worlds that are drawn, and keep what is wrong as scenario file and tape."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from yunikorn_actors.cli import fanning, mistake
+from yunikorn_actors.lab.draw import RUNS_MAX
+from yunikorn_actors.lab.explore import Budget
+from yunikorn_actors.lab.fan_out import FanOut
+from yunikorn_actors.lab.swarm.parts import PARTS, Wanted
+from yunikorn_actors.lab.swarm.runs import (
+    FannedOut,
+    Finding,
+    Plan,
+    Played,
+    Player,
+    Report,
+    Swarm,
+    one_by_one,
+)
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser,
+    *,
+    whole: Callable[[str], int],
+    positive: Callable[[str], int],
+    seconds: Callable[[str], float],
+) -> None:
+    mistake.add_argument(parser)
+    parser.add_argument(
+        "--seed", type=whole, default=Plan().seed, metavar="N",
+        help=f"another seed, other runs (default: {Plan().seed})",
+    )  # fmt: skip
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
+        "--runs", type=positive, default=Budget().runs, metavar="N",
+        help=f"how many runs (default: {Budget().runs})",
+    )  # fmt: skip
+    budget.add_argument(
+        "--time", type=seconds, metavar="T", help="how long to explore, like 30s or 8h"
+    )
+    parser.add_argument(
+        "--first", type=positive, default=1, metavar="N",
+        help="the number of the first run (default: 1)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--parts", type=_parts, default=(), metavar="LIST",
+        help=f"each run has these parts and no others: {', '.join(PARTS)}",
+    )  # fmt: skip
+    parser.add_argument(
+        "--without", type=_parts, default=(), metavar="LIST", help="no run has these parts"
+    )
+    parser.add_argument(
+        "--save", "-o", type=Path, metavar="DIR",
+        help="keep what is wrong here: scenario files, and the tapes that are played on them",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="one JSON object at the end")
+    fanning.add_arguments(parser, positive)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
+
+
+def run(options: argparse.Namespace) -> int:
+    plan = Plan(seed=options.seed, wanted=Wanted(only=options.parts, without=options.without))
+    budget = Budget(
+        runs=options.runs if options.time is None else RUNS_MAX - options.first,
+        seconds=options.time,
+    )
+    kept: list[Path | None] = []
+
+    def found(finding: Finding) -> None:
+        kept.append(None if options.save is None else finding.keep(options.save))
+        if not options.json:
+            print(_finding_text(finding, kept[-1]), flush=True)
+
+    with _player(options) as player:
+        swarm = Swarm(
+            plan, budget, player,
+            first=options.first, shrink_seconds=options.shrink_seconds, found=found,
+        )  # fmt: skip
+        try:
+            report = swarm.run()
+            status = 0 if report.ok else 1
+        except KeyboardInterrupt:
+            report, status = swarm.report(), fanning.INTERRUPTED
+    print(json.dumps(_as_json(report, kept)) if options.json else _as_text(report), flush=True)
+    return status
+
+
+@contextmanager
+def _player(options: argparse.Namespace) -> Iterator[Player]:
+    crew = fanning.crew_of(options)
+    if crew is None:
+        yield _shown(one_by_one)
+        return
+    with FanOut(crew) as fan_out:
+        yield _shown(FannedOut(fan_out))
+
+
+def _shown(player: Player) -> Player:
+    """Have a terminal show how far it is."""
+    if not sys.stderr.isatty():
+        return player
+
+    def play(plan: Plan, numbers: range) -> Iterator[Played]:
+        return fanning.shown(player(plan, numbers), lambda one: f"{one.run.number} runs so far")
+
+    return play
+
+
+def _finding_text(finding: Finding, saved: Path | None) -> str:
+    drawn, tape, outcome = finding.drawn, finding.small.tape, finding.outcome
+    how = (
+        f"found by {len(finding.found.tape.entries)} deviations; {len(tape.entries)} are left, "
+        f"with {outcome.stimuli} stimuli and {outcome.messages} messages"
+    )
+    lines = [
+        f"FAIL  {drawn.case.scenario.name}",
+        finding.violation.text,
+        how,
+    ]
+    if saved is None:
+        lines.append("--save DIR keeps the scenario file and the tape that repeat it")
+    else:
+        model = "--model " if finding.is_judged else ""
+        lines.append(f"yunikorn-actors lab replay {model}{saved}")
+    return "\n      ".join(lines)
+
+
+def _as_text(report: Report) -> str:
+    rate = report.messages / report.seconds if report.seconds else 0
+    counts = (
+        f"{report.runs} runs, {report.orders} orders, {report.messages} messages, "
+        f"{rate:.0f} in a second, {report.seconds:.1f} s"
+    )
+    lines = [
+        f"{'ok  ' if report.ok else 'FAIL'}  {counts}",
+        f"      judged by the model: {report.judged} runs",
+        f"      bounds passed: {_counts(report.passed)}",
+        f"      violations: {_counts(report.violations)}",
+    ]
+    return "\n".join(lines)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "none"
+
+
+def _as_json(report: Report, kept: list[Path | None]) -> dict[str, Any]:
+    return {
+        "ok": report.ok,
+        "runs": report.runs,
+        "orders": report.orders,
+        "messages": report.messages,
+        "seconds": round(report.seconds, 3),
+        "judged": report.judged,
+        "pairs_tried": report.coverage.tried,
+        "pairs_possible": report.coverage.possible,
+        "parts": report.parts,
+        "passed": report.passed,
+        "violations": report.violations,
+        "findings": [
+            {
+                "run": finding.drawn.number,
+                "violation": finding.violation.text,
+                "deviations": len(finding.small.tape.entries),
+                "stimuli": finding.outcome.stimuli,
+                "tape": finding.small.tape.line(),
+                "saved": None if saved is None else str(saved),
+                "by_model": finding.is_judged,
+            }
+            for finding, saved in zip(report.findings, kept, strict=True)
+        ],
+    }

@@ -1,0 +1,30 @@
+"""Steps of one `together` begin one right after the other: nothing is delivered between them."""
+
+from yunikorn_actors.lab.case import Case
+from yunikorn_actors.lab.tape import Entry
+from yunikorn_actors.lab.world import Schedule, World
+from yunikorn_actors.sim.choosers import Channel
+
+
+class Bursts:
+    """Follows another schedule, but for the steps that belong together."""
+
+    def __init__(self, schedule: Schedule, case: Case) -> None:
+        self._schedule = schedule
+        self._following = frozenset(
+            step.name
+            for before, step in zip(case.steps, case.steps[1:], strict=False)
+            if "." in step.number and step.number.split(".")[0] == before.number.split(".")[0]
+        )
+        self.watched = schedule.watched
+
+    def choose(self, world: World) -> Channel | Entry | None:
+        if world.next_step in self._following:
+            return Entry("do", world.next_step)
+        return self._schedule.choose(world)
+
+    def happened(self, event: str) -> None:
+        self._schedule.happened(event)
+
+    def confirmation(self, name: str) -> str:
+        return self._schedule.confirmation(name)

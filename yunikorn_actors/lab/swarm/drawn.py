@@ -1,0 +1,92 @@
+"""Draws a run whole: a world as a case, faults and an order, all from its number."""
+
+from typing import Final
+
+import yaml
+from msgspec import Struct
+from msgspec.structs import replace
+
+from yunikorn_actors.lab.case import Case, case_of, digest_of
+from yunikorn_actors.lab.documents import written
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.faults import Faulty
+from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.oracles import oracles
+from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC, Lot, schedules_of
+from yunikorn_actors.lab.swarm.bursts import Bursts
+from yunikorn_actors.lab.swarm.parts import ALL, UNKNOWN_TO_MODEL, Wanted, drawn_parts, faults_among
+from yunikorn_actors.lab.swarm.worlds import World
+from yunikorn_actors.lab.world import Schedule
+from yunikorn_actors.scenario.document import scenario_of
+from yunikorn_actors.sim.simulator import Checker
+
+_STRATEGIES: Final = ("uniform", "uniform", "pct", "pos", "delay")
+_MESSAGES_OF_STEP: Final = 12
+"""About so many messages come of a step; strategies want to know how long a run is."""
+_DEPTH: Final = 3
+_SEEDS: Final = 1 << 32
+
+
+class Drawn(Struct, frozen=True, kw_only=True):
+    """A run that can be played; it is plain data, and the text of its case says all of the case."""
+
+    seed: int
+    number: int
+    parts: frozenset[str]
+    case: Case
+    strategy: str
+    order: int
+    """What the order and the faults are drawn from."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        return faults_among(self.parts)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the model of the rules can follow it."""
+        return not self.parts & UNKNOWN_TO_MODEL
+
+    def checkers(self, *, by_model: bool = True) -> tuple[Checker, ...]:
+        """Make what judges one run of it: the oracles, and the model if it can."""
+        if not (by_model and self.is_judged):
+            return oracles()
+        return (*oracles(), followed_by_model(self.case))
+
+    def schedule(self) -> Schedule:
+        """Make the schedule; it serves one run."""
+        draw = Draw(0, self.order)
+        length = _MESSAGES_OF_STEP * len(self.case.steps)
+        number = self.number
+        if self.strategy in SYSTEMATIC:
+            number = draw.number(schedules_of(self.strategy, length, _DEPTH) or 1)
+        lot = Lot(number, draw, length, _DEPTH)
+        schedule = STRATEGIES[self.strategy](lot)
+        if self.faults:
+            schedule = Faulty(schedule, draw, self.faults, length)
+        return Bursts(schedule, self.case) if "bursts" in self.parts else schedule
+
+
+def _case(text: str, file: str) -> Case:
+    """Read as `parse_case` does, and faster: there are no faults to be named by their place."""
+    root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    assert root is not None
+    return replace(case_of(scenario_of(root, file), digest_of(text)), text=text)
+
+
+def drawn(seed: int, number: int, wanted: Wanted = ALL) -> Drawn:
+    """Draw the run that has this number."""
+    draw = Draw(seed, number)
+    parts = drawn_parts(draw, wanted)
+    script = World(draw, parts).script(f"run {number} of seed {seed}")
+    is_fused = "fused" in parts and "several-schedulers" not in parts
+    schedulers = draw.whole(2, 3) if "several-schedulers" in parts else 1
+    case = _case(written(script), f"swarm-{seed}-{number}.yaml")
+    return Drawn(
+        seed=seed,
+        number=number,
+        parts=parts,
+        case=case.on("fused" if is_fused else "proposing", schedulers),
+        strategy=draw.one_of(_STRATEGIES),
+        order=draw.number(_SEEDS),
+    )

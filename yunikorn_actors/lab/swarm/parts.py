@@ -1,0 +1,115 @@
+"""The parts of which a world may have each or not.
+
+In a world with everything, rare things seldom happen often enough: a pause of the scheduler is hard
+to come by where each advance of time ends it. So each run has some parts only, drawn for it (swarm
+testing, Groce and others, 2012).
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from yunikorn_actors.errors import CoreError
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.faults import FAULTS
+
+FAULT: Final = "fault-"
+OFTEN: Final = 0.5
+SELDOM: Final = 0.2
+
+PARTS: Final[dict[str, float]] = {
+    # the cluster
+    "fused": OFTEN,
+    "several-managers": 0.35,
+    "several-partitions": SELDOM,
+    "several-schedulers": 0.3,
+    "large": 0.1,
+    "small-bounds": OFTEN,
+    "short-times": OFTEN,
+    "extra-configuration": 0.3,
+    # the queues
+    "quotas": OFTEN,
+    "guarantees": OFTEN,
+    "fences": OFTEN,
+    "limits": OFTEN,
+    "application-limits": OFTEN,
+    "priorities": OFTEN,
+    "sort-policies": OFTEN,
+    "node-orders": OFTEN,
+    "no-preemption": SELDOM,
+    "quota-preemption": OFTEN,
+    # what is asked for
+    "gangs": OFTEN,
+    "runs": OFTEN,
+    "repeats": OFTEN,
+    "required-nodes": OFTEN,
+    "opt-outs": OFTEN,
+    "timeouts": OFTEN,
+    "creation-times": OFTEN,
+    "contests": OFTEN,
+    "reservations": OFTEN,
+    # what happens to it
+    "manual-confirmations": OFTEN,
+    "re-sent-asks": OFTEN,
+    "changed-asks": OFTEN,
+    "withdrawals": OFTEN,
+    "releases": OFTEN,
+    "removals": OFTEN,
+    "reported-work": OFTEN,
+    "foreign-work": OFTEN,
+    "drained-nodes": OFTEN,
+    "lost-nodes": OFTEN,
+    "resized-nodes": OFTEN,
+    "reloads": OFTEN,
+    "removed-partitions": SELDOM,
+    "lost-managers": 0.3,
+    "new-registrations": SELDOM,
+    "predicates": SELDOM,
+    "waits": 0.8,
+    "bursts": OFTEN,
+    **{f"{FAULT}{name}": OFTEN if name != "propose" else SELDOM for name in FAULTS},
+}
+"""Each with the share of the runs that have it."""
+
+
+class NoPart(CoreError, ValueError):  # noqa: N818 - it names what is missing
+    """There is no part of this name."""
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which parts the runs may have."""
+
+    only: tuple[str, ...] = ()
+    """Each run has all of these and no others; empty draws among all."""
+    without: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in (*self.only, *self.without):
+            if name not in PARTS:
+                raise NoPart(f"{name!r:.40} is no part: take some of {', '.join(PARTS)}")
+
+
+ALL: Final = Wanted()
+UNKNOWN_TO_MODEL: Final = frozenset({
+    "several-managers", "several-partitions", "several-schedulers", "lost-managers",
+    "new-registrations", "removed-partitions", "predicates",
+    *(f"{FAULT}{name}" for name in ("register", "propose", "fail", "fire")),
+})  # fmt: skip
+"""Parts of which the rules of the model say nothing."""
+_JUDGED_SHARE: Final = 0.3
+"""So many of the runs have none of those, so that the model can judge them."""
+
+
+def drawn_parts(draw: Draw, wanted: Wanted) -> frozenset[str]:
+    """Draw for each part whether a run has it; what is drawn for one is the same for all wishes."""
+    drawn = {name for name, share in PARTS.items() if draw.chance(share)}
+    if draw.chance(_JUDGED_SHARE):
+        drawn -= UNKNOWN_TO_MODEL
+    return frozenset(set(wanted.only) or drawn) - frozenset(wanted.without)
+
+
+def faults_among(parts: Iterable[str]) -> tuple[str, ...]:
+    """Return the kinds of faults among the parts."""
+    here = frozenset(parts)
+    return tuple(name for name in FAULTS if f"{FAULT}{name}" in here)

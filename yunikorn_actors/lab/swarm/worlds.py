@@ -1,0 +1,455 @@
+"""Draws a world: resource managers with partitions, and what happens to them, as a scenario file.
+
+Each partition has a writer of its own, which knows what is there. All of them use the same few
+names, so what belongs to one is taken for another's where a name alone is looked at.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from yunikorn_actors.lab.documents import Document
+from yunikorn_actors.lab.draw import Draw
+from yunikorn_actors.lab.swarm.bounds import drawn_extra, drawn_settings
+from yunikorn_actors.lab.swarm.scripts import NODES, SIZES, THEMES, Writer, drawn_queues
+from yunikorn_actors.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN
+
+Move = Callable[[], None]
+Moves = dict[str, tuple[Move, ...]]
+"""What may happen, by the part that it belongs to."""
+
+PARTITIONS: Final = ("default", "gpu", "spare")
+_TREES: Final = 250
+"""So many trees of queues there are for each theme: to draw one takes long, so they are kept."""
+_WORDS: Final = {
+    "priority": "priorities",
+    "required_node": "required-nodes",
+    "preemption": "opt-outs",
+    "originator": "opt-outs",
+    "max_allocations": "repeats",
+    "timeout": "timeouts",
+    "occupied": "foreign-work",
+}
+"""The part to which a word of a step belongs."""
+_PROPERTIES: Final = {
+    "application.sort.policy": "sort-policies",
+    "queue.sort.policy": "sort-policies",
+    "application.sort.priority": "priorities",
+    "priority.policy": "priorities",
+    "priority.offset": "priorities",
+    "preemption.policy": "fences",
+    "quota.preemption.delay": "quota-preemption",
+}
+_QUEUE: Final = {"limits": "limits", "maxapplications": "application-limits"}
+_RESOURCES: Final = {"max": "quotas", "guaranteed": "guarantees"}
+_ALIKE: Final = 0.7
+_RUNS: Final = (8, 12, 20, 30)
+_LARGE_RUNS: Final = (60, 100, 150, 250)
+_ENDS: Final = (
+    "TIMEOUT",
+    "PREEMPTED_BY_SCHEDULER",
+    "PLACEHOLDER_REPLACED",
+    "UNKNOWN_TERMINATION_TYPE",
+)
+_BURST: Final = 6
+"""So many steps come without a pause at most."""
+
+
+class World:
+    """All of it: the resource managers, and what happens, as far as the parts allow."""
+
+    def __init__(self, draw: Draw, parts: frozenset[str]) -> None:
+        self.draw = draw
+        self.parts = parts
+        self.steps: list[dict[str, Any]] = []
+        self.settings = drawn_settings(draw, parts)
+        self.is_large = "large" in parts
+        self.partition_names = PARTITIONS[
+            : draw.whole(2, 3) if "several-partitions" in parts else 1
+        ]
+        self._trees: dict[str, tuple[str, int]] = {}
+        count = draw.whole(2, 4) if "several-managers" in parts else 1
+        self.managers: list[Manager] = []
+        for number in range(1, count + 1):
+            self.managers.append(Manager(self, f"rm-{number}"))
+        self.queues = self.managers[0].config()
+        """What a resource manager registers with that brings no other queues."""
+
+    def tree(self, partition: str) -> tuple[str, int]:
+        """Draw what its queues are like: often like those of the first resource manager."""
+        drawn = (self.draw.one_of(THEMES), self.draw.number(_TREES))
+        first = self._trees.setdefault(partition, drawn)
+        return first if self.draw.chance(_ALIKE) else drawn
+
+    def script(self, name: str) -> Document:
+        draw = self.draw
+        for manager in self.managers:
+            manager.begin()
+        for _ in range(draw.whole(25, 50) if self.is_large else draw.whole(3, 18)):
+            if "bursts" in self.parts and draw.once_in(5):
+                self._burst()
+            else:
+                draw.one_of(self.managers).move()
+        script: Document = {"name": name, "queues": self.queues}
+        if self.settings:
+            script["settings"] = self.settings
+        if "manual-confirmations" in self.parts:
+            script["rm"] = {"confirm": "manual"}
+        return {**script, "steps": self.steps}
+
+    def _burst(self) -> None:
+        """Several at once, of any resource managers, so that they meet in the mailboxes."""
+        steps, self.steps = self.steps, []
+        for _ in range(self.draw.whole(2, _BURST)):
+            self.draw.one_of(self.managers).move(at_once=True)
+        if self.steps:
+            steps.append({"together": self.steps})
+        self.steps = steps
+
+
+class Manager:
+    """A resource manager: its partitions, and what it does with all of them at once."""
+
+    def __init__(self, world: World, rm_id: str) -> None:
+        self.world = world
+        self.draw = world.draw
+        self.rm_id = rm_id
+        self.is_lost = False
+        self.partitions = [PartitionWriter(self, name) for name in world.partition_names]
+        self._at_once = self._allowed(self._moves(), *(it.moves() for it in self.partitions))
+        in_time = (it.moves_in_time() for it in self.partitions)
+        self._all = (*self._at_once, *self._at_once, *self._allowed(*in_time))
+
+    def _moves(self) -> Moves:
+        return {
+            "reloads": (self.reload,),
+            "removed-partitions": (self.leave_partition_out,),
+            "lost-managers": (self.leave,),
+            "new-registrations": (self.register, self.come_back),
+            "predicates": (self.refuse_nodes,),
+            "manual-confirmations": (self.confirm, self.confirm),
+        }
+
+    def _allowed(self, *moves: Moves) -> tuple[Move, ...]:
+        parts = self.world.parts
+        return tuple(
+            move
+            for by_part in moves
+            for part, several in by_part.items()
+            if not part or part in parts
+            for move in several
+        )
+
+    def config(self) -> dict[str, Any]:
+        return {"partitions": [partition.config for partition in self.partitions]}
+
+    def add(self, step: str, fields: dict[str, Any]) -> None:
+        """Add a step; it names the resource manager, which may not be the first any more."""
+        self.world.steps.append({step: {"rm": self.rm_id, **fields}})
+
+    def begin(self) -> None:
+        self.register()
+        for partition in self.partitions:
+            partition.begin()
+
+    def move(self, *, at_once: bool = False) -> None:
+        if self.is_lost and self.draw.once_in(2):
+            self.come_back()
+        else:
+            self.draw.one_of(self._at_once if at_once else self._all)()
+
+    # -- what happens to all partitions
+
+    def register(self) -> None:
+        config = self.config()
+        fields: dict[str, Any] = {} if config == self.world.queues else {"config": config}
+        if extra := drawn_extra(self.draw, self.world.parts):
+            fields["extra"] = extra
+        self.add("register", fields)
+        self.is_lost = False
+
+    def come_back(self) -> None:
+        """Register, and report what there was; the order of that differs."""
+        self.register()
+        for partition in self.partitions:
+            partition.report_all()
+
+    def leave(self) -> None:
+        step = "unregister" if self.draw.once_in(4) else "lose_rm"
+        self.world.steps.append({step: self.rm_id})
+        self.is_lost = True
+
+    def reload(self) -> None:
+        partition = self.draw.one_of(self.partitions)
+        partition.config = self.draw.one_of(partition.configs)
+        self._configure(self.config())
+
+    def leave_partition_out(self) -> None:
+        """Send a configuration without one of the partitions; the next one has it again."""
+        gone = self.draw.one_of(self.partitions)
+        left = [it.config for it in self.partitions if it is not gone]
+        if left:
+            self._configure({"partitions": left})
+
+    def _configure(self, config: dict[str, Any]) -> None:
+        fields: dict[str, Any] = {"queues": config}
+        if extra := drawn_extra(self.draw, self.world.parts):
+            fields["extra"] = extra
+        self.add("config", fields)
+
+    def refuse_nodes(self) -> None:
+        """Its predicates refuse some nodes from now on, or none any more."""
+        nodes = self.draw.one_of(self.partitions).nodes
+        deny: list[dict[str, str]] = []
+        if nodes and not self.draw.once_in(3):
+            deny.append({"node": self.draw.one_of(nodes), "key": self.draw.one_of(("*", "k*"))})
+        self.add("predicate", {"deny": deny})
+
+    def confirm(self) -> None:
+        self.add("confirm", {})
+
+
+class PartitionWriter(Writer):
+    """What happens in one partition."""
+
+    def __init__(self, manager: Manager, name: str) -> None:
+        self.manager = manager
+        self.world = manager.world
+        self.name = name
+        draw, parts = manager.draw, manager.world.parts
+        theme, tree = manager.world.tree(name)
+        configs, leaves = drawn_queues(theme, tree, 3 if "reloads" in parts else 1)
+        drawn = tuple(_with_parts(config, parts, name) for config in configs)
+        super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
+        self.config = self.configs[0]
+        self._sent: dict[str, list[dict[str, Any]]] = {}
+        """The steps that were written, by their words."""
+
+    def begin(self) -> None:
+        draw = self.draw
+        for _ in range(draw.whole(1, 3)):
+            self.node()
+        if self.world.is_large:
+            self.add("create_node", {"id": "m", "count": draw.whole(2, 6), "capacity": NODES[3]})
+        for _ in range(draw.whole(1, 3)):
+            self.app()
+
+    # -- steps
+
+    def add(self, step: str, fields: object) -> None:
+        """Write a step without the words whose part this run has not."""
+        if step == "advance":
+            self.world.steps.append({step: fields})
+            return
+        parts = self.world.parts
+        words = fields if isinstance(fields, dict) else {"id": fields}
+        kept = {word: it for word, it in words.items() if _WORDS.get(word, "") in {"", *parts}}
+        if step == "ask" and "creation-times" not in parts:
+            kept.pop("tags", None)
+        if self.name != PARTITIONS[0]:
+            kept["partition"] = self.name
+        self._sent.setdefault(step, []).append(kept)
+        self.manager.add(step, kept)
+
+    def _earlier(self, step: str) -> dict[str, Any] | None:
+        sent = self._sent.get(step)
+        return dict(self.draw.one_of(sent)) if sent else None
+
+    # -- what happens
+
+    def moves(self) -> Moves:
+        """Return what happens in no time."""
+        return {
+            "": (self.ask, self.ask, self.ask, self.newcomer, self.app, self.node),
+            "runs": (self.run, self.run),
+            "gangs": (self.gang_work,),
+            "required-nodes": (self.daemon,),
+            "re-sent-asks": (self.ask_again,),
+            "changed-asks": (self.change_ask,),
+            "withdrawals": (self.cancel, self.cancel_all),
+            "releases": (self.release, self.release, self.release_otherwise),
+            "removals": (self.remove, self.replace),
+            "reported-work": (self.bind, self.bind_again, self.node_with_work),
+            "foreign-work": (self.foreign, self.foreign_ends),
+            "drained-nodes": (self.drain, self.open),
+            "lost-nodes": (self.lose_node, self.return_node),
+            "resized-nodes": (self.resize_node,),
+        }
+
+    def moves_in_time(self) -> Moves:
+        """Return what needs time to pass."""
+        return {
+            "waits": (self.wait,) * 4,
+            "contests": (self.contest, self.contest),
+            "reservations": (self.large,),
+        }
+
+    def _gang(self, fields: dict[str, Any]) -> None:
+        if "gangs" in self.world.parts:
+            super()._gang(fields)
+        else:
+            self.apps[fields["id"]] = False
+            self.add("add_app", fields)
+
+    def run(self) -> None:
+        """Ask for many alike at once."""
+        draw = self.draw
+        fields = {
+            "key": f"run{len(self.keys)}",
+            "resource": draw.one_of(SIZES[:5]),
+            "count": draw.one_of(_LARGE_RUNS if self.world.is_large else _RUNS),
+        }
+        self._add_ask(draw.one_of(list(self.apps)), fields)
+
+    def daemon(self) -> None:
+        """Ask for what has to run on one node."""
+        draw = self.draw
+        if self.nodes:
+            fields = {"key": f"d{len(self.keys)}", "resource": draw.one_of(SIZES[:5])}
+            where = {"required_node": draw.one_of(self.nodes)}
+            self._add_ask(draw.one_of(list(self.apps)), {**fields, **where})
+
+    def gang_work(self) -> None:
+        """Ask for what takes the place of placeholders."""
+        draw = self.draw
+        gangs = [app for app, is_gang in self.apps.items() if is_gang]
+        if gangs:
+            size, count = draw.one_of(SIZES[:3]), draw.whole(1, 4)
+            fields = {"key": f"g{len(self.keys)}", "resource": size, "count": count}
+            self._add_ask(draw.one_of(gangs), {**fields, "task_group": "tg"})
+
+    def ask_again(self) -> None:
+        ask = self._earlier("ask")
+        if ask is not None:
+            self.add("ask", ask)
+
+    def change_ask(self) -> None:
+        """Ask with a key that is known for something else."""
+        ask, draw = self._earlier("ask"), self.draw
+        if ask is not None:
+            changes: tuple[dict[str, Any], ...] = (
+                {"resource": draw.one_of(SIZES)},
+                {"priority": draw.one_of((-1, 0, 1, 2))},
+                {"max_allocations": draw.whole(1, 4)},
+                {"app": draw.one_of(list(self.apps))},
+            )
+            self.add("ask", ask | draw.one_of(changes))
+
+    def confirm(self) -> None:
+        if self.manual:
+            self.manager.confirm()
+
+    def cancel_all(self) -> None:
+        self.add("release_ask", {"app": self.draw.one_of(list(self.apps))})
+
+    def release_otherwise(self) -> None:
+        """End work as nobody should: by a type that the core alone begins with."""
+        if self.keys:
+            app, key = self.draw.one_of(self.keys)
+            self.add("release", {"app": app, "key": key, "type": self.draw.one_of(_ENDS)})
+
+    def replace(self) -> None:
+        """Remove an application and add it again at once, under its name."""
+        app = self._earlier("add_app")
+        if app is not None:
+            self.add("remove_app", app["id"])
+            self.add("add_app", app)
+            self.apps.setdefault(app["id"], "placeholder_ask" in app)
+
+    def bind_again(self) -> None:
+        """Report known work with another size or on another node."""
+        if self.keys and self.nodes:
+            app, key = self.draw.one_of(self.keys)
+            where, size = self.draw.one_of(self.nodes), self.draw.one_of(SIZES)
+            self.add("bind", {"app": app, "key": key, "node": where, "resource": size})
+
+    def foreign(self) -> None:
+        if self.nodes:
+            key, where = f"f{self.draw.whole(1, 3)}", self.draw.one_of(self.nodes)
+            work = {"key": key, "node": where, "resource": self.draw.one_of(SIZES)}
+            self.add("bind", {**work, "tags": {TAG_FOREIGN: FOREIGN_DEFAULT}})
+
+    def foreign_ends(self) -> None:
+        self.add("release", {"key": f"f{self.draw.whole(1, 3)}"})
+
+    # -- nodes
+
+    def node_with_work(self) -> None:
+        """A node comes that runs something already."""
+        self.nodes.append(f"n{len(self.nodes) + 1}")
+        self._create_again({"id": self.nodes[-1], "capacity": self.draw.one_of(NODES)})
+
+    def _create_again(self, node: dict[str, Any]) -> None:
+        draw = self.draw
+        work = [draw.one_of(self.keys) for _ in range(draw.whole(0, 3)) if self.keys]
+        running = [
+            {"key": key, "app": app, "resource": draw.one_of(SIZES[:5])}
+            for app, key in dict.fromkeys(work)
+        ]
+        self.add("create_node", {**node, "allocations": running} if running else node)
+
+    def drain(self) -> None:
+        self._about_node("drain_node")
+
+    def open(self) -> None:
+        self._about_node("undrain_node")
+
+    def lose_node(self) -> None:
+        self._about_node("remove_node")
+
+    def _about_node(self, step: str) -> None:
+        if self.nodes:
+            self.add(step, self.draw.one_of(self.nodes))
+
+    def return_node(self) -> None:
+        """A node comes that is there already, or was."""
+        node = self._earlier("create_node")
+        if node is not None:
+            self.add("create_node", node)
+
+    def resize_node(self) -> None:
+        if self.nodes:
+            fields: dict[str, Any] = {"id": self.draw.one_of(self.nodes)}
+            what = "occupied" if self.draw.once_in(4) else "capacity"
+            self.add("update_node", {**fields, what: self.draw.one_of(NODES)})
+
+    def report_all(self) -> None:
+        """Report what there was before a registration: applications, nodes with work, asks."""
+        apps = {app["id"]: app for app in self._sent.get("add_app", ())}
+        nodes = {node["id"]: node for node in self._sent.get("create_node", ())}
+        for app in apps.values():
+            self.manager.add("add_app", app)
+        for node in nodes.values():
+            if not self.draw.once_in(4):
+                self._create_again({word: it for word, it in node.items() if word != "allocations"})
+        for ask in self._sent.get("ask", ())[-4:]:
+            self.manager.add("ask", ask)
+
+
+def _with_parts(config: dict[str, Any], parts: frozenset[str], name: str) -> dict[str, Any]:
+    """Leave out what belongs to parts that the run has not, and give the partition its name."""
+    (partition,) = config["partitions"]
+    left = {**partition, "name": name, "queues": [_queue(it, parts) for it in partition["queues"]]}
+    if "node-orders" not in parts:
+        left.pop("nodesortpolicy", None)
+    preemption = left.pop("preemption", {})
+    if "no-preemption" in parts and "enabled" in preemption:
+        left["preemption"] = preemption
+    elif "quota-preemption" in parts:
+        left["preemption"] = {"quotapreemptionenabled": True}
+    return left
+
+
+def _queue(queue: dict[str, Any], parts: frozenset[str]) -> dict[str, Any]:
+    left = {word: it for word, it in queue.items() if _QUEUE.get(word, "") in {"", *parts}}
+    for word, of_parts in (("properties", _PROPERTIES), ("resources", _RESOURCES)):
+        kept = {
+            key: it
+            for key, it in queue.get(word, {}).items()
+            if of_parts.get(key, "") in {"", *parts}
+        }
+        left.pop(word, None)
+        if kept:
+            left[word] = kept
+    if "queues" in queue:
+        left["queues"] = [_queue(below, parts) for below in queue["queues"]]
+    return left
