@@ -240,6 +240,17 @@ def test_an_ask_with_a_node_kept_for_it() -> None:
     )  # fmt: skip
 
 
+def test_a_required_node_that_is_full() -> None:
+    """The others do not count, so the text is not of one node of one."""
+    written = with_node(3)
+    written.node("n2", vcore=8)
+    _full(written)
+    written.ask("a", vcore=5, required_node="n2")
+    found = obstacle(written)
+    text = "node n2, which it requires, is too full, vcore 3m short (others use vcore 6m there)"
+    assert (Cause.NO_NODE, "n2", text) == (found.cause, found.where, found.text)
+
+
 def test_a_required_node() -> None:
     """Neither a drain nor the size of the cluster holds it back; its node must be there."""
     written = with_node(2)

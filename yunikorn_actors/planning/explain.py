@@ -27,6 +27,7 @@ from yunikorn_actors.domain.why import (
     LOOKS_MAX,
     Cause,
     Gang,
+    NearMiss,
     NodeCheck,
     Obstacle,
     Why,
@@ -758,12 +759,12 @@ def _no_node(case: Case, found: Survey) -> Obstacle:
         text = _hopeless(case.words, found, required)
         larger = "make it larger" if required else "add a node that is large enough"
         remedy = f"{larger}, or ask for less"
+    elif required:
+        text, remedy = _of_required(case.words, found, required), _node_remedy(found, required)
     else:
         text, remedy = _counted(case.words, found), _node_remedy(found, required)
         if near is not None:
-            text += f"; {near.node_id} is nearest, {case.words.amounts(near.lacks)} short"
-            if near.foreign and not case.words.is_brief:
-                text += f" (others use {case.words.amounts(near.foreign)} there)"
+            text += f"; {near.node_id} is nearest, {_short_of(case.words, near)}"
     return Obstacle(
         cause=Cause.NO_NODE,
         where=required,
@@ -837,6 +838,21 @@ _WORDS: Final[dict[str, str]] = {
     NodeCheck.TOO_SMALL: "too small",
     NodeCheck.FULL: "too full",
 }
+
+
+def _short_of(words: Words, near: NearMiss) -> str:
+    text = f"{words.amounts(near.lacks)} short"
+    if near.foreign and not words.is_brief:
+        text += f" (others use {words.amounts(near.foreign)} there)"
+    return text
+
+
+def _of_required(words: Words, found: Survey, required: str) -> str:
+    """No other node counts, so there is nothing to be counted."""
+    text = f"node {required}, which it requires, is {_WORDS[next(iter(found.first))]}"
+    for whom in found.kept_for.values():
+        text += f" ({whom})"
+    return text if found.near_miss is None else f"{text}, {_short_of(words, found.near_miss)}"
 
 
 def _counted(words: Words, found: Survey) -> str:
