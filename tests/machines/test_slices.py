@@ -78,7 +78,7 @@ def test_jobs_take_turns_and_what_concerns_one_waits_behind_it() -> None:
     went = [slices.go_on(now_ns) for now_ns in (2, 3, 4)]
     assert [[Log(text="a"), again], [Log(text="b"), again], [Log(text="a"), again]] == went[:3]
     assert [Log(text="behind a")] == slices.go_on(5) or slices.canonical_state()
-    while not slices.are_at_rest:
+    while slices.jobs:
         slices.go_on(6)
     assert {} == slices.canonical_state()
     assert notes.index("b pauses") < notes.index("a at 2")

@@ -31,7 +31,7 @@ def test_a_pile_is_a_sorted_list_whatever_comes_and_goes(seed: int) -> None:
             plain.remove(gone)
             pile.remove(gone)
             assert bool(pile) is bool(plain)
-            assert not plain or (pile.first is plain[0])
+            assert not plain or (pile.head[0] is plain[0])
             assert pile.second is (plain[1] if len(plain) > 1 else None)
         assert len(pile) == len(plain)
     assert list(pile) == plain

@@ -85,6 +85,9 @@ class Scheduler:
             apply(replica, fact)
             # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
+        if planner.peers is None:
+            # It plans alone: nothing was expected of others, and nothing of its own becomes void.
+            return [*self._next_report(), *self.loop.next_cycle()]
         released = self.loop.caught_up(self._refuses, self._now_ns)
         return [*released, *self._next_report(), *self.loop.next_cycle()]
 

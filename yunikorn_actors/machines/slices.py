@@ -110,16 +110,14 @@ class Slices:
     def __init__(self, address: str, slice_max: int) -> None:
         """`RunSlice` comes to `address`."""
         self._address, self._max = address, slice_max
-        self._jobs: dict[str, Job | None] = {}
-        """By lane, the next one first; None where a lane only has tasks that wait."""
+        self.jobs: dict[str, Job | None] = {}
+        """By lane, the next one first; None where a lane only has tasks that wait.
+
+        Read before each message: nearly always it is empty, and nothing waits.
+        """
         self._waiting: dict[str, deque[Task]] = {}
         self._is_coming = False
         """`RunSlice` is on its way."""
-
-    @property
-    def are_at_rest(self) -> bool:
-        """No job is under way, and nothing waits behind one."""
-        return not self._jobs
 
     def canonical_state(self) -> dict[str, int]:
         """How many tasks wait in each lane that has a job; nothing where none is under way."""
@@ -128,38 +126,36 @@ class Slices:
     def __getstate__(self) -> dict[str, Any]:
         """A copy in the middle of long work can be looked at, and does not go on."""
         nobody = {lane: deque([None] * len(tasks)) for lane, tasks in self._waiting.items()}
-        return self.__dict__ | {"_jobs": dict.fromkeys(self._jobs), "_waiting": nobody}
-
-    def is_busy(self, lane: str) -> bool:
-        """Whether a task of this lane would have to wait."""
-        return lane in self._jobs
+        return self.__dict__ | {"jobs": dict.fromkeys(self.jobs), "_waiting": nobody}
 
     def do(self, lane: str, task: Task, now_ns: int) -> list[Effect]:
         """Do it at once, as far as one slice goes, or when all before it in its lane is done."""
-        if lane in self._jobs:
+        if lane in self.jobs:
             self._waiting[lane].append(task)
             return []
         begun = task(now_ns)
-        if isinstance(begun, list):
-            return begun
-        if self._is_done(begun):
-            return begun.end_slice()
-        self._jobs[lane] = begun
+        return begun if isinstance(begun, list) else self.begin(lane, begun)
+
+    def begin(self, lane: str, job: Job) -> list[Effect]:
+        """Do the first slice of a job, in a lane that has none."""
+        if self._is_done(job):
+            return job.end_slice()
+        self.jobs[lane] = job
         self._waiting[lane] = deque()
-        return [*begun.end_slice(), *self._continuation()]
+        return [*job.end_slice(), *self._continuation()]
 
     def go_on(self, now_ns: int) -> list[Effect]:
         """Do one slice of the job whose turn it is, or the next of the tasks behind it."""
         self._is_coming = False
-        lane, job = next(iter(self._jobs.items()))
+        lane, job = next(iter(self.jobs.items()))
         # Behind the others, and busy all the time.
-        del self._jobs[lane]
-        self._jobs[lane] = job
+        del self.jobs[lane]
+        self.jobs[lane] = job
         effects, job = self._slice_of(lane, job, now_ns)
         if job is not None or self._waiting[lane]:
-            self._jobs[lane] = job
+            self.jobs[lane] = job
         else:
-            del self._jobs[lane], self._waiting[lane]
+            del self.jobs[lane], self._waiting[lane]
         return [*effects, *self._continuation()]
 
     def _slice_of(self, lane: str, job: Job | None, now_ns: int) -> tuple[list[Effect], Job | None]:
@@ -185,7 +181,7 @@ class Slices:
         return True
 
     def _continuation(self) -> list[Effect]:
-        if self._is_coming or not self._jobs:
+        if self._is_coming or not self.jobs:
             return []
         self._is_coming = True
         return [Send(to=self._address, message=RunSlice())]

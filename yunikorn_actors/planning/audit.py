@@ -323,7 +323,7 @@ def _applications(lane: Lane, apps: Container[AppView]) -> Iterator[str]:
         tops: dict[int, int] = {}
         for each in app.piles.values():
             if each:
-                priority = each.first.order.priority
+                priority = each.head[0].order.priority
                 tops[priority] = tops.get(priority, 0) + 1
         if tops != app.heads:
             yield f"{app.app.id} has piles by priority {tops}, counts {app.heads}"

@@ -29,14 +29,17 @@ def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -
     # that waits for room would be asked in vain.
     if kind in RESOLVING:
         resolving = cast(ResolvingOne, fact)
-        is_charged = _resolve(desk, peers, resolving.proposal_id, resolving)
+        if peers is None:
+            is_charged = desk.resolve(resolving.proposal_id, resolving)
+        else:
+            is_charged = _resolve(desk, peers, resolving.proposal_id, resolving)
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             # Nothing in flight has charged this: it came from the resource manager, or from another
             # planner, which may have failed since.
             _charge(model, fact)
     elif isinstance(fact, f.AllocationsCommitted):
         _resolve_run(model, desk, fact, peers)
-    elif kind in SURPRISING:
+    elif peers is not None and kind in SURPRISING:
         desk.differs = True
     change = CHANGES.get(kind)
     if change is not None:
@@ -46,19 +49,18 @@ def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -
         model.wakes.something_came_out()
 
 
-def _resolve(
-    desk: Desk, peers: Peers | None, proposal_id: int, fact: ResolvingOne | f.AllocationsCommitted
-) -> bool:
-    """Settle what was decided here; say whether it was committed just as it was decided."""
+def _resolve(desk: Desk, peers: Peers, proposal_id: int, fact: ResolvingOne) -> bool:
+    """Settle what was decided here, or expected of another planner.
+
+    Say whether it was committed just as it was decided.
+    """
     is_charged = desk.resolve(proposal_id, fact)
-    if not is_charged and peers is not None and not isinstance(fact, f.AllocationsCommitted):
+    if not is_charged:
         expected = peers.take(fact) if proposal_id else None
         is_charged = expected is not None and desk.resolve(expected, fact)
     # What is not a plain allocation closes nodes or changes whom gangs and victims hold back, and
     # may come in another order than it was expected in.
-    desk.differs |= not is_charged or not isinstance(
-        fact, f.AllocationCommitted | f.AllocationsCommitted
-    )
+    desk.differs |= not is_charged or not isinstance(fact, f.AllocationCommitted)
     return is_charged
 
 
@@ -68,7 +70,7 @@ def _resolve_run(
     is_charged = [desk.resolve(proposal_id, fact) for proposal_id in fact.proposal_ids]
     if not all(is_charged):
         for part, charged in zip(fact.parts(), is_charged, strict=True):
-            if not charged and not _resolve(desk, peers, part.proposal_id, part):
+            if not charged and (peers is None or not _resolve(desk, peers, part.proposal_id, part)):
                 _charge(model, part)
 
 

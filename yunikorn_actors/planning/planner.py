@@ -144,11 +144,9 @@ class Planner:
     @property
     def has_work(self) -> bool:
         """Whether anything might be decided now."""
-        if self.state.is_held:
-            return False
-        for part in self._parts:  # noqa: SIM110 - asked after every message
+        for part in self._parts:
             if part.has_work:
-                return True
+                return not self.state.is_held
         return False
 
     @property
@@ -172,7 +170,7 @@ class Planner:
                 if made := step(now_ns, room):
                     proposals.extend(made)
                     room -= len(made)
-        made = self._without_refused(proposals)
+        made = self._without_refused(proposals) if self._refusals.refused else proposals
         if self.peers is not None:
             made = self.peers.keep_expected(made, now_ns)
         self._refusals.note_made(made)
@@ -222,14 +220,12 @@ class Planner:
 
     def send(self, proposals: list[Proposal]) -> list[Proposal]:
         """Return what Context gets now: an answer to a question may have taken long."""
-        sent = self._without_refused(proposals)
+        sent = self._without_refused(proposals) if self._refusals.refused else proposals
         self._refusals.note_sent(sent)
         return sent
 
     def _without_refused(self, proposals: list[Proposal]) -> list[Proposal]:
         """Leave out what Context has refused on the same facts."""
-        if not self._refusals.are_there:
-            return proposals
         kept: list[Proposal] = []
         for proposal in proposals:
             if self._refusals.was_refused(proposal):
@@ -281,7 +277,7 @@ class Planner:
     @property
     def may_hold_void_ones(self) -> bool:
         """Whether a fact since may have made void what is in flight: it is worth a look."""
-        oldest = next(iter(self._own_in_flight()), None) if self.peers is not None else None
+        oldest = next(iter(self._own_in_flight()), None)
         return oldest is not None and self.desk.is_overtaken(oldest)
 
     def _rests_on_earlier(self, proposal: Proposal, refusal: Refusal) -> bool:
@@ -317,9 +313,8 @@ class Planner:
         Return what was held back, and is to be proposed now.
         """
         peers, differs = self.peers, self.desk.differs
+        assert peers is not None
         self.desk.differs = False
-        if peers is None:
-            return []
         # With nothing of its own in flight, a plan follows from the facts alone. So planners that
         # have the same facts and nothing to wait for expect the same of each other: were each to
         # keep what it expected in another order of facts, both might wait for the other.
@@ -364,7 +359,7 @@ class Planner:
         """Bring the model up to date with a fact that the state has just applied."""
         follow(self.model, self.desk, fact, self.peers)
         # Behind the change: what was set aside is tried on the state as it is now.
-        if type(fact) not in RECORDS:
+        if self._refusals.has_notes and type(fact) not in RECORDS:
             self._refusals.something_arrived()
         if self.peers is not None and isinstance(fact, MachineReplaced):
             # A successor has no denials yet: it may be that one, and asks anew.

@@ -49,11 +49,19 @@ RECORDS: frozenset[type] = frozenset(
 class Refusals:
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._made: dict[int, int] = {}
-        """Proposals decided since the newest fact: how many had been given up before each."""
-        self._sent: dict[int, Proposal] = {}
+        self.has_notes = False
+        """Whether anything below was noted since the newest fact."""
+        self._plans: list[tuple[int, Sequence[Proposal]]] = []
+        """Proposals decided since then: how many had been given up before those of each plan.
+
+        Hardly any proposal is refused, so they are looked up at a refusal alone.
+        """
+        self._batches: list[Sequence[Proposal]] = []
         """Proposals sent since then; with a question in between one may be older than the fact."""
-        self._refused: dict[Hashable, None] = {}
+        self._made: dict[int, int] = {}
+        self._sent: dict[int, Proposal] = {}
+        """Of both the same by number, as far as they were noted before the last refusal."""
+        self.refused: dict[Hashable, None] = {}
         """What was refused on these facts, whatever its number was."""
         self._given_up = 0
         self._refused_ns = 0
@@ -62,21 +70,19 @@ class Refusals:
         """What is set aside, and the last proposal that was made before."""
 
     def note_made(self, proposals: Sequence[Proposal]) -> None:
-        for proposal in proposals:
-            self._made[proposal.proposal_id] = self._given_up
-            self._last_made = proposal.proposal_id
+        if proposals:
+            self.has_notes = True
+            self._plans.append((self._given_up, proposals))
+            self._last_made = proposals[-1].proposal_id
 
     def note_sent(self, proposals: Sequence[Proposal]) -> None:
-        for proposal in proposals:
-            self._sent[proposal.proposal_id] = proposal
-
-    @property
-    def are_there(self) -> bool:
-        return bool(self._refused)
+        if proposals:
+            self.has_notes = True
+            self._batches.append(proposals)
 
     def was_refused(self, proposal: Proposal) -> bool:
         """Whether Context has refused just this on the same facts."""
-        return _content(proposal) in self._refused
+        return _content(proposal) in self.refused
 
     def gave_up(self) -> None:
         """A proposal is in flight no longer, and nothing came of it."""
@@ -89,12 +95,21 @@ class Refusals:
         was given up since: the planner counted on that one, and decides otherwise without it. If
         it decides the same again, that is not sent.
         """
+        self._look_up()
         sent = self._sent.pop(proposal_id, None)
         if sent is None:
             return False
-        self._refused[_content(sent)] = None
+        self.refused[_content(sent)] = None
         self._refused_ns = now_ns
         return self._made.pop(proposal_id, None) == self._given_up
+
+    def _look_up(self) -> None:
+        for given_up, plan in self._plans:
+            self._made.update(dict.fromkeys([it.proposal_id for it in plan], given_up))
+        for batch in self._batches:
+            self._sent.update({it.proposal_id: it for it in batch})
+        self._plans.clear()
+        self._batches.clear()
 
     def try_again_without(self, proposal_id: int) -> None:
         """Context refused this, and it was in flight when others were set aside: they are tried.
@@ -118,10 +133,13 @@ class Refusals:
 
     def something_arrived(self) -> None:
         """What was refused may be allowed now: everything is tried again."""
+        self.has_notes = False
+        self._plans.clear()
+        self._batches.clear()
         self._made.clear()
         self._sent.clear()
-        if self._refused:
-            self._refused.clear()
+        if self.refused:
+            self.refused.clear()
             self._beside.clear()
             self._take_back(tuple(self._model.set_aside))
 

@@ -6,7 +6,6 @@ before. Those, and whatever may be rejected, are taken by themselves.
 """
 
 from collections.abc import Sequence
-from itertools import islice
 
 from yunikorn_actors.domain import facts as f
 from yunikorn_actors.domain.allocation import AskSpec
@@ -14,38 +13,38 @@ from yunikorn_actors.domain.application import Application
 from yunikorn_actors.machines.context import runs
 from yunikorn_actors.machines.context.asks import refused_amounts, take_item, takes_more
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.slices import Steps
 from yunikorn_actors.messages.rm_events import AskItem
 
 ADDED_IN_ONE = 4
 """So many asks of a run are as much work as one item."""
 
 
-def take_items(turn: Turn, items: Sequence[AskItem]) -> Steps:
-    """Take the asks and reports of a request in their order."""
-    position = 0
-    while position < len(items):
-        # The first is taken by itself: most requests have no other.
-        run = _gather(turn, items, position) if position else []
-        if len(run) > 1:
-            _add(turn, run)
-        else:
-            take_item(turn, items[position])
-        position += max(1, len(run))
-        # One fact for all: an ask in a run is much less work than one by itself.
-        yield 1 + len(run) // ADDED_IN_ONE
+def take_from(turn: Turn, items: Sequence[AskItem], place: int) -> int:
+    """Take the ask or report there, of this partition, or a run that begins with it.
+
+    Return how many were taken.
+    """
+    # The first is taken by itself: most requests have no other.
+    run = _gather(turn, items, place) if place else []
+    if len(run) > 1:
+        _add(turn, run)
+        return len(run)
+    take_item(turn, items[place])
+    return 1
 
 
 def _gather(turn: Turn, items: Sequence[AskItem], start: int) -> list[AskSpec]:
     """Return the asks from there on that may be added at once."""
-    first = items[start].spec
+    first, partition = items[start].spec, items[start].partition
     app = turn.state.applications.get(first.application_id)
     if app is None or not takes_more(app, first) or refused_amounts(first) is not None:
         return []
     run: dict[str, AskSpec] = {}
-    for item in islice(items, start, start + runs.LONGEST):
+    for item in items[start : start + runs.LONGEST]:
         spec = item.spec
         if spec.key in run or not _is_plain(app, item) or not _is_alike(spec, first):
+            break
+        if item.partition != partition:
             break
         run[spec.key] = spec
     return list(run.values())

@@ -55,11 +55,6 @@ class ContextJob:
                 turn.record(f.LongWorkStarted(work=mark, at_ns=turn.now_ns))
         self.out.extend(self.work.told_so_far())
 
-    def end_marks(self) -> None:
-        for turn in self.work.turns.values():
-            if turn.state.long_work is not None:
-                turn.record(f.LongWorkEnded(at_ns=turn.now_ns))
-
     def end_slice(self) -> list[Effect]:
         effects, self.out = self.out, []
         return effects

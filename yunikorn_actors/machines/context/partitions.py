@@ -118,17 +118,26 @@ class Partitions:
 
         A partition that is gone plans no more.
         """
-        work = job.work
         if job.was_paused:
-            yield from self._tell_in_parts(job)
-        else:
-            self._settle(work)
-        job.end_marks()
-        job.out.extend(work.effects())
+            return self._conclude_in_parts(job, gone)
+        self._settle(job.work)
+        self._tell_rest(job, gone)
+        return iter(())
+
+    def _conclude_in_parts(self, job: ContextJob, gone: Sequence[PartitionContext]) -> Steps:
+        yield from self._tell_in_parts(job)
+        self._tell_rest(job, gone)
+
+    def _tell_rest(self, job: ContextJob, gone: Sequence[PartitionContext]) -> None:
+        work, out = job.work, job.out
         for turn in work.turns.values():
-            partition = turn.partition
-            if partition.loop is not None and partition not in gone:
-                job.out.extend(partition.loop.next_cycle())
+            if turn.state.long_work is not None:
+                turn.record(f.LongWorkEnded(at_ns=turn.now_ns))
+        out.extend(work.effects())
+        for turn in work.turns.values():
+            loop = turn.partition.loop
+            if loop is not None and turn.partition not in gone:
+                out.extend(loop.next_cycle())
         work.begin_anew()
 
     def _tell_in_parts(self, job: ContextJob) -> Steps:

@@ -12,6 +12,13 @@ from typing import Any
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.machines.machine import Effect, Send, StopMachine
+from yunikorn_actors.machines.rm_proxy.allocation_requests import (
+    allocation_update,
+    items_of,
+    joined,
+    pieces_of,
+)
+from yunikorn_actors.machines.rm_proxy.asked_back import RequestedBack
 from yunikorn_actors.machines.rm_proxy.deliveries import Deliveries
 from yunikorn_actors.machines.rm_proxy.diagnoses import Diagnoses
 from yunikorn_actors.machines.rm_proxy.parts import Parts
@@ -19,13 +26,10 @@ from yunikorn_actors.machines.rm_proxy.questions import Questions
 from yunikorn_actors.machines.rm_proxy.translation import (
     allocations,
     allocations_in,
-    ask_items,
-    ask_release,
     container_state,
     new_application,
     node_items,
     release_out,
-    reported_items,
     withdrawal,
     withdrawn_release,
 )
@@ -72,6 +76,8 @@ class RmProxy:
         self._turns = Turns(settings.turn_max)
         self._slices = Slices(RM_PROXY, settings.slice_max)
         """Requests that are long to translate, in a lane for each resource manager."""
+        self._at_once_max = LOOKED_AT_IN_ONE * settings.slice_max
+        """A request about allocations with no more items fits in one slice."""
         self._questions = Questions(settings.predicate_timeout_ns)
         self._diagnoses = Diagnoses(settings.predicate_timeout_ns)
         self._now_ns = 0
@@ -81,17 +87,19 @@ class RmProxy:
     def handle(self, message: Message, now_ns: int) -> list[Effect]:
         self._now_ns = now_ns
         kind = type(message)
-        lane_of, handler = _LANES.get(kind), HANDLERS[kind]
-        if lane_of is None:
-            handled = handler(self, message)
-            assert isinstance(handled, list)
-            return handled
-        return self._slices.do(lane_of(message), lambda _: handler(self, message), now_ns)
+        handler, slices = HANDLERS[kind], self._slices
+        if slices.jobs and kind in _LANES:
+            # It may have to wait.
+            return slices.do(_LANES[kind](message), lambda _: handler(self, message), now_ns)
+        handled = handler(self, message)
+        return (
+            handled if isinstance(handled, list) else slices.begin(_LANES[kind](message), handled)
+        )
 
     @property
     def is_at_rest(self) -> bool:
         """Whether no request is being translated."""
-        return self._slices.are_at_rest
+        return not self._slices.jobs
 
     def canonical_state(self) -> dict[str, Any]:
         return {
@@ -179,28 +187,20 @@ class RmProxy:
         if request.rm_id not in self._deliveries:
             self.dropped += 1
             return []
-        return Computation(self._translate_allocations(request))
+        requested_back = self._deliveries[request.rm_id].requested_back
+        if items_of(request) <= self._at_once_max:
+            event = allocation_update(request, requested_back)
+            return self._forward(request.rm_id, event)
+        return Computation(self._translate_in_pieces(request, requested_back))
 
-    def _translate_allocations(self, request: si.AllocationRequest) -> _Translation:
-        rm_id, releases = request.rm_id, request.releases
-        requested = self._deliveries[rm_id].requested_back
-        items = yield from gathered(ask_items(rm_id, request.asks))
-        # Most requests bring asks or releases: nothing is made of what they do not bring.
-        if request.allocations:
-            items += yield from gathered(reported_items(rm_id, request.allocations))
-        asks = tuple(items)
-        if releases is None:
-            return self._forward(rm_id, rm.RMUpdateAllocation(rm_id=rm_id, asks=asks))
-        withdrawn = yield from gathered(
-            ask_release(rm_id, item) for item in releases.allocation_asks_to_release
-        )
-        released = yield from gathered(
-            requested.release_in(rm_id, item) for item in releases.allocations_to_release
-        )
-        event = rm.RMUpdateAllocation(
-            rm_id=rm_id, asks=asks, ask_releases=tuple(withdrawn), releases=tuple(released)
-        )
-        return self._forward(rm_id, event)
+    def _translate_in_pieces(
+        self, request: si.AllocationRequest, requested_back: RequestedBack
+    ) -> _Translation:
+        pieces: list[rm.RMUpdateAllocation] = []
+        for piece in pieces_of(request, LOOKED_AT_IN_ONE):
+            pieces.append(allocation_update(piece, requested_back))
+            yield 1
+        return self._forward(request.rm_id, joined(request.rm_id, pieces))
 
     def _on_applications_requested(self, message: rm.ApplicationsRequested) -> Handled:
         return Computation(self._translate_applications(message))

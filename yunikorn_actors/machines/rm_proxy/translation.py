@@ -66,9 +66,11 @@ def _creation_ns(tags: Mapping[str, str], name: str = si.constants.TAG_CREATION_
     return None
 
 
-def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> Iterator[rm.AskItem]:
+def ask_items(rm_id: str, asks: Sequence[si.AllocationAsk]) -> tuple[rm.AskItem, ...]:
+    if len(asks) == 1:
+        return (_ask_item(rm_id, asks[0], _amounts(asks[0].resource_ask)),)
     amounts = _Copies(_amounts)
-    return (_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks)
+    return tuple([_ask_item(rm_id, ask, amounts.of(ask.resource_ask)) for ask in asks])
 
 
 def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskItem:
@@ -95,10 +97,10 @@ def _ask_item(rm_id: str, ask: si.AllocationAsk, resource: Resource) -> rm.AskIt
     return rm.AskItem(partition=partition_name(rm_id, ask.partition_name), spec=spec)
 
 
-def reported_items(rm_id: str, items: Sequence[si.Allocation]) -> Iterator[rm.AskItem]:
+def reported_items(rm_id: str, items: Sequence[si.Allocation]) -> list[rm.AskItem]:
     """Items of the later form: with a node a report, without one an ask."""
     amounts = _Copies(_amounts)
-    return (
+    return [
         _reported_item(
             partition_name(rm_id, item.partition_name),
             item,
@@ -106,7 +108,7 @@ def reported_items(rm_id: str, items: Sequence[si.Allocation]) -> Iterator[rm.As
             later_form=True,
         )
         for item in items
-    )
+    ]
 
 
 def _reported_item(

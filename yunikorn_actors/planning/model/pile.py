@@ -27,13 +27,15 @@ class Pile(Generic[ItemT]):
     No block is empty but the only one of an empty pile.
     """
 
-    __slots__ = ("_blocks",)
+    __slots__ = ("_blocks", "head")
 
     def __init__(self) -> None:
-        self._blocks: list[list[ItemT]] = [[]]
+        self.head: list[ItemT] = []
+        """The first block, to be read: the first item is asked for at each turn of an ask."""
+        self._blocks = [self.head]
 
     def __bool__(self) -> bool:
-        return bool(self._blocks[0])
+        return bool(self.head)
 
     def __len__(self) -> int:
         return sum(map(len, self._blocks))
@@ -42,15 +44,10 @@ class Pile(Generic[ItemT]):
         return chain.from_iterable(self._blocks)
 
     @property
-    def first(self) -> ItemT:
-        return self._blocks[0][0]
-
-    @property
     def second(self) -> ItemT | None:
-        blocks = self._blocks
-        if len(blocks[0]) > 1:
-            return blocks[0][1]
-        return blocks[1][0] if len(blocks) > 1 else None
+        if len(self.head) > 1:
+            return self.head[1]
+        return self._blocks[1][0] if len(self._blocks) > 1 else None
 
     def add(self, item: ItemT) -> None:
         blocks = self._blocks
@@ -81,6 +78,7 @@ class Pile(Generic[ItemT]):
             del block[bisect_left(block, item.order, key=_order)]
         if not block and len(blocks) > 1:
             del blocks[number]
+            self.head = blocks[0]
 
     def _block_of(self, item: ItemT) -> int:
         """Return which block an item belongs to that does not come behind all others."""

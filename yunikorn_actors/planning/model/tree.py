@@ -204,7 +204,7 @@ class Tree:
                 self._join(app, shape)
         pile.add(view)
         priority = view.order.priority
-        if pile.first is view:
+        if pile.head[0] is view:
             second = pile.second
             self._top(app, shape, None if second is None else second.order.priority, priority)
         if priority > app.priority:
@@ -215,11 +215,12 @@ class Tree:
     def drop_ask(self, view: AskView) -> None:
         app, shape = view.app, view.shape
         pile, priority = app.piles[shape], view.order.priority
-        was_first = pile.first is view
+        was_first = pile.head[0] is view
         pile.remove(view)
+        head = pile.head
         if was_first:
-            self._top(app, shape, priority, pile.first.order.priority if pile else None)
-        if not pile:
+            self._top(app, shape, priority, head[0].order.priority if head else None)
+        if not head:
             if app.entry is not None:
                 self._part(app, shape)
             del app.piles[shape]
@@ -227,7 +228,7 @@ class Tree:
         if not app.piles:
             app.entry = None
         # Last, because to move the application means to leave and to enter with what it still has.
-        if priority == app.priority and not (pile and pile.first.order.priority == priority):
+        if priority == app.priority and not (head and head[0].order.priority == priority):
             self._rank(app, priority_of(app))
 
     def _top(self, app: AppView, shape: Shape, old: int | None, new: int | None) -> None:

@@ -67,7 +67,7 @@ class Lane:
 
     @property
     def first(self) -> "AskView":
-        return self.apps[0][1].piles[self.shape].first
+        return self.apps[0][1].piles[self.shape].head[0]
 
     def asks(self) -> "list[AskView]":
         return [ask for _, app in self.apps for ask in app.piles[self.shape]]
@@ -76,7 +76,7 @@ class Lane:
     def rank(self) -> "Rank":
         """The rank of its first application, then of the first ask of that."""
         key, app = self.apps[0]
-        return (key, app.piles[self.shape].first.order)
+        return (key, app.piles[self.shape].head[0].order)
 
 
 class OpenLanes(dict[Lane, None]):
@@ -245,7 +245,7 @@ class AppView:
         if self.entry is None:
             return None
         lanes = self.leaf.lanes
-        heads = [it.first for shape, it in self.piles.items() if lanes[shape, self.owner].is_open]
+        heads = [it.head[0] for shape, it in self.piles.items() if lanes[shape, self.owner].is_open]
         ask = min(heads, key=order_of) if heads else None
         return ask if ask is not None and ask.is_placeholder else None
 
