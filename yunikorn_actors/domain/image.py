@@ -30,7 +30,7 @@ from yunikorn_actors.domain.history import UsageHistory
 from yunikorn_actors.domain.long_work import LongWork
 from yunikorn_actors.domain.node import Node
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.preempting import book_earmark, leaving_books
+from yunikorn_actors.domain.preempting import book_earmark, leaving_books, reserve
 from yunikorn_actors.domain.queue import QueueSpec, QueueState
 from yunikorn_actors.domain.resource import Resource, charge, discharge, saturated
 from yunikorn_actors.domain.swap import Incoming, Swap, TaskGroup
@@ -213,7 +213,7 @@ def _restore_work(state: PartitionState, node: Node, image: Image) -> None:
         take_in(node, app, placeholder, coming.resource)
     for reservation in convert(image["reservations"], tuple[Reservation, ...]):
         app = state.applications[reservation.application_id]
-        node.reservations[app.id, reservation.key] = reservation
+        reserve(node, reservation)
         for _ in range(reservation.repeats):
             book_earmark(app, node, reservation)
         state.reservation_count += reservation.repeats

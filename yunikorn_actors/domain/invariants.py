@@ -237,6 +237,8 @@ def reservations_on(state: PartitionState, node: Node) -> Iterator[str]:
         yield f"node {node.id} is reserved for several that may not share it"
     promised = _total(item.promised for item in kept)
     yield from _differ(f"promised of node {node.id}", node.promised, promised)
+    secured = _total(item.secured for item in kept)
+    yield from _differ(f"secured on node {node.id}", node.secured, secured)
     if is_overpromised(node):
         yield f"node {node.id} is promised to more asks than will have room"
     if is_overdrawn(node):

@@ -38,6 +38,8 @@ class Node(Struct, kw_only=True, eq=False, gc=False):
     reservations: dict[tuple[str, str], Reservation] = {}
     promised: Resource = {}
     """The sum of the earmarks: room, free or coming, that is kept from others."""
+    secured: Resource = {}
+    """The sum of what is secured for its reservations."""
     foreign: dict[str, ForeignAllocation] = {}
     incoming: dict[str, Incoming] = {}
     """What parked asks hold here, by the UUID of the placeholder elsewhere; charged (G05)."""

@@ -1,6 +1,6 @@
 """The books of preemption: what is on its way out, and what its room is for."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -73,7 +73,7 @@ ReservationKey = tuple[str, str]
 
 
 def room_for(
-    node: Node, asking: AskSpec, free: Resource, served: Container[ReservationKey] = ()
+    node: Node, asking: AskSpec, free: Resource, served: Iterable[ReservationKey] = ()
 ) -> Resource:
     """Return what an ask may use of the free room of a node.
 
@@ -82,14 +82,35 @@ def room_for(
     about to use their room, so that it is not free any more. An ask that requires the node comes
     before reservations of those that do not.
     """
-    if not any(kept.secured for kept in node.reservations.values()):
+    reservations = node.reservations
+    if not reservations or not any(node.secured.values()):
+        return free
+    # Either all reservations of a node require it, or none does (G18).
+    if asking.required_node and not next(iter(reservations.values())).required:
         return free
     room = dict(free)
-    for holder, kept in node.reservations.items():
-        is_bound = kept.required or not asking.required_node
-        if holder not in served and holder != (asking.application_id, asking.key) and is_bound:
-            discharge(room, kept.secured)
+    discharge(room, node.secured)
+    own = (asking.application_id, asking.key)
+    if own in reservations:
+        charge(room, reservations[own].secured)
+    for holder in served:
+        if holder != own and holder in reservations:
+            charge(room, reservations[holder].secured)
     return room
+
+
+def reserve(node: Node, kept: Reservation) -> None:
+    """Write a reservation down on its node, in place of what the ask had there."""
+    holder = (kept.application_id, kept.key)
+    former = node.reservations.get(holder)
+    if former is not None:
+        discharge(node.secured, former.secured)
+    node.reservations[holder] = kept
+    charge(node.secured, kept.secured)
+
+
+def unreserve(node: Node, holder: ReservationKey) -> None:
+    discharge(node.secured, node.reservations.pop(holder).secured)
 
 
 def secure_free_room(
@@ -115,14 +136,13 @@ def secure_freed_room(
 
 def _secure(node: Node, holder: ReservationKey, more: Resource, wanted: Resource) -> None:
     free = dict(node.available)
-    for other in node.reservations.values():
-        discharge(free, other.secured)
+    discharge(free, node.secured)
     kept = node.reservations[holder]
     secured: Resource = {}
     for kind, quantity in wanted.items():
         added = max(0, min(more.get(kind, 0), free.get(kind, 0)))
         secured[kind] = min(quantity, kept.secured.get(kind, 0) + added)
-    node.reservations[holder] = replace(kept, secured={k: n for k, n in secured.items() if n > 0})
+    reserve(node, replace(kept, secured={k: n for k, n in secured.items() if n > 0}))
 
 
 def without_one(kept: Reservation, size: Resource) -> Reservation:

@@ -470,11 +470,16 @@ def count_on(state: PartitionState, node: Node) -> int:
         or _differ(node.occupied, occupied)
         or _differ(node.capacity, whole)
         or _has_debts(node.occupied)
-        or ((node.reservations or node.promised) and any(reservations_on(state, node)))
+        or (_has_reservations(node) and any(reservations_on(state, node)))
     ):
         raise Unsound
     kept = sum(item.repeats for item in node.reservations.values())
     return len(node.allocations) + len(node.incoming) + kept
+
+
+def _has_reservations(node: Node) -> bool:
+    """It has some, or has had some that left something behind."""
+    return bool(node.reservations or node.promised or node.secured)
 
 
 def check_queue(queue: Queue, total: Sum) -> None:

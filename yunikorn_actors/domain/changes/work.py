@@ -12,8 +12,10 @@ from yunikorn_actors.domain.preempting import (
     give_up_earmark,
     going_for,
     leaving_books,
+    reserve,
     secure_free_room,
     secure_freed_room,
+    unreserve,
     without_one,
 )
 from yunikorn_actors.domain.resource import Resource, charge, discharge, sub
@@ -243,8 +245,7 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
     ask.reserved = (*ask.reserved, fact.node_id)
     ask.reported = WaitingState.RESERVED
     node = state.nodes[fact.node_id]
-    reservations = node.reservations
-    former = reservations.get((app.id, fact.key))
+    former = node.reservations.get((app.id, fact.key))
     reservation = Reservation(
         application_id=fact.application_id,
         key=fact.key,
@@ -255,7 +256,7 @@ def reservation_made(state: PartitionState, fact: f.ReservationMade) -> None:
         repeats=1 if former is None else former.repeats + 1,
         secured={} if former is None else former.secured,
     )
-    reservations[app.id, fact.key] = reservation
+    reserve(node, reservation)
     if fact.by_preemption:
         holder = (app.id, fact.key)
         secure_free_room(node, holder, reservation.promised, going_for(node, holder))
@@ -273,12 +274,11 @@ def reservation_dropped(state: PartitionState, fact: f.ReservationDropped) -> No
     if ask.reported is WaitingState.RESERVED and not ask.reserved:
         ask.reported = WaitingState.UNREPORTED
     node = state.nodes[fact.node_id]
-    reservations = node.reservations
-    kept = reservations[app.id, fact.key]
+    kept = node.reservations[app.id, fact.key]
     if kept.repeats > 1:
-        reservations[app.id, fact.key] = without_one(kept, kept.earmark or {})
+        reserve(node, without_one(kept, kept.earmark or {}))
     else:
-        del reservations[app.id, fact.key]
+        unreserve(node, (app.id, fact.key))
     give_up_earmark(app, node, kept)
     state.reservation_count -= 1
     app.reservation_count -= 1

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from yunikorn_actors.domain.allocation import Allocation
+from yunikorn_actors.domain.preempting import ReservationKey
 from yunikorn_actors.domain.resource import Resource, charge
 from yunikorn_actors.planning.model.limits import LimitView
 from yunikorn_actors.planning.model.nodes import NodeView
@@ -62,6 +63,8 @@ class Flights:
         self.admissions: dict[int, AppView] = {}
         self.serving: dict[tuple[AskView, str], int] = {}
         """How many decisions in flight use a reservation, by ask and node."""
+        self.serving_on: dict[str, dict[ReservationKey, int]] = {}
+        """The same by node, and by the key under which the node knows the ask."""
 
     @property
     def count(self) -> int:
@@ -93,6 +96,8 @@ class Flights:
         key = (ask, node.id)
         # Several repeats of one ask may have a reservation on one node, so they are counted.
         self.serving[key] = self.serving.get(key, 0) + 1
+        there, holder = self.serving_on.setdefault(node.id, {}), _holder(ask)
+        there[holder] = there.get(holder, 0) + 1
 
     def served(self, flight: InFlight) -> bool:
         """The decision is in flight no longer; say whether it used a reservation."""
@@ -102,4 +107,14 @@ class Flights:
         self.serving[key] -= 1
         if not self.serving[key]:
             del self.serving[key]
+        there, holder = self.serving_on[flight.node.id], _holder(flight.ask)
+        there[holder] -= 1
+        if not there[holder]:
+            del there[holder]
+        if not there:
+            del self.serving_on[flight.node.id]
         return True
+
+
+def _holder(ask: AskView) -> ReservationKey:
+    return ask.app.app.id, ask.ask.spec.key

@@ -57,15 +57,9 @@ class Model:
         """
         if not node.fits(ask.shape.wanted):
             return False
-        reservations = node.node.reservations
-        if not reservations:
+        if not node.node.reservations:
             return True
-        serving = self.flights.serving
-        served = {
-            (flying.app.app.id, flying.ask.spec.key)
-            for flying, node_id in serving
-            if node_id == node.id
-        }
+        served = self.flights.serving_on.get(node.id, ())
         room = room_for(node.node, ask.ask.spec, node.free, served)
         return room is node.free or fits_in(ask.resource, room)
 

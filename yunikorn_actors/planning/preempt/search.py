@@ -87,9 +87,11 @@ class Search:
             chosen = self._with_more(node_id, victims)
             if chosen is None:
                 break
-            # Context asks the same of the same victims. A node for which the answer is no comes
-            # up again when something has changed there.
-            if self._claimant.may_have(chosen) and self._claimant.fits_quotas(chosen):
+            # Context asks the same of the same victims; whether those on the node do for the quotas
+            # is known by now. A node for which the answer is no comes up again when something has
+            # changed there.
+            claimant = self._claimant
+            if claimant.may_have(chosen) and (chosen is victims or claimant.fits_quotas(chosen)):
                 return self._settle_on(node_id, app, chosen)
         self._look_at_all()
         return None
