@@ -83,6 +83,20 @@ def test_a_command_does_not_pay_for_another() -> None:
     assert ["['config']", "False"] == called.stdout.splitlines()[-2:]
 
 
+@pytest.mark.parametrize("command", ["queues", "apps", "nodes", "drain"])
+def test_who_asks_a_service_does_not_load_what_runs_a_core(command: str) -> None:
+    """Half of the time that a table of nodes took went to imports."""
+    code = (
+        f"import sys; import yunikorn_actors.cli.{command}; "
+        "print([it for it in sys.modules if it.startswith(('yunikorn_actors.machines.context', "
+        "'yunikorn_actors.planning.', 'yunikorn_actors.trace.read'))])"
+    )
+    called = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert called.stdout == "[]\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reader"),
     [

@@ -25,7 +25,7 @@ from yunikorn_actors.cli.times import age
 from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.tables import table
+from yunikorn_actors.trace.table import table
 
 HEAD: Final = ("application", "queue", "user", "state", "age", "wait", "run", "allocated")
 LEFT: Final = 4

@@ -16,8 +16,8 @@ from yunikorn_actors.errors import ConnectionLost, Refused, UnknownName
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.service.rest.client import Client
 from yunikorn_actors.service.safety import Unsafe, is_local, own_certificate, read_token
-from yunikorn_actors.trace.tables import fits, table
-from yunikorn_actors.trace.wanted import did_you_mean
+from yunikorn_actors.trace.alike import did_you_mean
+from yunikorn_actors.trace.table import fits, table
 
 NO: Final = 1
 MISUNDERSTOOD: Final = 2

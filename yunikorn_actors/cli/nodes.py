@@ -21,7 +21,7 @@ from yunikorn_actors.cli.rows import Node, Units, units_of
 from yunikorn_actors.cli.terminal import is_terminal, tell, width
 from yunikorn_actors.domain.quantity import Unit, readable
 from yunikorn_actors.service.rest.client import Client
-from yunikorn_actors.trace.tables import table
+from yunikorn_actors.trace.table import table
 
 HEAD: Final = ("node", "takes work", "allocations")
 LEFT: Final = 2

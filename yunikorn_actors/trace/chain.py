@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct
 
 from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.origins import origins
 from yunikorn_actors.trace.places import Places
 from yunikorn_actors.trace.read import TraceReader
-from yunikorn_actors.trace.wanted import did_you_mean
 
 _STEP_BITS: Final = 40
 _STEP_MASK: Final = (1 << _STEP_BITS) - 1

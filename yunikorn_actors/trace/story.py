@@ -22,6 +22,7 @@ from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.messages.rm_events import AllocationsRequested
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.chain import Heads
 from yunikorn_actors.trace.items import Item, Part, item_of
 from yunikorn_actors.trace.news import keys_in, news_of
@@ -31,7 +32,7 @@ from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import refusals_in
 from yunikorn_actors.trace.stimuli import Stimuli
 from yunikorn_actors.trace.summary import fact_summary, message_summary
-from yunikorn_actors.trace.wanted import did_you_mean, with_missing
+from yunikorn_actors.trace.wanted import with_missing
 
 _REPLACED: Final = TerminationType.PLACEHOLDER_REPLACED
 

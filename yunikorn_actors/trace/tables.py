@@ -1,13 +1,12 @@
 """The answers about a recording as lines of text."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import type_name
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.chain import Link
-from yunikorn_actors.trace.narrow import columns, cut, filled
 from yunikorn_actors.trace.path import Way
 from yunikorn_actors.trace.read import TraceReader
 from yunikorn_actors.trace.refusals import RefusalGroup
@@ -15,58 +14,9 @@ from yunikorn_actors.trace.show import lacking, place, utc
 from yunikorn_actors.trace.stats import Row, Slow, Spread, Stats
 from yunikorn_actors.trace.story import Subject, Told
 from yunikorn_actors.trace.summary import message_summary
+from yunikorn_actors.trace.table import table
 
 _INDENT = "  "
-
-
-_GAP = "  "
-_NARROWEST = 12
-"""A column of names is not made narrower; then the lines wrap."""
-
-
-def table(
-    head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int = 0
-) -> Iterator[str]:
-    """Yield the lines of a table; so many columns are aligned at the left, the others right.
-
-    With a width, those at the left are cut until the lines fit.
-    """
-    all_rows = [head, *(tuple(map(printable, row)) for row in rows)]
-    by_column: list[Sequence[str]] = list(zip(*all_rows, strict=True))
-    widths = [max(map(columns, column)) for column in by_column]
-    if width:
-        _narrow(widths, left, sum(widths) + len(_GAP) * (len(widths) - 1) - width)
-        by_column[:left] = map(cut, by_column[:left], widths)
-    for row in zip(*by_column, strict=True):
-        cells = (
-            filled(cell, wide, right=number >= left)
-            for number, (cell, wide) in enumerate(zip(row, widths, strict=True))
-        )
-        yield _GAP.join(cells).rstrip()
-
-
-def fits(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], left: int, width: int) -> bool:
-    """Say whether `table` can cut these to that width; any fits where nothing is cut."""
-    if not width:
-        return True
-    widths = [max(map(columns, column)) for column in zip(head, *rows, strict=True)]
-    least = sum(
-        min(wide, _NARROWEST) if number < left else wide for number, wide in enumerate(widths)
-    )
-    return least + len(_GAP) * (len(widths) - 1) <= width
-
-
-def _narrow(widths: list[int], left: int, excess: int) -> None:
-    """Take from the widest, as long as that is wide enough."""
-    while excess > 0:
-        widest = max(range(left), key=widths.__getitem__)
-        if widths[widest] <= _NARROWEST:
-            return
-        others = [it for number, it in enumerate(widths[:left]) if number != widest]
-        floor = max(_NARROWEST, *(it for it in others if it < widths[widest]), 0)
-        taken = min(excess, max(1, widths[widest] - floor))
-        widths[widest] -= taken
-        excess -= taken
 
 
 def seconds(ns: int) -> str:

@@ -8,9 +8,10 @@ import msgspec
 from yunikorn_actors.domain.quantity import readable
 from yunikorn_actors.runtime.printable import printable
 from yunikorn_actors.trace.again import Moment
+from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.show import place, utc
-from yunikorn_actors.trace.tables import seconds, table
-from yunikorn_actors.trace.wanted import did_you_mean
+from yunikorn_actors.trace.table import table
+from yunikorn_actors.trace.tables import seconds
 from yunikorn_actors.trace.why import Answer, Period, Waits
 
 _WIDTH: Final = 8

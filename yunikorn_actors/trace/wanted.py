@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from yunikorn_actors.domain.facts import Fact
 from yunikorn_actors.messages.base import Cause, Delivery
 from yunikorn_actors.messages.codec import MESSAGE_TYPES, type_name
 from yunikorn_actors.messages.scheduling import FactsAppended
+from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.items import item_of
 from yunikorn_actors.trace.parts import facts_of, texts_in
 from yunikorn_actors.trace.read import TraceReader
@@ -180,11 +180,6 @@ def strangers(trace: TraceReader, wanted: Wanted) -> Iterator[str]:
         for name in names:
             if name not in known[kind]:
                 yield f"no {kind} {name!r:.80} occurs in it{did_you_mean(name, known[kind])}"
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def with_missing(text: str, ids: Iterable[str]) -> str:
