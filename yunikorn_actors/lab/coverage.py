@@ -1,16 +1,19 @@
-"""Counts which orders were tried: ordered pairs of types of messages, for each mailbox.
+"""Counts what runs reached: orders of messages in each mailbox, and what `features` lists.
 
-A pair is tried when a message of its first type is handled right before one of its second. Possible
-is each type that a mailbox ever got after each of them, so some of what was never tried can't be.
+Orders are ordered pairs of types of messages. A pair is tried when a message of its first type is
+handled right before one of its second. Possible is each type that a mailbox ever got after each of
+them, so some of what was never tried can't be.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from yunikorn_actors.lab.features import BATCHES, UNIVERSE, Feature, features_in
 from yunikorn_actors.lab.names import mailbox_name
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import Delivery, is_reply
 
 RUNS_MIN: Final = 50
@@ -33,9 +36,10 @@ class Tried(Struct, frozen=True):
     types: tuple[tuple[str, str], ...]
     """Each mailbox with each type that it got."""
     pairs: tuple[Pair, ...]
+    features: tuple[Feature, ...] = ()
 
 
-def tried_in(deliveries: Iterable[Delivery]) -> Tried:
+def tried_in(deliveries: Sequence[Delivery], settings: Settings) -> Tried:
     last: dict[str, str] = {}
     types: dict[tuple[str, str], None] = {}
     pairs: dict[tuple[str, str, str], None] = {}
@@ -47,7 +51,8 @@ def tried_in(deliveries: Iterable[Delivery]) -> Tried:
         if mailbox in last:
             pairs[mailbox, last[mailbox], kind] = None
         last[mailbox] = kind
-    return Tried(tuple(types), tuple(Pair(*pair) for pair in pairs))
+    features = features_in(deliveries, settings)
+    return Tried(tuple(types), tuple(Pair(*pair) for pair in pairs), features)
 
 
 class Growth(Struct, frozen=True):
@@ -61,6 +66,7 @@ class Coverage:
         """The number of runs in which each pair was tried."""
         self._types: dict[str, dict[str, None]] = {}
         self._growth: list[Growth] = []
+        self._reached: dict[Feature, None] = {}
         self.runs = 0
 
     def add(self, tried: Tried) -> None:
@@ -70,6 +76,7 @@ class Coverage:
         self.runs += 1
         before = len(self._runs_with)
         self._runs_with.update(tried.pairs)
+        self._reached.update(dict.fromkeys(tried.features))
         if len(self._runs_with) > before:
             self._growth.append(Growth(self.runs, len(self._runs_with)))
 
@@ -113,6 +120,22 @@ class Coverage:
                     if pair not in self._runs_with:
                         yield pair
 
+    def reached(self, group: str) -> tuple[str, ...]:
+        """Return what was reached of a group, in the order of its table, else in that of runs."""
+        found = {key: None for in_group, key in self._reached if in_group == group}
+        return tuple(key for key in UNIVERSE.get(group, found) if key in found)
+
+    def never_reached(self, group: str) -> tuple[str, ...]:
+        """Return the rest of the table of a group."""
+        found = self.reached(group)
+        return tuple(key for key in UNIVERSE[group] if key not in found)
+
+    def is_new(self, tried: Tried) -> bool:
+        """Whether a run tried or reached what none has so far."""
+        return any(pair not in self._runs_with for pair in tried.pairs) or any(
+            feature not in self._reached for feature in tried.features
+        )
+
     def by_mailbox(self) -> dict[str, tuple[int, int]]:
         """Return for each mailbox the pairs that were tried, and those that are possible."""
         tried = Counter(pair.mailbox for pair in self._runs_with)
@@ -140,3 +163,14 @@ def coverage_lines(coverage: Coverage, never_max: int = 0) -> Iterator[str]:
         yield from (f"  {pair}" for pair in never[:never_max])
         if len(never) > never_max:
             yield f"  and {len(never) - never_max} more"
+    yield f"reached: {len(coverage.reached(BATCHES))} pairs of {BATCHES}, and of tables"
+    for group, keys in UNIVERSE.items():
+        missed = coverage.never_reached(group)
+        yield f"  {group}: {len(keys) - len(missed)} of {len(keys)}{_never(missed, never_max)}"
+
+
+def _never(keys: Sequence[str], most: int) -> str:
+    if not most or not keys:
+        return ""
+    more = f" and {len(keys) - most} more" if len(keys) > most else ""
+    return f"; never {', '.join(keys[:most])}{more}"

@@ -31,6 +31,7 @@ from yunikorn_actors.lab.strategies import (
 from yunikorn_actors.lab.systematic import Descents
 from yunikorn_actors.lab.tape import Tape
 from yunikorn_actors.lab.world import Schedule
+from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.sim.simulator import Checker
 
 DEVIATIONS_MAX: Final = 2
@@ -102,13 +103,13 @@ class Run(Struct, frozen=True, kw_only=True):
     """What was played; None where the number says it."""
 
 
-def run_of(number: int, outcome: Outcome) -> Run:
+def run_of(number: int, outcome: Outcome, settings: Settings) -> Run:
     return Run(
         number=number,
         messages=outcome.messages,
         length=outcome.length,
         order=outcome.order(),
-        tried=tried_in(outcome.deliveries),
+        tried=tried_in(outcome.deliveries, settings),
         proposed=outcome.proposed,
         refused=outcome.refused,
         held=outcome.held,
@@ -133,7 +134,7 @@ class Runs(Struct, frozen=True, kw_only=True):
         outcome = self._outcome(number)
         if self.options.plays_twice:
             compare(outcome.deliveries, self._outcome(number).deliveries)
-        return run_of(number, outcome)
+        return run_of(number, outcome, self.case.scenario.settings)
 
     def _outcome(self, number: int) -> Outcome:
         checkers = self.options.checkers()
@@ -263,7 +264,7 @@ class Search:
             if self._options.plays_twice:
                 compare(outcome.deliveries, explore(case, descents.again(), checkers()).deliveries)
             found = write(case, descents.again(), checkers()) if outcome.violation else None
-            yield replace(run_of(number, outcome), tape=found)
+            yield replace(run_of(number, outcome, case.scenario.settings), tape=found)
 
     def add(self, run: Run) -> None:
         self._count += 1

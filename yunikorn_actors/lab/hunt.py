@@ -119,7 +119,7 @@ class Lab:
             outcome = play(case, tape, Options().checkers())
             if outcome.violation is not None:
                 raise RaceFound(told(case, tape, outcome))
-            search.add(run_of(number, outcome))
+            search.add(run_of(number, outcome, case.scenario.settings))
         return search.report()
 
     def _fail(self, case: Case, finding: Finding) -> None:
