@@ -21,7 +21,6 @@ from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explain import Explainer, explanation_lines, mermaid, save_trace
 from yunikorn_actors.lab.explore import Budget, Options, Report, Search
 from yunikorn_actors.lab.faults import FAULTS
-from yunikorn_actors.lab.features import BATCHES, UNIVERSE
 from yunikorn_actors.lab.kept import case_of, keep, kept, read_tape, source_of
 from yunikorn_actors.lab.model.follower import followed_by_model
 from yunikorn_actors.lab.oracles import oracles
@@ -349,7 +348,7 @@ def _report_json(report: Report, saved: str) -> dict[str, Any]:
         "refused": report.refused,
         "pairs_tried": report.coverage.tried,
         "pairs_possible": report.coverage.possible,
-        "reached": {group: len(report.coverage.reached(group)) for group in (BATCHES, *UNIVERSE)},
+        "reached": report.coverage.counts(),
         "seconds": round(report.seconds, 3),
     }
     if report.exhausted:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from yunikorn_actors.cli import fanning, mistake
+from yunikorn_actors.lab.coverage import coverage_lines
 from yunikorn_actors.lab.draw import RUNS_MAX
 from yunikorn_actors.lab.explore import Budget
 from yunikorn_actors.lab.fan_out import FanOut
@@ -60,6 +61,10 @@ def add_arguments(
         "--save", "-o", type=Path, metavar="DIR",
         help="keep what is wrong here: scenario files, and the tapes that are played on them",
     )  # fmt: skip
+    parser.add_argument(
+        "--coverage", type=whole, metavar="N",
+        help="tell what was reached, and N of each that never was",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="one JSON object at the end")
     fanning.add_arguments(parser, positive)
 
@@ -92,6 +97,9 @@ def run(options: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             report, status = swarm.report(), fanning.INTERRUPTED
     print(json.dumps(_as_json(report, kept)) if options.json else _as_text(report), flush=True)
+    if options.coverage is not None and not options.json:
+        for line in coverage_lines(report.coverage, options.coverage):
+            print(f"      {line}")
     return status
 
 
@@ -164,6 +172,7 @@ def _as_json(report: Report, kept: list[Path | None]) -> dict[str, Any]:
         "judged": report.judged,
         "pairs_tried": report.coverage.tried,
         "pairs_possible": report.coverage.possible,
+        "reached": report.coverage.counts(),
         "parts": report.parts,
         "passed": report.passed,
         "violations": report.violations,

@@ -130,6 +130,10 @@ class Coverage:
         found = self.reached(group)
         return tuple(key for key in UNIVERSE[group] if key not in found)
 
+    def counts(self) -> dict[str, int]:
+        """Return how much was reached of each group."""
+        return {group: len(self.reached(group)) for group in (BATCHES, *UNIVERSE)}
+
     def is_new(self, tried: Tried) -> bool:
         """Whether a run tried or reached what none has so far."""
         return any(pair not in self._runs_with for pair in tried.pairs) or any(

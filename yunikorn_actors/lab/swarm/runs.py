@@ -60,7 +60,7 @@ def played(plan: Plan, number: int) -> Played:
     checkers = (*run.checkers(by_model=is_judged), passed)
     outcome = explore(run.case, run.schedule(), checkers)
     return Played(
-        run=run_of(number, outcome),
+        run=run_of(number, outcome, run.case.scenario.settings),
         parts=tuple(sorted(run.parts)),
         passed=tuple(sorted(+passed.counts)),
         is_judged=is_judged,
