@@ -16,16 +16,19 @@ from yunikorn_actors.domain.config import parse_config
 from yunikorn_actors.lab.case import parse_case
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.explore import Budget
-from yunikorn_actors.lab.play import explore
+from yunikorn_actors.lab.model.follower import followed_by_model
+from yunikorn_actors.lab.play import explore, play
 from yunikorn_actors.lab.swarm.bounds import COUNTS, TIMES, drawn_settings
 from yunikorn_actors.lab.swarm.drawn import drawn
 from yunikorn_actors.lab.swarm.parts import PARTS, NoPart, Wanted, drawn_parts
 from yunikorn_actors.lab.swarm.runs import Plan, Swarm, played
+from yunikorn_actors.lab.tape import THE_END, Entry
 from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import rm_events as rm
-from yunikorn_actors.messages.base import Message
+from yunikorn_actors.messages.base import CONTEXT, Message
+from yunikorn_actors.messages.scheduling import ProposeAllocations, RunSlice
 from yunikorn_actors.scenario import written as w
 
 SOME = range(1, 9)
@@ -150,9 +153,36 @@ def test_the_core_is_sound(seeds: range) -> None:
     for seed in seeds:
         report = Swarm(Plan(seed=seed), Budget(runs=60)).run()
         assert report.ok, report.violations
-        assert report.orders == report.runs
+        assert report.orders > 0.9 * report.runs
         assert report.judged > 3, "vacuous: the model judged hardly anything"
         assert {"cycle_max", "slice_max", "managers side by side"} <= report.passed.keys()
+
+
+PLANNED_AMID_LONG_WORK = """
+name: a plan arrives in the middle of long work, and is carried out behind it
+settings: {slice_max: 1}
+steps:
+- create_node: {id: n1, capacity: {vcore: 1}}
+- add_app: {id: app-1}
+- add_app: {id: app-3}
+- ask: {app: app-3, key: k0, resource: {vcore: 1}, count: 2}
+- ask: {app: app-3, key: d63}
+- ask: {app: app-1, key: k64, resource: {vcore: 1}, count: 2}
+"""
+
+
+def test_the_model_knows_what_a_plan_knew_that_had_to_wait() -> None:
+    """By then other asks come first, of which the plan did not know."""
+    case = parse_case(PLANNED_AMID_LONG_WORK, "amid.yaml")
+    late = Entry("hold", "ApplicationsRequested(add app-3) from gateway to rm_proxy", THE_END)
+    outcome = play(case, case.tape(late), (followed_by_model(case),))
+    assert outcome.ok, outcome.violation
+    order = [
+        type(it.message) for it in outcome.deliveries
+        if it.mailbox == CONTEXT and isinstance(it.message, RunSlice | ProposeAllocations)
+    ]  # fmt: skip
+    first = order.index(ProposeAllocations)
+    assert {RunSlice} == {order[first - 1], order[first + 1]}, "vacuous: it did not have to wait"
 
 
 def first_wrong(plan: Plan, numbers: range) -> str:
@@ -174,8 +204,8 @@ def test_a_cycle_cut_short_that_is_not_continued(monkeypatch: pytest.MonkeyPatch
 
     before = PlanningLoop.run_cycle
     monkeypatch.setattr(PlanningLoop, "run_cycle", run_cycle)
-    plan = Plan(wanted=Wanted(only=("small-bounds", "runs")))
-    assert first_wrong(plan, range(1, 60))
+    plan = Plan(wanted=Wanted(only=("fused", "small-bounds", "runs")))
+    assert first_wrong(plan, range(1, 20))
 
 
 def test_requests_of_two_managers_handled_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,9 +213,8 @@ def test_requests_of_two_managers_handled_as_one(monkeypatch: pytest.MonkeyPatch
         return type(message) is rm.RMUpdateAllocation and type(first) is rm.RMUpdateAllocation
 
     monkeypatch.setattr(Context, "joins", joins)
-    parts = ("several-managers", "bursts", "fault-join", "small-bounds", "removals", "runs")
-    # It shows in one run of fifty, where the first one's work is cut into slices meanwhile.
-    assert first_wrong(Plan(seed=2, wanted=Wanted(only=parts)), range(45, 60))
+    parts = ("several-managers", "bursts", "fault-join", "rejections", "releases", "withdrawals")
+    assert first_wrong(Plan(wanted=Wanted(only=parts)), range(1, 100))
 
 
 def test_what_is_wrong_is_kept_and_replayed_elsewhere(

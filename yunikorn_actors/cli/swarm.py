@@ -138,7 +138,7 @@ def _finding_text(finding: Finding, saved: Path | None) -> str:
     if saved is None:
         lines.append("--save DIR keeps the scenario file and the tape that repeat it")
     else:
-        model = "--model " if finding.is_judged else ""
+        model = "--model " if finding.drawn.is_judged else ""
         lines.append(f"yunikorn-actors lab replay {model}{saved}")
     return "\n      ".join(lines)
 
@@ -184,7 +184,7 @@ def _as_json(report: Report, kept: list[Path | None]) -> dict[str, Any]:
                 "stimuli": finding.outcome.stimuli,
                 "tape": finding.small.tape.line(),
                 "saved": None if saved is None else str(saved),
-                "by_model": finding.is_judged,
+                "by_model": finding.drawn.is_judged,
             }
             for finding, saved in zip(report.findings, kept, strict=True)
         ],

@@ -3,6 +3,7 @@
 from yunikorn_actors.domain.facts import Fact, parts_of
 from yunikorn_actors.lab.case import Case
 from yunikorn_actors.lab.model.judge import Judge
+from yunikorn_actors.machines.context import Context
 from yunikorn_actors.messages.base import CONTEXT, EVENT_PUBLISHER, Cause, Delivery, is_callback
 from yunikorn_actors.messages.scheduling import FactsAppended, ProposeAllocations, ReportWaiting
 from yunikorn_actors.sim.simulator import Simulator
@@ -24,6 +25,8 @@ class Follower:
         self._news = 0
         """The planner must have seen this revision to know all that no proposal made."""
         self._since_rest = False
+        self._waiting: list[int] = []
+        """What the plans know that wait until long work is done."""
 
     def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
         if delivery.mailbox == CONTEXT:
@@ -45,7 +48,12 @@ class Follower:
         plan = message if isinstance(message, ProposeAllocations) else None
         as_of = plan.as_of if plan is not None else None
         news = _appended(simulator, Cause(delivery.mailbox, delivery.step))
-        judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
+        if self._waiting:
+            # A slice of long work may be one of these plans: which one cannot be seen.
+            judge.begin(min(self._waiting), is_stale=True)
+        else:
+            judge.begin(as_of, is_stale=as_of is not None and as_of < self._news)
+        self._note_waiting(simulator, as_of)
         for appended in news:
             judge.revision = appended.first_revision - 1
             for fact in _parts(appended):
@@ -56,6 +64,15 @@ class Follower:
             # The planner hears of it after what was done of the plan, and until then it counts
             # the refused decision as made; so only a plan that knows of more is sure to know it.
             self._news = judge.revision + 1
+
+    def _note_waiting(self, simulator: Simulator, as_of: int | None) -> None:
+        """A plan that comes in the middle of long work is carried out behind it."""
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        if context.is_at_rest:
+            self._waiting.clear()
+        elif as_of is not None:
+            self._waiting.append(as_of)
 
 
 def _is_refused(plan: ProposeAllocations, news: list[FactsAppended]) -> bool:

@@ -47,11 +47,9 @@ class Drawn(Struct, frozen=True, kw_only=True):
         """Whether the model of the rules can follow it."""
         return not self.parts & UNKNOWN_TO_MODEL
 
-    def checkers(self, *, by_model: bool = True) -> tuple[Checker, ...]:
+    def checkers(self) -> tuple[Checker, ...]:
         """Make what judges one run of it: the oracles, and the model if it can."""
-        if not (by_model and self.is_judged):
-            return oracles()
-        return (*oracles(), followed_by_model(self.case))
+        return (*oracles(), followed_by_model(self.case)) if self.is_judged else oracles()
 
     def schedule(self) -> Schedule:
         """Make the schedule; it serves one run."""

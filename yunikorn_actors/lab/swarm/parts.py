@@ -53,6 +53,7 @@ PARTS: Final[dict[str, float]] = {
     "manual-confirmations": OFTEN,
     "re-sent-asks": OFTEN,
     "changed-asks": OFTEN,
+    "rejections": OFTEN,
     "withdrawals": OFTEN,
     "releases": OFTEN,
     "removals": OFTEN,

@@ -21,7 +21,6 @@ from yunikorn_actors.lab.shrink_case import CaseShrinker, Failing
 from yunikorn_actors.lab.swarm.bounds import Passed
 from yunikorn_actors.lab.swarm.drawn import Drawn, drawn
 from yunikorn_actors.lab.swarm.parts import Wanted
-from yunikorn_actors.sim.simulator import Checker
 
 RUNS_IN_SHARE: Final = 20
 SHRINK_PLAYS_MAX: Final = 1_000
@@ -33,14 +32,9 @@ class Plan(Struct, frozen=True, kw_only=True):
 
     seed: int = 1
     wanted: Wanted = Wanted()
-    judged_each: int = 2
-    """Each run with a number that this divides is judged by the model too, if it can be."""
 
     def drawn(self, number: int) -> Drawn:
         return drawn(self.seed, number, self.wanted)
-
-    def is_judged(self, run: Drawn) -> bool:
-        return run.is_judged and run.number % self.judged_each == 0
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -56,14 +50,12 @@ class Played(Struct, frozen=True, kw_only=True):
 def played(plan: Plan, number: int) -> Played:
     run = plan.drawn(number)
     passed = Passed(run.case.scenario.settings)
-    is_judged = plan.is_judged(run)
-    checkers = (*run.checkers(by_model=is_judged), passed)
-    outcome = explore(run.case, run.schedule(), checkers)
+    outcome = explore(run.case, run.schedule(), (*run.checkers(), passed))
     return Played(
         run=run_of(number, outcome, run.case.scenario.settings),
         parts=tuple(sorted(run.parts)),
         passed=tuple(sorted(+passed.counts)),
-        is_judged=is_judged,
+        is_judged=run.is_judged,
     )
 
 
@@ -112,13 +104,11 @@ class Finding(Struct, frozen=True, kw_only=True):
     small: Failing
     outcome: Outcome
     """What the small one gives."""
-    is_judged: bool
-    """Whether the model judged the run."""
 
     def keep(self, folder: Path) -> Path:
         """Write the scenario file and the tape that is played on it; return the tape's file."""
         why = f"{self.drawn.case.scenario.name}: {self.violation.text}"
-        if self.is_judged:
+        if self.drawn.is_judged:
             why += "\nthe model judges it: replay it with --model"
         _, tape = keep_case(folder, self.small.case, self.small.tape, why)
         return tape
@@ -202,14 +192,9 @@ class Swarm:
     def _finding(self, number: int, violation: Violation) -> Finding:
         """Write down what was played, and make it small."""
         run = self._plan.drawn(number)
-        is_judged = self._plan.is_judged(run)
-
-        def checkers() -> tuple[Checker, ...]:
-            return run.checkers(by_model=is_judged)
-
-        found = Failing(run.case, write(run.case, run.schedule(), checkers()))
+        found = Failing(run.case, write(run.case, run.schedule(), run.checkers()))
         effort = Effort(SHRINK_PLAYS_MAX, self._shrink_seconds)
-        shrinker = CaseShrinker(found, violation.kind, checkers, effort)
+        shrinker = CaseShrinker(found, violation.kind, run.checkers, effort)
         small = shrinker.shrink() if self._shrinks else found
         outcome = shrinker.play(small)
         assert outcome.violation is not None, "the tape gives another run than was explored"
@@ -219,7 +204,6 @@ class Swarm:
             found=found,
             small=small,
             outcome=outcome,
-            is_judged=is_judged,
         )
 
     def report(self) -> Report:

@@ -4,13 +4,24 @@ Each partition has a writer of its own, which knows what is there. All of them u
 names, so what belongs to one is taken for another's where a name alone is looked at.
 """
 
-from collections.abc import Callable
+import copy
+import json
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from yunikorn_actors.domain.config import ConfigError, parse_config
 from yunikorn_actors.lab.documents import Document
 from yunikorn_actors.lab.draw import Draw
 from yunikorn_actors.lab.swarm.bounds import drawn_extra, drawn_settings
-from yunikorn_actors.lab.swarm.scripts import NODES, SIZES, THEMES, Writer, drawn_queues
+from yunikorn_actors.lab.swarm.scripts import (
+    GROUPS,
+    NODES,
+    SIZES,
+    THEMES,
+    USERS,
+    Writer,
+    drawn_queues,
+)
 from yunikorn_actors.si.constants import FOREIGN_DEFAULT, TAG_FOREIGN
 
 Move = Callable[[], None]
@@ -30,6 +41,8 @@ _WORDS: Final = {
     "occupied": "foreign-work",
 }
 """The part to which a word of a step belongs."""
+_THEMES: Final = {"order": "", "gangs": "gangs", "preempt": "guarantees", "limits": "limits"}
+"""What the queues of a theme are for."""
 _PROPERTIES: Final = {
     "application.sort.policy": "sort-policies",
     "queue.sort.policy": "sort-policies",
@@ -66,7 +79,7 @@ class World:
         self.partition_names = PARTITIONS[
             : draw.whole(2, 3) if "several-partitions" in parts else 1
         ]
-        self._trees: dict[str, tuple[str, int]] = {}
+        self._first_tree: tuple[str, int] | None = None
         count = draw.whole(2, 4) if "several-managers" in parts else 1
         self.managers: list[Manager] = []
         for number in range(1, count + 1):
@@ -74,11 +87,12 @@ class World:
         self.queues = self.managers[0].config()
         """What a resource manager registers with that brings no other queues."""
 
-    def tree(self, partition: str) -> tuple[str, int]:
+    def tree(self) -> tuple[str, int]:
         """Draw what its queues are like: often like those of the first resource manager."""
-        drawn = (self.draw.one_of(THEMES), self.draw.number(_TREES))
-        first = self._trees.setdefault(partition, drawn)
-        return first if self.draw.chance(_ALIKE) else drawn
+        themes = [theme for theme in THEMES if _THEMES[theme] in {"", *self.parts}]
+        drawn = (self.draw.one_of(themes), self.draw.number(_TREES))
+        self._first_tree = self._first_tree or drawn
+        return self._first_tree if self.draw.chance(_ALIKE) else drawn
 
     def script(self, name: str) -> Document:
         draw = self.draw
@@ -114,6 +128,7 @@ class Manager:
         self.draw = world.draw
         self.rm_id = rm_id
         self.is_lost = False
+        self.tree = world.tree()
         self.partitions = [PartitionWriter(self, name) for name in world.partition_names]
         self._at_once = self._allowed(self._moves(), *(it.moves() for it in self.partitions))
         in_time = (it.moves_in_time() for it in self.partitions)
@@ -122,6 +137,7 @@ class Manager:
     def _moves(self) -> Moves:
         return {
             "reloads": (self.reload,),
+            "quota-preemption": (self.lower_quota,),
             "removed-partitions": (self.leave_partition_out,),
             "lost-managers": (self.leave,),
             "new-registrations": (self.register, self.come_back),
@@ -183,6 +199,21 @@ class Manager:
         partition.config = self.draw.one_of(partition.configs)
         self._configure(self.config())
 
+    def lower_quota(self) -> None:
+        """Send a configuration in which a queue may have less than it perhaps uses."""
+        draw, partition = self.draw, self.draw.one_of(self.partitions)
+        config = copy.deepcopy(partition.config)
+        *_, leaf = _queues_below(config["queues"][0])
+        most = {"vcore": draw.whole(1, 3)}
+        leaf.setdefault("properties", {})["quota.preemption.delay"] = draw.one_of(("1s", "5s"))
+        leaf["resources"] = {"max": most}
+        try:
+            parse_config(json.dumps({"partitions": [config]}))
+        except ConfigError:
+            return
+        partition.config = config
+        self._configure(self.config())
+
     def leave_partition_out(self) -> None:
         """Send a configuration without one of the partitions; the next one has it again."""
         gone = self.draw.one_of(self.partitions)
@@ -216,11 +247,13 @@ class PartitionWriter(Writer):
         self.world = manager.world
         self.name = name
         draw, parts = manager.draw, manager.world.parts
-        theme, tree = manager.world.tree(name)
-        configs, leaves = drawn_queues(theme, tree, 3 if "reloads" in parts else 1)
+        theme, number = manager.tree
+        several = {"reloads", "several-partitions"} & parts
+        configs, leaves = drawn_queues(theme, number, 3 if several else 1)
         drawn = tuple(_with_parts(config, parts, name) for config in configs)
         super().__init__(draw, theme, drawn, leaves, manual="manual-confirmations" in parts)
-        self.config = self.configs[0]
+        # The same names below the same parents, as the rules want it, and other properties.
+        self.config = self.configs[PARTITIONS.index(name) % len(self.configs)]
         self._sent: dict[str, list[dict[str, Any]]] = {}
         """The steps that were written, by their words."""
 
@@ -261,7 +294,8 @@ class PartitionWriter(Writer):
         return {
             "": (self.ask, self.ask, self.ask, self.newcomer, self.app, self.node),
             "runs": (self.run, self.run),
-            "gangs": (self.gang_work,),
+            "gangs": (self.gang, self.gang_work),
+            "rejections": (self.reject_app, self.reject_ask),
             "required-nodes": (self.daemon,),
             "re-sent-asks": (self.ask_again,),
             "changed-asks": (self.change_ask,),
@@ -307,6 +341,25 @@ class PartitionWriter(Writer):
             fields = {"key": f"d{len(self.keys)}", "resource": draw.one_of(SIZES[:5])}
             where = {"required_node": draw.one_of(self.nodes)}
             self._add_ask(draw.one_of(list(self.apps)), {**fields, **where})
+
+    def gang(self) -> None:
+        """A gang comes, and asks for all of it at once."""
+        draw, name = self.draw, f"app-{len(self.apps) + 1}"
+        leaves = [path for path, policy in self.leaves if policy != "fair"]
+        if leaves:
+            self.apps[name] = True
+            fields = {"id": name, "queue": draw.one_of(leaves), "user": draw.one_of(USERS)}
+            self._gang({**fields, "groups": draw.one_of(GROUPS)})
+
+    def reject_app(self) -> None:
+        """An application comes whose queue is not there."""
+        self.add("add_app", {"id": f"no-{self.draw.whole(1, 3)}", "queue": "root.nowhere"})
+
+    def reject_ask(self) -> None:
+        """An ask comes whose application is not there, or which asks for nothing sound."""
+        app = self.draw.one_of(("nobody", *self.apps))
+        key, size = f"no{self.draw.whole(1, 5)}", self.draw.one_of(({}, {"vcore": -1}))
+        self.add("ask", {"app": app, "key": key, "resource": size})
 
     def gang_work(self) -> None:
         """Ask for what takes the place of placeholders."""
@@ -437,6 +490,12 @@ def _with_parts(config: dict[str, Any], parts: frozenset[str], name: str) -> dic
     elif "quota-preemption" in parts:
         left["preemption"] = {"quotapreemptionenabled": True}
     return left
+
+
+def _queues_below(queue: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield queue
+    for below in queue.get("queues", ()):
+        yield from _queues_below(below)
 
 
 def _queue(queue: dict[str, Any], parts: frozenset[str]) -> dict[str, Any]:
