@@ -178,6 +178,46 @@ def test_what_nobody_thought_of_is_told_alike(seed: int) -> None:
         assert agree(served, with_events=False), "vacuous: nothing waits"
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_reasons_are_true(seed: int) -> None:
+    """What a queue or a node has is counted here from the routes, and no planner is asked."""
+    random = Random(100 + seed)  # noqa: S311 - no secret
+    with serving() as served:
+        cluster = SCRIPT["Cluster"](served.core, served.settle, lambda _: None)
+        paths = _drawn_queues(cluster, random)
+        cluster.nodes(**{f"node_{it}": random.randrange(1, 9) * 1_000 for it in range(4)})
+        for number in range(8):
+            _draw_application(cluster, random, f"app-{number}", random.choice(paths))
+        served.settle()
+        partition = "/ws/v1/partition/default"
+        nodes = served.get(f"{partition}/nodes")
+        free = [it["available"]["vcore"] for it in nodes]
+        open_to_all = [it["available"]["vcore"] for it in nodes if not it["isReserved"]]
+        (root,) = [served.get(f"{partition}/queues")]
+        queues = {it["queuename"]: it for it in root["children"]}
+        seen: Counter[Cause] = Counter()
+        for row in of_asks(served)["asks"]:
+            why = served.core.explain(row["application"], row["key"])
+            app = served.get(f"{partition}/application/{row['application']}")
+            (ask,) = (it for it in app["requests"] if it["allocationKey"] == row["key"])
+            causes = {it.cause for it in why.obstacles}
+            # The node that it requires stands there: no other counts.
+            is_required = any(it.where for it in why.obstacles if it.cause is Cause.NO_NODE)
+            if ask.get("placeholder") or is_required or causes & NOT_OF_ROOM:
+                continue
+            wanted, queue = ask["resource"]["vcore"], queues[why.queue]
+            most = queue.get("maxResource", {}).get("vcore", 10**9)
+            is_over = queue.get("allocatedResource", {}).get("vcore", 0) + wanted > most
+            seen.update(causes)
+            assert is_over == (Cause.QUEUE_LIMIT in causes), why
+            assert (wanted > sum(free)) == (Cause.CLUSTER_FULL in causes), why
+            assert (wanted > max(open_to_all, default=0)) == (Cause.NO_NODE in causes), why
+        assert seen, "vacuous"
+
+
+NOT_OF_ROOM: Final = {Cause.NODE_KEPT, Cause.GANG_WAITS, Cause.ON_ITS_WAY, Cause.PARKED}
+
+
 def _draw_application(cluster: Any, random: Random, app: str, path: str) -> None:
     gang = si.Resource.of({"vcore": 2_000}) if random.random() < 0.3 else None
     cluster.submit(app, queue=path, user=random.choice(("ann", "bob")), placeholder_ask=gang)
