@@ -193,7 +193,8 @@ class _Run:
         """Write the run down and announce it; `place` says what comes in which order."""
         proposals, asks = self._proposals, self.asks
         if turn.partition.hears_states:
-            for ask in asks:
+            # Of several repeats of one ask the first changes its state, as one at a time.
+            for ask in {ask.sequence: ask for ask in asks}.values():
                 tell_state(turn, ask, WaitingState.SCHEDULED)
         uuids = turn.partition.uuids.take(len(asks))
         node_ids = tuple([proposal.node_id for proposal in proposals])
