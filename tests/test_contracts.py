@@ -53,6 +53,12 @@ PLANTED = {
         "from yunikorn_actors.messages import queries",
         LAYERS,
     ),
+    "a machine in the checks": (
+        "checks/rm_record.py",
+        "from yunikorn_actors.machines import machine",
+        LAYERS,
+    ),
+    "a clock in the checks": ("checks/owed.py", "import time", PURE),
     "the interface in the domain": (
         "domain/ids.py",
         "from yunikorn_actors.si import enums",

@@ -7,10 +7,10 @@ import pytest
 
 from yunikorn_actors.lab.case import Case, case_of, read_case
 from yunikorn_actors.lab.mutants.corpus import BY_ID
-from yunikorn_actors.lab.oracles import Agreement, Rest, Zero, oracles
+from yunikorn_actors.lab.oracles import Records, Rest, Zero, oracles
 from yunikorn_actors.lab.play import Outcome, play
 from yunikorn_actors.lab.tape import parse_tape
-from yunikorn_actors.lab.world import World
+from yunikorn_actors.lab.world import Oracle, World
 from yunikorn_actors.machines.topology import TOPOLOGIES
 from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
 from yunikorn_actors.scenario.document import parse_scenario
@@ -164,7 +164,6 @@ CHANGES: list[tuple[type, str, Callable[[World], object], str]] = [
         lambda w: (_app(w).asks.clear(), _app(w).allocations.clear()),
         "G29: app is Running, and has nothing",
     ),
-    (Agreement, "at_rest", lambda w: _app(w).allocations.clear(), "rm-1 believes that runs runs"),
     (Zero, "drained", lambda w: _state(w).users.update(bob={}), "G29: users are left"),
     (Zero, "drained", lambda w: _state(w).root.pending.update(vcore=1), "root has something pend"),
     (Zero, "drained", lambda w: _state(w).nodes["n1"].allocated.update(vcore=1), "n1 is in use"),
@@ -192,7 +191,7 @@ def test_a_withdrawal_that_is_ignored_shows() -> None:
     with BY_ID["M14"].applied():
         violation = play(case, case.tape(), oracles()).violation
     assert violation is not None
-    assert "G16: runs of app was withdrawn, and is there" in violation.text
+    assert "G16: rm-1 has withdrawn runs of app, and it is there" in violation.text
 
 
 def test_what_is_ended_without_a_uuid_is_in_nobodys_books() -> None:
@@ -202,15 +201,41 @@ def test_what_is_ended_without_a_uuid_is_in_nobodys_books() -> None:
     assert play(case, case.tape(), oracles()).violation is None
 
 
-def test_an_application_that_was_removed_and_is_there_shows() -> None:
-    class Convinced(Agreement):
-        def at_rest(self, world: World) -> None:
-            self._removed["[rm-1]default", "app"] = None
-            super().at_rest(world)
+class Corrupting(Oracle):
+    """Changes the truth behind everybody's back when the case is over."""
 
-    violation = play(_case(), _case().tape(), (Convinced(),)).violation
+    def __init__(self, change: Callable[[World], object]) -> None:
+        self._change = change
+
+    def at_rest(self, world: World) -> None:
+        self._change(world)
+
+
+BEHIND: list[tuple[Callable[[World], object], str]] = [
+    (
+        lambda w: _state(w).owners.clear(),
+        "G16: for rm-1 scenario-1 (runs of app) runs on n1, and the core does not have it",
+    ),
+    (lambda w: setattr(_only(w), "node_id", "n2"), "not as it is: node_id is 'n1', expected 'n2'"),
+    (lambda w: _app(w).asks.pop("waits"), "rm-1 has asked for waits of app, which neither waits"),
+    (
+        lambda w: (_state(w).owners.clear(), _state(w).applications.clear()),
+        "G21: for rm-1 application app is Running, and the",
+    ),
+    (lambda w: _state(w).nodes.pop("n2"), "rm-1 was notified of node n2, and the core does not"),
+    (lambda w: _state(w).nodes.update(n3=_state(w).nodes["n2"]), "G25: the core has node n3, and"),
+    (lambda w: w.context.partitions.clear(), "G28: rm-1 is registered, and has no partition"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), BEHIND)
+def test_at_the_end_all_is_compared(change: Callable[[World], object], words: str) -> None:
+    case = _case()
+    (records,) = (it for it in oracles() if isinstance(it, Records))
+    checkers = (records._checker, Corrupting(change), records)
+    violation = play(case, case.tape(), checkers).violation
     assert violation is not None
-    assert "G28: app was removed, and is there" in violation.text
+    assert words in violation.text
 
 
 TWICE = """

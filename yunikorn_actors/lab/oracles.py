@@ -2,37 +2,29 @@
 
 - `Rest`: nothing waits that could go on, nothing is unconfirmed that was confirmed, nobody is
   parked (G11, G29, G30).
-- `Agreement`: the resource manager and the core believe the same to be running.
+- `Records`: what each resource manager has requested and was notified of is what the core has (G16,
+  G25, G28).
 - `Zero`: when all applications are gone and time has passed, nothing is left (G29).
 """
 
 from collections.abc import Iterable, Iterator
 
 from yunikorn_actors import si
-from yunikorn_actors.domain.ids import partition_name
 from yunikorn_actors.domain.liveness import Refuses, stuck
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.lab.world import Oracle, World
-from yunikorn_actors.machines.context import Context
 from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.messages.base import RM_PROXY, Delivery, is_callback
-from yunikorn_actors.messages.rm_calls import CallUpdateAllocation
-from yunikorn_actors.messages.rm_events import (
-    AllocationsRequested,
-    ApplicationsRequested,
-    NodesRequested,
-    RegistrationRequested,
-    RMLost,
-    RMUnregistered,
-)
 from yunikorn_actors.si.constants import APP_TAG_COMPLETING_DISABLE
 from yunikorn_actors.sim.checkers import default_checkers
-from yunikorn_actors.sim.simulator import Checker, Simulator
+from yunikorn_actors.sim.records import RecordChecker
+from yunikorn_actors.sim.simulator import Checker
 
 
 def oracles() -> tuple[Checker, ...]:
     """Return all of them, for one run: those of single messages and those of whole runs."""
-    return (*default_checkers(), Rest(), Agreement(), Zero())
+    checkers = default_checkers()
+    (records,) = (it for it in checkers if isinstance(it, RecordChecker))
+    return (*checkers, Rest(), Records(records), Zero())
 
 
 def _fail(when: str, faults: Iterable[str]) -> None:
@@ -110,124 +102,11 @@ def _left(state: PartitionState) -> Iterator[str]:
             yield f"G29: {node.id} is in use"
 
 
-class Agreement(Oracle):
-    """Keep the books that a resource manager has, by what it says and is told."""
+class Records(Oracle):
+    """Compares all that resource managers know with all that the core has."""
 
-    def __init__(self) -> None:
-        self._callbacks: dict[str, str] = {}
-        """The callback of the last registration of each resource manager."""
-        self._running: dict[str, dict[str, si.Allocation]] = {}
-        """What was announced to a callback and not ended since, by UUID."""
-        self._ended: set[tuple[str, str]] = set()
-        """What a resource manager ended by UUID and has not reported since: a callback and a UUID.
-
-        The core announces it all the same if its end crosses the answer to the report.
-        """
-        self._ended_by_name: dict[tuple[str, str, str], None] = {}
-        """Partition, application and key of what was ended without a UUID; each may be empty.
-
-        The core ends all of that name then, also what is still on its way to the callback, and says
-        so only to requests of some types: nobody can keep books of it.
-        """
-        self._withdrawn: dict[tuple[str, str, str], None] = {}
-        """Asks that are wanted no more: partition, application, key."""
-        self._removed: dict[tuple[str, str], None] = {}
-        """Applications that are wanted no more."""
-
-    def delivered(self, _: Simulator, delivery: Delivery) -> None:
-        message = delivery.message
-        if delivery.mailbox == RM_PROXY:
-            match message:
-                case RegistrationRequested():
-                    self._callbacks[message.request.rm_id] = message.callback
-                case RMLost(rm_id=rm_id) | RMUnregistered(rm_id=rm_id):
-                    self._callbacks.pop(rm_id, None)
-                case AllocationsRequested():
-                    self._note_allocations(message.request)
-                case ApplicationsRequested():
-                    self._note_applications(message.request)
-                case NodesRequested():
-                    self._note_nodes(message.request)
-        elif is_callback(delivery.mailbox) and isinstance(message, CallUpdateAllocation):
-            running = self._running.setdefault(delivery.mailbox, {})
-            for ended in message.response.released:
-                if ended.termination_type is si.TerminationType.STOPPED_BY_RM:
-                    running.pop(ended.uuid, None)
-            running.update(
-                (item.uuid, item)
-                for item in message.response.new
-                if (delivery.mailbox, item.uuid) not in self._ended
-            )
-
-    def _note_allocations(self, request: si.AllocationRequest) -> None:
-        wanted: tuple[si.AllocationAsk | si.Allocation, ...] = (
-            *request.asks,
-            *request.allocations,
-        )
-        for ask in wanted:
-            key = (_partition(request.rm_id, ask), ask.application_id, ask.allocation_key)
-            self._withdrawn.pop(key, None)
-        releases = request.releases or si.AllocationReleasesRequest()
-        for gone in releases.allocation_asks_to_release:
-            if gone.allocation_key:
-                key = (_partition(request.rm_id, gone), gone.application_id, gone.allocation_key)
-                self._withdrawn[key] = None
-        callback = self._callbacks.get(request.rm_id, "")
-        self._ended.difference_update((callback, item.uuid) for item in request.allocations)
-        running = self._running.get(callback, {})
-        for end in releases.allocations_to_release:
-            running.pop(end.uuid, None)
-            if end.uuid:
-                self._ended.add((callback, end.uuid))
-            else:
-                names = (_partition(request.rm_id, end), end.application_id, end.allocation_key)
-                self._ended_by_name[names] = None
-
-    def _note_applications(self, request: si.ApplicationRequest) -> None:
-        for new in request.new:
-            self._removed.pop((_partition(request.rm_id, new), new.application_id), None)
-        for old in request.remove:
-            partition = _partition(request.rm_id, old)
-            self._removed[partition, old.application_id] = None
-
-    def _note_nodes(self, request: si.NodeRequest) -> None:
-        for node in request.nodes:
-            for item in node.existing_allocations:
-                partition = _partition(request.rm_id, item)
-                self._withdrawn.pop((partition, item.application_id, item.allocation_key), None)
+    def __init__(self, checker: RecordChecker) -> None:
+        self._checker = checker
 
     def at_rest(self, world: World) -> None:
-        _fail("at rest", self._differences(world.context))
-
-    def _differences(self, context: Context) -> Iterator[str]:
-        there: dict[str, dict[str, str]] = {}
-        for name, partition in context.partitions.items():
-            running = there.setdefault(partition.rm_id, {})
-            for app in partition.state.applications.values():
-                running.update((uuid, it.spec.key) for uuid, it in app.allocations.items())
-                if (name, app.id) in self._removed:
-                    yield f"G28: {app.id} was removed, and is there"
-                for key, ask in app.asks.items():
-                    if ask.spec.max_allocations == 1 and (name, app.id, key) in self._withdrawn:
-                        yield f"G16: {key} of {app.id} was withdrawn, and is there"
-        for rm_id, callback in self._callbacks.items():
-            running, believed = there.get(rm_id, {}), self._running.get(callback, {})
-            if rm_id not in there:
-                yield f"G28: {rm_id} is registered, and has no partition"
-            for uuid, item in believed.items():
-                if uuid not in running and not self._was_ended_by_name(rm_id, item):
-                    yield f"G16: {rm_id} believes that {item.allocation_key} runs, and it does not"
-
-    def _was_ended_by_name(self, rm_id: str, item: si.Allocation) -> bool:
-        partition = _partition(rm_id, item)
-        return any(
-            ended == partition
-            and application_id in {"", item.application_id}
-            and key in {"", item.allocation_key}
-            for ended, application_id, key in self._ended_by_name
-        )
-
-
-def _partition(rm_id: str, item: object) -> str:
-    name: str = getattr(item, "partition_name", "") or getattr(item, "partition", "")
-    return partition_name(rm_id, name)
+        _fail("at rest", self._checker.differences(world.context))

@@ -4,8 +4,8 @@
   all of them at each dump.
 - The view checker does the same with every planner, and at rest compares each replica with the
   truth.
-- The ledger sees requests and callbacks, and compares what was asked with what the resource manager
-  was told (G14 to G16, G25, G27).
+- The record checker keeps what each resource manager has requested and was notified of, and
+  compares it with the truth (`sim/records.py`: G13 to G16, G25, G27, G28).
 - The refusal checker sees that no proposal is made again that was refused on the same facts
   (`sim/refusals.py`).
 - The decision checker follows the facts with a replica of its own, and checks each decision on the
@@ -17,11 +17,9 @@ Only facts change a partition, and each raises its revision. So a state that was
 checked again only at another revision, or when somebody asks for it.
 """
 
-from collections import Counter
 from itertools import chain
 from typing import Any
 
-from yunikorn_actors import si
 from yunikorn_actors.domain.alike import are_alike
 from yunikorn_actors.domain.changes import apply
 from yunikorn_actors.domain.decisions import wrongs
@@ -39,50 +37,23 @@ from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.messages.base import (
     CONTEXT,
     EVENT_PUBLISHER,
-    RM_PROXY,
     Delivery,
     Message,
-    is_callback,
 )
 from yunikorn_actors.messages.queries import StateDump, StateDumpRequested
 from yunikorn_actors.messages.restart import CoreRestored
-from yunikorn_actors.messages.rm_calls import (
-    CallUpdateAllocation,
-    CallUpdateApplication,
-    CallUpdateNode,
-)
-from yunikorn_actors.messages.rm_events import (
-    AllocationsRequested,
-    ApplicationsRequested,
-    NodesRequested,
-    RegistrationRequested,
-    RMLost,
-    RMRegistrationRejected,
-    RMUnregistered,
-)
 from yunikorn_actors.messages.scheduling import FactsAppended, RunCycle
 from yunikorn_actors.planning.audit import Audit
 from yunikorn_actors.planning.model.shape import Use
 from yunikorn_actors.planning.model.views import AskView
 from yunikorn_actors.planning.planner import Planner
+from yunikorn_actors.sim.records import RecordChecker
 from yunikorn_actors.sim.refusals import RefusalChecker
 from yunikorn_actors.sim.simulator import Checker, Simulator
 
-_CREATES = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
-
-
-_STOPPED = si.TerminationType.STOPPED_BY_RM
-_BY_CORE = frozenset(
-    {
-        si.TerminationType.TIMEOUT,
-        si.TerminationType.PREEMPTED_BY_SCHEDULER,
-        si.TerminationType.PLACEHOLDER_REPLACED,
-    }
-)
-
 
 def default_checkers() -> tuple[Checker, ...]:
-    return (StateChecker(), ViewChecker(), Ledger(), DecisionChecker(), RefusalChecker())
+    return (StateChecker(), ViewChecker(), RecordChecker(), DecisionChecker(), RefusalChecker())
 
 
 def _fail(faults: list[str], delivery: Delivery) -> None:
@@ -291,139 +262,3 @@ class DecisionChecker:
             if isinstance(fact, ReservationDropped):
                 had_place[fact.application_id] = None
         return faults
-
-
-class Ledger:
-    """Compare requests with answers, for each registration by itself.
-
-    A registration ends when the resource manager registers again, is lost or leaves; its last
-    requests may stay unanswered.
-    """
-
-    def __init__(self) -> None:
-        self._books: dict[str, _Book] = {}
-        self._lives: dict[str, list[str]] = {}
-        """The callbacks of each resource manager; requests belong to the last one."""
-
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
-        message = delivery.message
-        if delivery.mailbox == RM_PROXY:
-            self._note_request(message)
-        elif is_callback(delivery.mailbox):
-            book = self._books.get(delivery.mailbox)
-            _fail([] if book is None else book.note(message), delivery)
-        if simulator.is_at_rest:
-            _fail(self._unanswered(), delivery)
-
-    def _note_request(self, message: Any) -> None:  # noqa: ANN401 - any message of the mailbox
-        match message:
-            case RegistrationRequested(request=request, callback=address):
-                self._lives.setdefault(request.rm_id, []).append(address)
-                self._books[address] = _Book()
-            case RMRegistrationRejected(rm_id=rm_id, callback=address):
-                self._resume(rm_id, address)
-            case RMLost(rm_id=rm_id) | RMUnregistered(rm_id=rm_id):
-                self._lives.pop(rm_id, None)
-            case AllocationsRequested() | ApplicationsRequested() | NodesRequested():
-                for address in self._lives.get(message.request.rm_id, [])[-1:]:
-                    self._books[address].ask(message)
-
-    def _resume(self, rm_id: str, refused: str) -> None:
-        """The former registration goes on; the requests sent in the meantime belong to it."""
-        self._lives[rm_id].remove(refused)
-        for address in self._lives[rm_id][-1:]:
-            self._books[address].asked.update(self._books[refused].asked)
-
-    def _unanswered(self) -> list[str]:
-        """Each new application and each created node has exactly one answer (G25)."""
-        books = [self._books[lives[-1]] for lives in self._lives.values() if lives]
-        return [
-            f"G25: {kind} {id_} was asked {book.asked[kind, id_]} times and answered "
-            f"{book.answers[kind, id_]} times"
-            for book in books
-            for kind, id_ in sorted(book.asked.keys() | book.answers.keys())
-            if book.asked[kind, id_] != book.answers[kind, id_]
-        ]
-
-
-class _Book:
-    """The requests and reports of one registration, and what its callback was told."""
-
-    def __init__(self) -> None:
-        self.asked: Counter[tuple[str, str]] = Counter()
-        self.answers: Counter[tuple[str, str]] = Counter()
-        self._reported: Counter[str] = Counter()
-        """UUIDs that the resource manager reported; it may report one that has ended again."""
-        self._announced: dict[str, list[str]] = {}
-        self._ended: dict[str, list[si.TerminationType]] = {}
-        self._accepted: dict[str, None] = {}
-
-    def ask(self, message: Any) -> None:  # noqa: ANN401 - any request
-        if isinstance(message, ApplicationsRequested):
-            self.asked.update(("application", item.application_id) for item in message.request.new)
-        if isinstance(message, NodesRequested):
-            for info in message.request.nodes:
-                self._report(info.existing_allocations)
-                if info.action in _CREATES:
-                    self.asked["node", info.node_id] += 1
-        if isinstance(message, AllocationsRequested):
-            self._report(message.request.allocations)
-
-    def _report(self, items: tuple[si.Allocation, ...]) -> None:
-        self._reported.update(item.uuid for item in items if item.uuid)
-
-    def note(self, message: Any) -> list[str]:  # noqa: ANN401 - any call of a callback
-        if isinstance(message, CallUpdateAllocation):
-            return [*self._new(message.response), *self._released(message.response)]
-        if isinstance(message, CallUpdateApplication):
-            for accepted in message.response.accepted:
-                self.answers["application", accepted.application_id] += 1
-                self._accepted[accepted.application_id] = None
-            for rejected in message.response.rejected:
-                self.answers["application", rejected.application_id] += 1
-        if isinstance(message, CallUpdateNode):
-            for node in message.response.accepted:
-                self.answers["node", node.node_id] += 1
-            for refused in message.response.rejected:
-                self.answers["node", refused.node_id] += 1
-        return []
-
-    def _new(self, response: si.AllocationResponse) -> list[str]:
-        faults: list[str] = []
-        for item in response.new:
-            keys = self._announced.setdefault(item.uuid, [])
-            keys.append(item.allocation_key)
-            if len(keys) > self._lives(item.uuid):
-                faults.append(f"G16: {item.uuid} was announced twice")
-            if item.application_id not in self._accepted:
-                faults.append(f"G27: {item.uuid} announced before {item.application_id} accepted")
-        return faults
-
-    def _released(self, response: si.AllocationResponse) -> list[str]:
-        """In each of its lives a UUID is asked back by the core at most once, then stopped (G13).
-
-        An allocation that was never announced came with its node; a release without UUID is of an
-        ask. A UUID that the resource manager chose may come back under another key.
-        """
-        faults: list[str] = []
-        for item in response.released:
-            if not item.uuid:
-                continue
-            told = self._ended.setdefault(item.uuid, [])
-            told.append(item.termination_type)
-            if not _may_be_told(told, self._lives(item.uuid)):
-                faults.append(f"G15: {item.uuid} was released twice")
-            key = self._announced.get(item.uuid, [item.allocation_key])[-1]
-            if key != item.allocation_key and self._lives(item.uuid) == 1:
-                faults.append(f"G16: {item.uuid} was announced as {key}, released as another")
-        return faults
-
-    def _lives(self, uuid: str) -> int:
-        return 1 + self._reported[uuid]
-
-
-def _may_be_told(told: list[si.TerminationType], lives: int) -> bool:
-    asked_back = sum(1 for type_ in told if type_ in _BY_CORE)
-    stopped = len(told) - asked_back
-    in_order = lives > 1 or not stopped or told[-1] is _STOPPED
-    return max(asked_back, stopped) <= lives and in_order

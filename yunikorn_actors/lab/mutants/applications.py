@@ -141,7 +141,7 @@ APPLICATIONS = (
         new="            if not allocation.spec.placeholder:\n",
         held_by="tests/races/test_r006_r012_placeholder_counts.py::test_r006_replaced_given_up_and_deleted",
         unseen=(
-            "The ledger lets an end be told twice, as asked back and as stopped: "
+            "An end may be notified twice, as asked back and as stopped: "
             "so it is where a node goes (G13)."
         ),
     ),

@@ -1,0 +1,833 @@
+"""What a resource manager has requested and was notified of, compared with the truth.
+
+A resource manager knows nothing but that, so neither does its record. Three rules hold:
+
+- Each request has the answers that it is owed: once, in the form in which it was made, and with
+  what was requested in them (G25).
+- Each notification suits what was requested and notified before it (G13 to G16, G27); where the
+  facts of the truth can be followed, it is what they owe (`checks/owed.py`).
+- When nothing is on its way, what the record holds and what the truth holds are the same, in both
+  directions and field by field (G16, G28).
+
+A rule that is broken is described by its invariant, the resource manager, the thing, and both
+values.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from yunikorn_actors import si
+from yunikorn_actors.checks.notices import (
+    ApplicationAccepted,
+    ApplicationIs,
+    ApplicationRefused,
+    AskIs,
+    Ended,
+    NodeAccepted,
+    Notice,
+    Placed,
+    Thing,
+    Withdrawn,
+    difference,
+    ended_in,
+    placed_by,
+    placed_in,
+)
+from yunikorn_actors.checks.owed import Owed
+from yunikorn_actors.domain.allocation import Allocation, WaitingState
+from yunikorn_actors.domain.application import FINISHED, ApplicationState
+from yunikorn_actors.domain.facts import Fact
+from yunikorn_actors.domain.ids import partition_name, short_partition_name
+from yunikorn_actors.domain.partition import PartitionState
+from yunikorn_actors.domain.termination import ASKED_BACK, TerminationType
+from yunikorn_actors.si.constants import NODE_PARTITION, TAG_FOREIGN
+
+_T = TerminationType
+_CREATES: Final = frozenset({si.ActionFromRM.CREATE, si.ActionFromRM.CREATE_DRAIN})
+_BY_WISH: Final = frozenset(
+    {_T.UNKNOWN_TERMINATION_TYPE, _T.STOPPED_BY_RM, _T.SCHEDULING_FAILED_ON_RM}
+)
+"""Releases of these types are echoed; the others confirm what the core has asked back."""
+_TAKES_THE_ASK: Final = _BY_WISH | {_T.PREEMPTED_BY_SCHEDULER}
+"""By key, such a release means what waits of the ask as well."""
+_FINAL: Final = frozenset(state.value for state in FINISHED)
+_FAILING: Final = ApplicationState.FAILING.value
+
+Name = tuple[str, str, str]
+"""Partition, application and key of an ask."""
+States = Mapping[str, PartitionState]
+"""The partitions of the resource manager, by their full names."""
+
+
+class _Wanted(NamedTuple):
+    """What an ask or a report says of an allocation, but for its size."""
+
+    priority: int
+    task_group: str
+    placeholder: bool
+    originator: bool
+    allow_preempt_self: bool
+    allow_preempt_other: bool
+    tags: dict[str, str]
+
+
+class _Requested:
+    """All that was requested under one key."""
+
+    __slots__ = (
+        "by_list", "by_node", "is_repeated", "later", "main", "rejected_later", "rejected_main",
+        "sizes", "was_placed", "ways",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.ways: list[_Wanted] = []
+        self.sizes: list[dict[str, int]] = []
+        self.main = self.later = 0
+        """How often it was requested in each form of the interface."""
+        self.rejected_main = self.rejected_later = 0
+        self.by_list = self.by_node = False
+        """Whether it was reported as running, and where."""
+        self.is_repeated = False
+        self.was_placed = False
+
+    def note(self, way: _Wanted, size: dict[str, int]) -> None:
+        if not self.ways or self.ways[-1] != way:
+            self.ways.append(way)
+        if not self.sizes or self.sizes[-1] != size:
+            self.sizes.append(size)
+
+
+class _Application:
+    __slots__ = ("accepted", "is_gone", "partitions", "queue", "rejected", "requested", "state")
+
+    def __init__(self) -> None:
+        self.requested = self.accepted = self.rejected = 0
+        self.partitions: dict[str, None] = {}
+        self.queue = ""
+        self.state = ApplicationState.NEW.value
+        """Of which it was notified last."""
+        self.is_gone = False
+        """The resource manager has removed it, or was notified of its end."""
+
+
+class _Node:
+    __slots__ = ("accepted", "is_gone", "partition", "rejected", "reported", "requested")
+
+    def __init__(self) -> None:
+        self.requested = self.accepted = self.rejected = 0
+        self.partition = ""
+        self.is_gone = False
+        """It was removed, or may have been: there is nothing to compare."""
+        self.reported: list[str] = []
+        """UUIDs that came with it."""
+
+
+class RmRecord:
+    """The record of one registration of a resource manager."""
+
+    def __init__(
+        self,
+        rm_id: str,
+        *,
+        takes_states: bool = False,
+        follows_facts: bool = False,
+        was_restored: bool = False,
+        others: Mapping[str, "RmRecord"] = MappingProxyType({}),
+    ) -> None:
+        """With `follows_facts` every notification has to be owed by a fact given to `follow`.
+
+        A resource manager of a core that was restored is not notified again of what it knew. What
+        is not owed may be owed to one of the others.
+        """
+        self.rm_id = rm_id
+        self.owed: Owed | None = None
+        if follows_facts:
+            self.owed = Owed(rm_id, self, takes_states=takes_states)
+        self._others = others
+        self.running: dict[str, Placed] = {}
+        """What it was notified of, or reported, and has not ended."""
+        self._was_restored = was_restored
+        self._asks: dict[Name, _Requested] = {}
+        self._partitions_of: dict[tuple[str, str], tuple[str, ...]] = {}
+        """By application and key: an answer does not name the partition."""
+        self._wanted: dict[Name, None] = {}
+        """Asks of which something has to be heard, or that wait."""
+        self._taken_back: dict[Name, None] = {}
+        """Asks that it has withdrawn by their key, and not made again since."""
+        self._applications: dict[str, _Application] = {}
+        self._nodes: dict[str, _Node] = {}
+        self._states: dict[tuple[str, str], str] = {}
+        """Of asks, by application and key: the container state that was notified last."""
+        self._placed: dict[str, int] = {}
+        """How often each UUID was announced."""
+        self._reports: dict[str, int] = {}
+        """How often each UUID was reported."""
+        self._ends: dict[str, list[TerminationType]] = {}
+        """By UUID, the releases that were notified."""
+        self._given_back: dict[str, None] = {}
+        """What it gave back by UUID and has not reported since; an answer may cross that."""
+        self._given_back_by_name: dict[Name, None] = {}
+        """What it gave back without a UUID; application and key may be empty.
+
+        The core ends all of that name, also what is still on its way here, and says nothing of it.
+        """
+        self._touched: dict[str, None] = {}
+        """UUIDs of which something was requested or notified since they were compared."""
+        self._touched_asks: dict[Name, None] = {}
+        self._touched_applications: dict[str, None] = {}
+        self._touched_nodes: dict[str, None] = {}
+
+    # -- the truth as it comes about
+
+    def follow(self, partition: str, facts: Iterable[Fact], turn: int) -> None:
+        """Take in facts that Context recorded in this turn."""
+        if self.owed is not None:
+            self.owed.follow(partition, facts, turn)
+
+    def owner_of(self, thing: Thing) -> str:
+        """Name another resource manager to which this is owed; empty if none is."""
+        for other in self._others.values():
+            if other is not self and other.owed is not None and other.owed.owes(thing):
+                return other.rm_id
+        return ""
+
+    def is_announced(self, partition: str, application_id: str, key: str) -> bool | None:
+        """Whether work that it reported is announced to it; None if it was reported both ways."""
+        asked = self._asks.get((partition, application_id, key))
+        if asked is None or asked.by_list is asked.by_node:
+            return None
+        return asked.by_list
+
+    # -- what it requests
+
+    def requested(self, request: object) -> None:
+        """Note a request, in the moment in which it is sent."""
+        note = _REQUESTS.get(type(request))
+        if note is not None:
+            note(self, request)
+
+    def _request_applications(self, request: si.ApplicationRequest) -> None:
+        for new in request.new:
+            app = self._application(new.application_id)
+            app.requested += 1
+            app.partitions[partition_name(self.rm_id, new.partition_name)] = None
+            app.is_gone = False
+        for old in request.remove:
+            id_ = old.application_id
+            partition = partition_name(self.rm_id, old.partition_name)
+            self._want_no_more(partition, id_, "")
+            if id_ in self._applications:
+                self._application(id_).is_gone = True
+
+    def _request_nodes(self, request: si.NodeRequest) -> None:
+        for info in request.nodes:
+            partition = partition_name(self.rm_id, info.attributes.get(NODE_PARTITION, ""))
+            if info.action in _CREATES:
+                node = self._node(info.node_id)
+                node.requested += 1
+                node.partition = partition
+                node.is_gone = node.requested > 1
+                for item in info.existing_allocations:
+                    self._report(partition, item, info.node_id)
+                    if item.uuid:
+                        node.reported.append(item.uuid)
+            elif info.action is si.ActionFromRM.DECOMISSION and info.node_id in self._nodes:
+                self._node(info.node_id).is_gone = True
+
+    def _request_allocations(self, request: si.AllocationRequest) -> None:
+        rm_id = self.rm_id
+        for ask in request.asks:
+            name = (
+                partition_name(rm_id, ask.partition_name), ask.application_id, ask.allocation_key,
+            )  # fmt: skip
+            is_placeholder = ask.placeholder and bool(ask.task_group_name)
+            asked = self._asked(name)
+            asked.main += 1
+            self._ask(
+                name, asked, ask.resource_ask, ask.max_allocations,
+                _Wanted(
+                    ask.priority, ask.task_group_name, is_placeholder,
+                    ask.originator and not is_placeholder,
+                    *_preemption(ask.preemption_policy, ask.tags), ask.tags,
+                ),
+            )  # fmt: skip
+        for item in request.allocations:
+            partition = partition_name(rm_id, item.partition_name)
+            if TAG_FOREIGN in item.allocation_tags:
+                self._asked((partition, item.application_id, item.allocation_key)).later += 1
+            elif item.node_id:
+                self._report(partition, item, "")
+            else:
+                name = (partition, item.application_id, item.allocation_key)
+                asked = self._asked(name)
+                asked.later += 1
+                self._ask(name, asked, item.resource_per_alloc, 1, _wanted(item))
+        releases = request.releases
+        if releases is not None:
+            for gone in releases.allocation_asks_to_release:
+                partition = partition_name(rm_id, gone.partition_name)
+                app_id, key = gone.application_id, gone.allocation_key
+                self._want_no_more(partition, app_id, key)
+                if app_id and key:
+                    self._taken_back[partition, app_id, key] = None
+                    self._touched_asks[partition, app_id, key] = None
+            for end in releases.allocations_to_release:
+                self._release(end)
+
+    def _ask(
+        self, name: Name, asked: _Requested, size: si.Resource | None, repeats: int, way: _Wanted
+    ) -> None:
+        asked.note(way, {} if size is None else size.amounts())
+        asked.is_repeated |= repeats > 1
+        # With repeats a resource manager cannot know how many are left to place.
+        if not (asked.is_repeated and asked.was_placed):
+            self._wanted[name] = None
+            self._touched_asks[name] = None
+
+    def _report(self, partition: str, item: si.Allocation, node_id: str) -> None:
+        """Note work that runs; with its node it is in the main form, and is not announced."""
+        name = (partition, item.application_id, item.allocation_key)
+        asked = self._asked(name)
+        resource = item.resource_per_alloc
+        asked.note(_wanted(item), {} if resource is None else resource.amounts())
+        if node_id:
+            asked.main += 1
+            asked.by_node = True
+        else:
+            asked.later += 1
+            asked.by_list = True
+        self._touched_asks[name] = None
+        if item.uuid:
+            uuid = item.uuid
+            self._reports[uuid] = self._reports.get(uuid, 0) + 1
+            self._given_back.pop(uuid, None)
+            placed = placed_in(item)
+            self.running[uuid] = placed._replace(
+                node_id=node_id or item.node_id, partition=short_partition_name(partition)
+            )
+            self._touched[uuid] = None
+
+    def _release(self, end: si.AllocationRelease) -> None:
+        partition, key = partition_name(self.rm_id, end.partition_name), end.allocation_key
+        if key and not end.uuid and end.termination_type in _TAKES_THE_ASK:
+            self._want_no_more(partition, end.application_id, key)
+        if end.termination_type in _BY_WISH:
+            return
+        if not end.uuid:
+            self._given_back_by_name[partition, end.application_id, key] = None
+            return
+        running = self.running.get(end.uuid)
+        if running is not None:
+            own = partition_name(self.rm_id, running.partition)
+            if own != partition or end.application_id not in {"", running.application_id}:
+                return
+            del self.running[end.uuid]
+            # If it was asked for again while it ran, that changed nothing.
+            self._wanted.pop((partition, running.application_id, running.key), None)
+        self._given_back[end.uuid] = None
+        self._touched[end.uuid] = None
+
+    def _want_no_more(self, partition: str, application_id: str, key: str) -> None:
+        if application_id and key:
+            self._wanted.pop((partition, application_id, key), None)
+            return
+        for name in tuple(self._wanted):
+            its_partition, its_application, its_key = name
+            if (
+                its_partition == partition
+                and application_id in {"", its_application}
+                and key in {"", its_key}
+            ):
+                del self._wanted[name]
+
+    def _asked(self, name: Name) -> _Requested:
+        asked = self._asks.get(name)
+        self._taken_back.pop(name, None)
+        if asked is None:
+            asked = self._asks[name] = _Requested()
+            partition, application_id, key = name
+            partitions = self._partitions_of.get((application_id, key), ())
+            self._partitions_of[application_id, key] = (*partitions, partition)
+        return asked
+
+    def _application(self, id_: str) -> _Application:
+        self._touched_applications[id_] = None
+        app = self._applications.get(id_)
+        if app is None:
+            app = self._applications[id_] = _Application()
+        return app
+
+    def _node(self, id_: str) -> _Node:
+        self._touched_nodes[id_] = None
+        node = self._nodes.get(id_)
+        if node is None:
+            node = self._nodes[id_] = _Node()
+        return node
+
+    # -- what it is notified of
+
+    def notified(self, response: object) -> list[str]:
+        """Note what arrives at the callback, and return what is wrong with it."""
+        note = _RESPONSES.get(type(response))
+        return [] if note is None else note(self, response)
+
+    def _fault(self, invariant: str, notice: Notice, wrong: str) -> str:
+        return f"{invariant}: {self.rm_id} was notified of {notice.what}: {wrong}"
+
+    def _notify_allocations(self, response: si.AllocationResponse) -> list[str]:
+        faults: list[str] = []
+        for refused in response.rejected:
+            faults.extend(self._rejected(refused, later_form=False))
+        for later in response.rejected_allocations:
+            faults.extend(self._rejected(later, later_form=True))
+        for gone in response.released_asks:
+            notice = Withdrawn(
+                gone.allocation_key, gone.application_id, gone.partition_name,
+                gone.termination_type, gone.message, later_form=False,
+            )  # fmt: skip
+            faults.extend(self._withdrawn(notice))
+        for release in response.released:
+            if release.uuid:
+                faults.extend(self._ended(ended_in(release)))
+            else:
+                notice = Withdrawn(
+                    release.allocation_key, release.application_id, release.partition_name,
+                    release.termination_type, release.message, later_form=True,
+                )  # fmt: skip
+                faults.extend(self._withdrawn(notice))
+        for item in response.new:
+            faults.extend(self._new(placed_in(item)))
+        return faults
+
+    def _new(self, notice: Placed) -> list[str]:
+        faults = [] if self.owed is None else self.owed.take(notice)
+        uuid, app_id, key = notice.uuid, notice.application_id, notice.key
+        name = (partition_name(self.rm_id, notice.partition), app_id, key)
+        asked = self._asks.get(name)
+        if asked is None:
+            faults.append(self._fault("G16", notice, "it has not asked for that"))
+        else:
+            asked.was_placed = True
+            wrong = _unlike(notice, asked)
+            if wrong:
+                faults.append(self._fault("G16", notice, wrong))
+        count = self._placed[uuid] = self._placed.get(uuid, 0) + 1
+        if count > self._lives(uuid):
+            faults.append(self._fault("G16", notice, f"it was announced {count - 1} times before"))
+        app = self._applications.get(app_id)
+        if not self._was_restored and (app is None or not app.accepted):
+            faults.append(self._fault("G27", notice, f"{app_id} was not accepted before"))
+        if not self._was_restored and notice.node_id not in self._nodes and not faults:
+            faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
+        self._wanted.pop(name, None)
+        self._touched[uuid] = self._touched_asks[name] = None
+        if uuid not in self._given_back and not self._was_given_back_by_name(name):
+            self.running[uuid] = notice
+        return faults
+
+    def _ended(self, notice: Ended) -> list[str]:
+        """An allocation is asked back once at most in each of its lives, and then stopped (G13)."""
+        faults = [] if self.owed is None else self.owed.take(notice)
+        uuid, type_ = notice.uuid, notice.type
+        ends = self._ends.setdefault(uuid, [])
+        ends.append(type_)
+        if not _may_follow(ends, self._lives(uuid)):
+            invariant = "G13" if type_ in ASKED_BACK else "G15"
+            before = ", ".join(it.name for it in ends[:-1])
+            faults.append(self._fault(invariant, notice, f"it was released before: {before}"))
+        running = self.running.get(uuid)
+        if running is not None and self._lives(uuid) == 1:
+            was = (running.key, running.application_id, running.partition)
+            if was != notice[1:4]:
+                faults.append(self._fault("G16", notice, f"it was announced as {was}"))
+        if type_ is _T.STOPPED_BY_RM:
+            self.running.pop(uuid, None)
+            partition = partition_name(self.rm_id, notice.partition)
+            self._wanted.pop((partition, notice.application_id, notice.key), None)
+        self._touched[uuid] = None
+        return faults
+
+    def _lives(self, uuid: str) -> int:
+        return 1 + self._reports.get(uuid, 0)
+
+    def _withdrawn(self, notice: Withdrawn) -> list[str]:
+        faults = [] if self.owed is None else self.owed.take(notice)
+        name = (
+            partition_name(self.rm_id, notice.partition), notice.application_id, notice.key,
+        )  # fmt: skip
+        asked = self._asks.get(name)
+        if asked is None:
+            faults.append(self._fault("G16", notice, "it has not asked for that"))
+        elif not (asked.later if notice.later_form else asked.main):
+            faults.append(self._fault("G25", notice, "it was asked for in the other form"))
+        self._wanted.pop(name, None)
+        return faults
+
+    def _rejected(
+        self, item: si.RejectedAllocationAsk | si.RejectedAllocation, *, later_form: bool
+    ) -> list[str]:
+        """An answer does not name the partition, so it counts for all that have such an ask."""
+        app_id, key = item.application_id, item.allocation_key
+        what = f"G25: {self.rm_id} was notified of the rejection of {key} of {app_id}"
+        names = [(it, app_id, key) for it in self._partitions_of.get((app_id, key), ())]
+        if not names:
+            return [f"{what}: it has not asked for that"]
+        faults = [] if item.reason else [f"{what}: there is no reason"]
+        requested = rejected = 0
+        for name in names:
+            asked = self._asks[name]
+            requested += asked.later if later_form else asked.main
+            if later_form:
+                asked.rejected_later += 1
+                rejected = max(rejected, asked.rejected_later)
+            else:
+                asked.rejected_main += 1
+                rejected = max(rejected, asked.rejected_main)
+            if name in self._wanted:
+                del self._wanted[name]
+            self._touched_asks[name] = None
+        if not requested:
+            faults.append(f"{what}: it was asked for in the other form")
+        elif rejected > requested:
+            faults.append(f"{what}: it was asked for {requested} times and rejected {rejected}")
+        for uuid, placed in tuple(self.running.items()) if any(map(self._is_report, names)) else ():
+            # What was refused does not run, unless it was announced as well.
+            if placed.key == key and placed.application_id == app_id and uuid not in self._placed:
+                del self.running[uuid]
+        return faults
+
+    def _is_report(self, name: Name) -> bool:
+        asked = self._asks[name]
+        return asked.by_list or asked.by_node
+
+    def _notify_applications(self, response: si.ApplicationResponse) -> list[str]:
+        faults: list[str] = []
+        for refused in response.rejected:
+            faults.extend(self._application_answered(
+                ApplicationRefused(refused.application_id, refused.reason)
+            ))  # fmt: skip
+        for accepted in response.accepted:
+            faults.extend(self._application_answered(
+                ApplicationAccepted(
+                    accepted.application_id, accepted.queue, accepted.by_last_resort
+                )
+            ))  # fmt: skip
+        for item in response.updated:
+            notice = ApplicationIs(
+                item.application_id, item.state, item.state_transition_timestamp, item.message
+            )
+            faults.extend(self._application_is(notice))
+        return faults
+
+    def _application_answered(self, notice: ApplicationAccepted | ApplicationRefused) -> list[str]:
+        faults = [] if self.owed is None else self.owed.take(notice)
+        app = self._application(notice.application_id)
+        if isinstance(notice, ApplicationAccepted):
+            app.accepted += 1
+            app.queue, app.state = notice.queue, ApplicationState.NEW.value
+        else:
+            app.rejected += 1
+        answered = app.accepted + app.rejected
+        if answered > app.requested:
+            wrong = f"it was asked for {app.requested} times and answered {answered}"
+            faults.append(self._fault("G25", notice, wrong))
+        return faults
+
+    def _application_is(self, notice: ApplicationIs) -> list[str]:
+        faults = [] if self.owed is None else self.owed.take(notice)
+        id_ = notice.application_id
+        app = self._application(id_)
+        if not self._was_restored and not app.accepted + app.rejected:
+            faults.append(self._fault("G27", notice, f"{id_} was not answered before"))
+        app.state = notice.state
+        if notice.state == _FAILING or notice.state in _FINAL:
+            # It takes no asks any more: those that wait have gone with it, or are rejected.
+            for partition in app.partitions:
+                self._want_no_more(partition, id_, "")
+        return faults
+
+    def _notify_nodes(self, response: si.NodeResponse) -> list[str]:
+        faults: list[str] = []
+        for refused in response.rejected:
+            node = self._node(refused.node_id)
+            node.rejected += 1
+            # Whether what came with it was taken depends on which of several it was.
+            node.is_gone = node.is_gone or node.requested > 1 or not node.accepted
+            for uuid in node.reported:
+                if uuid not in self._placed:
+                    self.running.pop(uuid, None)
+            if not refused.reason:
+                what = f"the rejection of node {refused.node_id}"
+                faults.append(f"G25: {self.rm_id} was notified of {what}: there is no reason")
+            faults.extend(self._node_answered(refused.node_id, node))
+        for accepted in response.accepted:
+            if self.owed is not None:
+                faults.extend(self.owed.take(NodeAccepted(accepted.node_id)))
+            node = self._node(accepted.node_id)
+            node.accepted += 1
+            faults.extend(self._node_answered(accepted.node_id, node))
+        return faults
+
+    def _node_answered(self, id_: str, node: _Node) -> list[str]:
+        answered = node.accepted + node.rejected
+        if answered <= node.requested:
+            return []
+        what = f"it was asked for {node.requested} times and answered {answered}"
+        return [f"G25: {self.rm_id} was notified of an answer to node {id_}: {what}"]
+
+    def _notify_state(self, request: si.UpdateContainerSchedulingStateRequest) -> list[str]:
+        notice = AskIs(
+            request.application_id, request.allocation_key, request.state.name, request.reason
+        )
+        faults = [] if self.owed is None else self.owed.take(notice)
+        name = (notice.application_id, notice.key)
+        if name not in self._partitions_of:
+            faults.append(self._fault("G16", notice, "it has not asked for that"))
+        self._states[name] = notice.state
+        return faults
+
+    def _was_given_back_by_name(self, name: Name) -> bool:
+        if not self._given_back_by_name:
+            return False
+        partition, application_id, key = name
+        return any(
+            its_partition == partition
+            and its_application in {"", application_id}
+            and its_key in {"", key}
+            for its_partition, its_application, its_key in self._given_back_by_name
+        )
+
+    # -- the record and the truth, when nothing is on its way
+
+    def settled(self, states: States) -> list[str]:
+        """Compare what has been touched since the last time."""
+        faults = [] if self.owed is None else self.owed.missing()
+        if self.owed is not None:
+            self._touched.update(dict.fromkeys(self.owed.placed))
+            self.owed.placed.clear()
+        uuids, self._touched = self._touched, {}
+        asks, self._touched_asks = self._touched_asks, {}
+        apps, self._touched_applications = self._touched_applications, {}
+        nodes, self._touched_nodes = self._touched_nodes, {}
+        faults.extend(self._compared(states, uuids, asks, apps, nodes))
+        return faults
+
+    def differences(self, states: States) -> list[str]:
+        """Compare all that either of the two holds."""
+        faults = [] if self.owed is None else self.owed.missing()
+        uuids = dict.fromkeys(self.running)
+        asks = dict.fromkeys(self._wanted)
+        nodes = dict.fromkeys(self._nodes)
+        for name, state in states.items():
+            uuids.update(dict.fromkeys(state.owners))
+            nodes.update(dict.fromkeys(state.nodes))
+            asks.update(
+                dict.fromkeys(
+                    (name, id_, k) for id_, a in state.applications.items() for k in a.asks
+                )
+            )
+        apps = dict.fromkeys(self._applications)
+        faults.extend(self._compared(states, uuids, asks, apps, nodes))
+        return faults
+
+    def _compared(
+        self,
+        states: States,
+        uuids: Iterable[str],
+        asks: Iterable[Name],
+        apps: Iterable[str],
+        nodes: Iterable[str],
+    ) -> Iterator[str]:
+        for uuid in uuids:
+            yield from self._compare_allocation(states, uuid)
+        for name in asks:
+            yield from self._compare_ask(states, name)
+        for id_ in apps:
+            yield from self._compare_application(states, id_)
+        for id_ in nodes:
+            yield from self._compare_node(states, id_)
+
+    def _compare_allocation(self, states: States, uuid: str) -> Iterator[str]:
+        known, found = self.running.get(uuid), _find(states, uuid)
+        if found is None:
+            if known is not None:
+                own = partition_name(self.rm_id, known.partition)
+                name = (own, known.application_id, known.key)
+                if not self._was_given_back_by_name(name):
+                    yield (
+                        f"G16: for {self.rm_id} {uuid} ({known.key} of {known.application_id}) "
+                        f"runs on {known.node_id}, and the core does not have it"
+                    )
+            return
+        partition, allocation = found
+        name = (partition, allocation.spec.application_id, allocation.spec.key)
+        asked = self._asks.get(name)
+        what = f"{uuid} ({allocation.spec.key} of {allocation.spec.application_id})"
+        if known is None:
+            if self._was_restored or (asked is not None and (asked.by_node or asked.by_list)):
+                # It need not know the name of what it has reported.
+                return
+            yield (
+                f"G16: the core has {what} on {allocation.node_id}, and {self.rm_id} was not "
+                "notified of it"
+            )
+        elif uuid in self._placed:
+            truth = placed_by(
+                partition, uuid, allocation.spec, allocation.node_id, allocation.resource
+            )
+            if asked is not None and truth.resource in asked.sizes:
+                # It may have reported another size since.
+                truth = truth._replace(resource=known.resource)
+            wrong = difference(known, truth)
+            if wrong and self._lives(uuid) == 1:
+                yield f"G16: {self.rm_id} was notified of {what}, and not as it is: {wrong}"
+        elif known.node_id != allocation.node_id:
+            yield (
+                f"G16: {self.rm_id} has reported {what} on {known.node_id}, and the core has it on "
+                f"{allocation.node_id}"
+            )
+
+    def _compare_ask(self, states: States, name: Name) -> Iterator[str]:
+        partition, id_, key = name
+        state = states.get(partition)
+        if state is None:
+            return
+        app = state.applications.get(id_)
+        ask = None if app is None else app.asks.get(key)
+        if ask is None:
+            if name in self._wanted:
+                yield (
+                    f"G25: {self.rm_id} has asked for {key} of {id_}, which neither waits nor "
+                    "runs, and was not notified of it"
+                )
+            return
+        asked = self._asks.get(name)
+        if asked is None:
+            if not self._was_restored:
+                yield f"G16: the core has the ask {key} of {id_}, and {self.rm_id} has not asked"
+            return
+        if name in self._taken_back and ask.spec.max_allocations == 1:
+            yield f"G16: {self.rm_id} has withdrawn {key} of {id_}, and it is there"
+        elif ask.remaining and ask.spec.max_allocations == 1 and not self._is_wanted(name):
+            yield f"G16: {self.rm_id} does not want {key} of {id_} any more, and it waits"
+        reported = ask.reported
+        if self.owed is not None and reported is not WaitingState.UNREPORTED:
+            notified = self._states.get((id_, key))
+            if notified is not None and notified != reported.value and not asked.by_node:
+                yield (
+                    f"G27: {self.rm_id} was notified last of container state {notified} of {key} "
+                    f"of {id_}, and it is {reported.value}"
+                )
+
+    def _is_wanted(self, name: Name) -> bool:
+        asked = self._asks[name]
+        return name in self._wanted or asked.was_placed or asked.by_list or asked.by_node
+
+    def _compare_application(self, states: States, id_: str) -> Iterator[str]:
+        known = self._applications[id_]
+        answered = known.accepted + known.rejected
+        if answered != known.requested:
+            yield (
+                f"G25: {self.rm_id} has asked for application {id_} {known.requested} times, and "
+                f"was answered {answered} times"
+            )
+        if len(known.partitions) != 1:
+            return
+        state = states.get(next(iter(known.partitions)))
+        if state is None:
+            return
+        app = state.applications.get(id_)
+        if app is None:
+            if known.accepted and not known.is_gone and known.state not in {*_FINAL, _FAILING}:
+                yield (
+                    f"G21: for {self.rm_id} application {id_} is {known.state}, and the core does "
+                    "not have it"
+                )
+            return
+        if self._was_restored:
+            return
+        if known.is_gone:
+            yield f"G28: {self.rm_id} has removed application {id_}, and it is there"
+        if known.state != app.state.value:
+            yield (
+                f"G21: {self.rm_id} was notified last of state {known.state} of application {id_}, "
+                f"and it is {app.state.value}"
+            )
+        if known.queue and known.queue != app.queue.path:
+            yield (
+                f"G25: {self.rm_id} was notified of queue {known.queue} of application {id_}, and "
+                f"it is in {app.queue.path}"
+            )
+
+    def _compare_node(self, states: States, id_: str) -> Iterator[str]:
+        known = self._nodes.get(id_)
+        if known is not None and known.accepted + known.rejected != known.requested:
+            yield (
+                f"G25: {self.rm_id} has asked for node {id_} {known.requested} times, and was "
+                f"answered {known.accepted + known.rejected} times"
+            )
+        is_there = any(id_ in state.nodes for state in states.values())
+        if is_there and not self._was_restored and (known is None or not known.accepted):
+            yield f"G25: the core has node {id_}, and {self.rm_id} was not notified of it"
+        if known is None or is_there or known.is_gone or not known.accepted:
+            return
+        if known.partition in states:
+            yield f"G25: {self.rm_id} was notified of node {id_}, and the core does not have it"
+
+
+def _find(states: States, uuid: str) -> tuple[str, Allocation] | None:
+    for name, state in states.items():
+        app = state.owner_of(uuid)
+        if app is not None:
+            return name, app.allocations[uuid]
+    return None
+
+
+def _wanted(item: si.Allocation) -> _Wanted:
+    is_placeholder = item.placeholder and bool(item.task_group_name)
+    return _Wanted(
+        item.priority, item.task_group_name, is_placeholder,
+        item.originator and not is_placeholder,
+        *_preemption(item.preemption_policy, item.allocation_tags), item.allocation_tags,
+    )  # fmt: skip
+
+
+def _preemption(policy: si.PreemptionPolicy | None, tags: dict[str, str]) -> tuple[bool, bool]:
+    """Without a policy work may be preempted unless its tag forbids that, and preempts nothing."""
+    if policy is not None:
+        return policy.allow_preempt_self, policy.allow_preempt_other
+    return tags.get(si.constants.TAG_ALLOW_PREEMPTION, "").lower() != "false", False
+
+
+def _unlike(notice: Placed, asked: _Requested) -> str:
+    """Say in what an announcement differs from all that was requested under its key."""
+    way = _Wanted(*notice[6:])
+    if way not in asked.ways:
+        last = asked.ways[-1]
+        for name, has, wanted in zip(way._fields, way, last, strict=True):
+            if has != wanted:
+                return f"{name} is {has!r}, requested {wanted!r}"
+    if notice.resource not in asked.sizes:
+        return f"resource is {notice.resource}, requested {asked.sizes[-1]}"
+    return ""
+
+
+def _may_follow(ends: list[TerminationType], lives: int) -> bool:
+    asked_back = sum(1 for type_ in ends if type_ in ASKED_BACK)
+    stopped = len(ends) - asked_back
+    in_order = lives > 1 or not stopped or ends[-1] is _T.STOPPED_BY_RM
+    return max(asked_back, stopped) <= lives and in_order
+
+
+_REQUESTS: dict[type, Callable[[RmRecord, Any], None]] = {
+    si.AllocationRequest: RmRecord._request_allocations,
+    si.ApplicationRequest: RmRecord._request_applications,
+    si.NodeRequest: RmRecord._request_nodes,
+}
+_RESPONSES: dict[type, Callable[[RmRecord, Any], list[str]]] = {
+    si.AllocationResponse: RmRecord._notify_allocations,
+    si.ApplicationResponse: RmRecord._notify_applications,
+    si.NodeResponse: RmRecord._notify_nodes,
+    si.UpdateContainerSchedulingStateRequest: RmRecord._notify_state,
+}
