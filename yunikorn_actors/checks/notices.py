@@ -41,7 +41,7 @@ class Placed(NamedTuple):
 
     @property
     def thing(self) -> Thing:
-        return ("placed", self.uuid)
+        return ("allocation", self.uuid)
 
     @property
     def what(self) -> str:
@@ -64,7 +64,7 @@ class Ended(NamedTuple):
 
     @property
     def thing(self) -> Thing:
-        return ("ended", self.uuid)
+        return ("allocation", self.uuid)
 
     @property
     def what(self) -> str:

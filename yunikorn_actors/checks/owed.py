@@ -94,7 +94,12 @@ class Owed:
         queue = self._queues.get(thing)
         if queue is None:
             return self._unowed(notice)
-        turn, expected = queue.popleft()
+        turn, expected = queue[0]
+        if type(expected) is not type(notice):
+            if thing in self._maybe or not any(type(it) is type(notice) for _, it in queue):
+                return self._unowed(notice)
+            return [f"G27: {self._rm_id} was notified of {notice.what} before {expected.what}"]
+        queue.popleft()
         if not queue:
             del self._queues[thing]
         faults: list[str] = []

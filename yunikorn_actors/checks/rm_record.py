@@ -166,12 +166,15 @@ class RmRecord:
         self._ends: dict[str, list[TerminationType]] = {}
         """By UUID, the releases that were notified."""
         self._given_back: dict[str, None] = {}
-        """What it gave back by UUID and has not reported since; an answer may cross that."""
-        self._given_back_by_name: dict[Name, None] = {}
-        """What it gave back without a UUID; application and key may be empty.
+        """What it ended by UUID and has not reported since: an announcement that crosses that, or
+        comes behind it in one answer, changes nothing."""
+        self._ended_by_name: dict[Name, None] = {}
+        """What it ended without a UUID; application and key may be empty.
 
-        The core ends all of that name, also what is still on its way here, and says nothing of it.
+        The core ends all of that name, also what is still on its way here.
         """
+        self._unsure: dict[str, None] = {}
+        """UUIDs that such a release may have meant, and of whose end it is not notified."""
         self._touched: dict[str, None] = {}
         """UUIDs of which something was requested or notified since they were compared."""
         self._touched_asks: dict[Name, None] = {}
@@ -302,31 +305,45 @@ class RmRecord:
             uuid = item.uuid
             self._reports[uuid] = self._reports.get(uuid, 0) + 1
             self._given_back.pop(uuid, None)
-            placed = placed_in(item)
-            self.running[uuid] = placed._replace(
+            placed = placed_in(item)._replace(
                 node_id=node_id or item.node_id, partition=short_partition_name(partition)
             )
+            running = self.running.get(uuid)
+            # A UUID that runs under another name is refused.
+            if running is None or running[1:4] == placed[1:4]:
+                self.running[uuid] = placed
             self._touched[uuid] = None
 
     def _release(self, end: si.AllocationRelease) -> None:
         partition, key = partition_name(self.rm_id, end.partition_name), end.allocation_key
+        by_wish = end.termination_type in _BY_WISH
         if key and not end.uuid and end.termination_type in _TAKES_THE_ASK:
             self._want_no_more(partition, end.application_id, key)
-        if end.termination_type in _BY_WISH:
-            return
         if not end.uuid:
-            self._given_back_by_name[partition, end.application_id, key] = None
+            name = (partition, end.application_id, key)
+            self._ended_by_name[name] = None
+            if not by_wish:
+                mine = (it for it, item in self.running.items() if self._is_of(name, item))
+                self._unsure.update(dict.fromkeys(mine))
             return
         running = self.running.get(end.uuid)
-        if running is not None:
-            own = partition_name(self.rm_id, running.partition)
-            if own != partition or end.application_id not in {"", running.application_id}:
-                return
+        if running is not None and not self._is_of((partition, end.application_id, ""), running):
+            return
+        self._given_back[end.uuid] = None
+        self._touched[end.uuid] = None
+        if running is not None and not by_wish:
             del self.running[end.uuid]
             # If it was asked for again while it ran, that changed nothing.
             self._wanted.pop((partition, running.application_id, running.key), None)
-        self._given_back[end.uuid] = None
-        self._touched[end.uuid] = None
+
+    def _is_of(self, name: Name, item: Placed) -> bool:
+        """Whether an allocation is one of those that a request means; it need not name all."""
+        partition, application_id, key = name
+        return (
+            partition_name(self.rm_id, item.partition) == partition
+            and application_id in {"", item.application_id}
+            and key in {"", item.key}
+        )
 
     def _want_no_more(self, partition: str, application_id: str, key: str) -> None:
         if application_id and key:
@@ -375,6 +392,11 @@ class RmRecord:
     def _fault(self, invariant: str, notice: Notice, wrong: str) -> str:
         return f"{invariant}: {self.rm_id} was notified of {notice.what}: {wrong}"
 
+    def _unasked(self, notice: Notice, faults: list[str]) -> None:
+        """What it has asked a core before this one for may be answered by this one."""
+        if not self._was_restored:
+            faults.append(self._fault("G16", notice, "it has not asked for that"))
+
     def _notify_allocations(self, response: si.AllocationResponse) -> list[str]:
         faults: list[str] = []
         for refused in response.rejected:
@@ -406,7 +428,7 @@ class RmRecord:
         name = (partition_name(self.rm_id, notice.partition), app_id, key)
         asked = self._asks.get(name)
         if asked is None:
-            faults.append(self._fault("G16", notice, "it has not asked for that"))
+            self._unasked(notice, faults)
         else:
             asked.was_placed = True
             wrong = _unlike(notice, asked)
@@ -422,8 +444,10 @@ class RmRecord:
             faults.append(self._fault("G16", notice, f"node {notice.node_id} is none of its own"))
         self._wanted.pop(name, None)
         self._touched[uuid] = self._touched_asks[name] = None
-        if uuid not in self._given_back and not self._was_given_back_by_name(name):
+        if uuid not in self._given_back:
             self.running[uuid] = notice
+            if any(self._is_of(it, notice) for it in self._ended_by_name):
+                self._unsure[uuid] = None
         return faults
 
     def _ended(self, notice: Ended) -> list[str]:
@@ -458,7 +482,7 @@ class RmRecord:
         )  # fmt: skip
         asked = self._asks.get(name)
         if asked is None:
-            faults.append(self._fault("G16", notice, "it has not asked for that"))
+            self._unasked(notice, faults)
         elif not (asked.later if notice.later_form else asked.main):
             faults.append(self._fault("G25", notice, "it was asked for in the other form"))
         self._wanted.pop(name, None)
@@ -583,20 +607,9 @@ class RmRecord:
         faults = [] if self.owed is None else self.owed.take(notice)
         name = (notice.application_id, notice.key)
         if name not in self._partitions_of:
-            faults.append(self._fault("G16", notice, "it has not asked for that"))
+            self._unasked(notice, faults)
         self._states[name] = notice.state
         return faults
-
-    def _was_given_back_by_name(self, name: Name) -> bool:
-        if not self._given_back_by_name:
-            return False
-        partition, application_id, key = name
-        return any(
-            its_partition == partition
-            and its_application in {"", application_id}
-            and its_key in {"", key}
-            for its_partition, its_application, its_key in self._given_back_by_name
-        )
 
     # -- the record and the truth, when nothing is on its way
 
@@ -651,14 +664,11 @@ class RmRecord:
     def _compare_allocation(self, states: States, uuid: str) -> Iterator[str]:
         known, found = self.running.get(uuid), _find(states, uuid)
         if found is None:
-            if known is not None:
-                own = partition_name(self.rm_id, known.partition)
-                name = (own, known.application_id, known.key)
-                if not self._was_given_back_by_name(name):
-                    yield (
-                        f"G16: for {self.rm_id} {uuid} ({known.key} of {known.application_id}) "
-                        f"runs on {known.node_id}, and the core does not have it"
-                    )
+            if known is not None and uuid not in self._unsure:
+                yield (
+                    f"G16: for {self.rm_id} {uuid} ({known.key} of {known.application_id}) "
+                    f"runs on {known.node_id}, and the core does not have it"
+                )
             return
         partition, allocation = found
         name = (partition, allocation.spec.application_id, allocation.spec.key)
