@@ -160,7 +160,7 @@ def _in_order(answers: _Batch) -> Iterator[_Batch]:
     """
     ended: list[Any] = []
     if _crosses(answers):
-        new = frozenset(_uuids(answers[rm.AnnouncedAllocation]))
+        new = dict.fromkeys(_uuids(answers[rm.AnnouncedAllocation]))
         ended = [it for it in answers[rm.AnnouncedRelease] if it.uuid in new]
     if not ended:
         yield answers
