@@ -129,8 +129,8 @@ class Player:
         """Return who can say why asks of a partition wait."""
         if partition.planner is not None:
             return partition.planner
-        assert partition.speaker is not None
-        scheduler = self.simulator.machines[partition.speaker]
+        assert partition.planning is not None
+        scheduler = self.simulator.machines[partition.planning]
         assert isinstance(scheduler, Scheduler)
         return scheduler.planner
 

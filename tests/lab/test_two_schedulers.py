@@ -1,14 +1,12 @@
 """Two schedulers plan for one partition: nothing breaks under any strategy, and the price is told."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from contesting import contest
 
 from yunikorn_actors.cli import main
-from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.lab.case import read_case
 from yunikorn_actors.lab.explore import Budget, Options, Search
 from yunikorn_actors.lab.faults import FAULTS
@@ -17,11 +15,8 @@ from yunikorn_actors.lab.oracles import oracles
 from yunikorn_actors.lab.play import play
 from yunikorn_actors.lab.strategies import STRATEGIES, SYSTEMATIC
 from yunikorn_actors.messages.base import CONTEXT
-from yunikorn_actors.planning.peers import Peers
-from yunikorn_actors.planning.planner import Planner
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
-Refuses = Callable[[Proposal], Refusal | None]
 FILES = ("commitments", "gang", "preemption")
 
 
@@ -52,7 +47,7 @@ def test_conflicts_are_settled_in_any_order_and_with_faults(
 ) -> None:
     """The oracles look after each message, and at rest at what is left of the conflicts."""
     if is_contested:
-        monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+        contest(monkeypatch)
     faults = () if strategy in SYSTEMATIC else tuple(FAULTS)
     wanted = Options(strategy=strategy, faults=faults, budget=Budget(runs=runs))
     for name in names:
@@ -63,52 +58,20 @@ def test_conflicts_are_settled_in_any_order_and_with_faults(
         assert report.refused or not is_contested, "vacuous: there was no conflict"
 
 
-def test_they_wait_for_each_other_in_no_order() -> None:
-    """Both had the same facts at rest, and expected of each other what they had planned before."""
-    name = "preemption/hard-gang-ends-with-victims-on-the-way"
-    report = search(name, strategy="pct", schedulers=2, runs=12).run()
-    assert report.finding is None, report.finding.violation.text
-
-
-def test_an_ask_is_allowed_once_where_time_and_the_resource_manager_allow_it() -> None:
-    """Both came before the other schedulers were informed."""
-    name = "gang-disturbances/008-target-node-removed"
-    report = search(name, strategy="pct", schedulers=3, runs=12).run()
-    assert report.finding is None, report.finding.violation.text
-
-
 @pytest.mark.parametrize(
-    "name",
+    ("name", "schedulers"),
     [
-        # A real ask is proposed behind the placeholders of its gang that are in flight.
-        "gang-disturbances/011-soft-timeout-of-an-incomplete-gang-during-a-swap",
-        # One of these placeholders is refused by the resource manager meanwhile.
-        "gang-disturbances/012-hard-timeout-of-an-incomplete-gang-during-a-swap",
-        # Several are in flight when the maximum falls: one has room, and all have not.
-        "preemption/012-quota-lowered",
-        # Asks that have only to wait are proposed behind the one that has the victims.
-        "preemption/039-mixed-sizes-on-several-nodes",
+        ("preemption/hard-gang-ends-with-victims-on-the-way", 2),
+        # An ask is allowed by time and by the resource manager.
+        ("gang-disturbances/008-target-node-removed", 3),
+        # One is replaced that has asked about a placeholder.
+        ("gang-disturbances/placeholder-reported-while-the-gang-resumes", 2),
     ],
 )
-def test_what_rests_on_each_other_in_flight_is_void_together(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After each message nothing is in flight that is void."""
-    refusals: list[Refusal] = []
-    void_ones = Planner.void_ones
-
-    def noted(planner: Planner, refuses: Refuses, *among: Any) -> Iterator[int]:
-        def judged(proposal: Proposal) -> Refusal | None:
-            refusal = refuses(proposal)
-            refusals.extend([refusal] if refusal else [])
-            return refusal
-
-        return void_ones(planner, judged, *among)
-
-    monkeypatch.setattr(Planner, "void_ones", noted)
-    report = search(name, strategy="uniform", schedulers=3, runs=40).run()
+@pytest.mark.parametrize("strategy", ["pct", "uniform"])
+def test_something_is_left_undone_in_no_order(name: str, schedulers: int, strategy: str) -> None:
+    report = search(name, strategy=strategy, schedulers=schedulers, runs=24).run()
     assert report.finding is None, report.finding.violation.text
-    assert refusals, "vacuous: the facts were against nothing in flight"
 
 
 def test_first_in_first_out_each_decision_is_made_once() -> None:
@@ -123,7 +86,7 @@ def test_first_in_first_out_each_decision_is_made_once() -> None:
 def test_the_command_tells_the_price(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+    contest(monkeypatch)
     command = ("lab", "run", str(CASES / "gang.yaml"), "--runs", "2", "--schedulers", "2")
     assert 0 == main(command)
     told = capsys.readouterr().out

@@ -35,8 +35,8 @@ def kill(lab: Lab, address: str) -> None:
 
 
 def scheduler_of(lab: Lab) -> str:
-    assert lab.partition.speaker is not None
-    return lab.partition.speaker
+    assert lab.partition.planning is not None
+    return lab.partition.planning
 
 
 def work(lab: Lab) -> None:

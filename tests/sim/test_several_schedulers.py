@@ -1,8 +1,8 @@
-"""Several schedulers plan for one partition: each proposes its share, in the order of one.
+"""Several schedulers plan for one partition, one after the other, in the order of one.
 
-The checkers look after every message, and at rest each replica is the truth and each scheduler has
-nothing left to decide. Where schedulers are to be in each other's way, each takes all shares for
-its own (`contested`), and that they were is asserted.
+The checkers look after every message. At rest each replica is the truth, one scheduler has the
+token, and that one has nothing left to decide. Where schedulers are to be in each other's way, each
+plans as if it had the token (`contested`), and that they were is asserted.
 """
 
 from collections import Counter
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import ranges
+from contesting import contest
 from faults import Killer, PlantedFault
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -21,21 +22,22 @@ from listening import Listening
 from moves import Move, scripts
 from playing import Player
 from searching import Run
-from support import APP, PARTITION, Lab, Races
+from support import APP, Lab, Races
 
 from yunikorn_actors import si
 from yunikorn_actors.domain.ids import scheduler_of
 from yunikorn_actors.domain.proposals import Refusal
 from yunikorn_actors.domain.snapshot import snapshot
-from yunikorn_actors.machines.machine import InvariantViolation
-from yunikorn_actors.messages.base import CONTEXT, Delivery, scheduler_address
+from yunikorn_actors.machines.machine import Effect
+from yunikorn_actors.machines.planning_loop import PATIENCE_NS
+from yunikorn_actors.machines.settings import SECOND, Settings
+from yunikorn_actors.messages.base import CONTEXT, Delivery, Message
 from yunikorn_actors.messages.scheduling import (
     ProposalRejected,
     ProposeAllocations,
-    ReportWaiting,
+    TokenPassed,
 )
-from yunikorn_actors.planning.parts.part import Desk
-from yunikorn_actors.planning.peers import PATIENCE_NS, Peers
+from yunikorn_actors.planning.parts.part import Desk, Owner
 from yunikorn_actors.scenario.runner import RunOptions, run_file
 from yunikorn_actors.sim.checkers import default_checkers
 from yunikorn_actors.sim.simulator import Simulator
@@ -49,14 +51,11 @@ LOST = {Refusal.ASK_GONE, Refusal.ASK_PARKED, Refusal.GANG_HELD, Refusal.VICTIM_
 BOTH_PREEMPT = (0, 15)
 """At these seeds both choose the same victim, which few do."""
 LONG = pytest.mark.timeout(3600)
-IN_ONE_PLAN = SCENARIOS / "reservations" / "026-first-when-its-application-may-start.yaml"
-"""It expects who comes first in one plan, so no room may be spared for a proposal that is void."""
 
 
 @pytest.fixture
 def contested(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each scheduler propose all that it decides, as if all others were absent."""
-    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+    contest(monkeypatch)
 
 
 # -- scenario files
@@ -83,11 +82,9 @@ def test_every_scenario_holds(files: list[Path], seeds: range, schedulers: int) 
 @pytest.mark.parametrize(
     ("files", "seeds", "schedulers"),
     [
-        pytest.param([*FILES[::EVERY], IN_ONE_PLAN], (0, 2, 5, 7), 2, id="usual"),
+        pytest.param(FILES[::EVERY], (0, 2, 5, 7), 2, id="usual"),
         pytest.param(FILES, range(6), 2, id="two", marks=pytest.mark.slow),
         pytest.param(FILES, range(3), 3, id="three", marks=pytest.mark.slow),
-        pytest.param([IN_ONE_PLAN], range(51), 2, id="in one plan, two"),
-        pytest.param([IN_ONE_PLAN], range(51), 3, id="in one plan, three"),
     ],
 )
 def test_what_all_decide_is_committed_once(
@@ -95,8 +92,7 @@ def test_what_all_decide_is_committed_once(
 ) -> None:
     shares, failed = run_all(files, seeds, schedulers)
     assert [] == failed
-    wanted = LOST if len(files) > 1 else {Refusal.ASK_GONE}
-    assert wanted <= set(shares.refusals), "vacuous: they never decided the same"
+    assert LOST <= set(shares.refusals), "vacuous: they never decided the same"
 
 
 class Shares(Races):
@@ -189,82 +185,154 @@ def crowd(number: int, schedulers: int) -> Crowd:
     return lab
 
 
-def test_the_share_of_one_that_does_not_decide_is_served(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is alive, and decides nothing: after a while others do, and from then on at once."""
-    # They would find at rest that it could decide something.
+@pytest.mark.parametrize("schedulers", [1, 2, 3, 4])
+def test_each_decision_is_made_once(schedulers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, and though asks come while others are decided."""
+    made: Counter[str] = Counter()
+    next_id = Desk.next_id
+
+    def counted(desk: Desk, owner: Owner) -> int:
+        made[type(owner).__name__] += 1
+        return next_id(desk, owner)
+
+    monkeypatch.setattr(Desk, "next_id", counted)
+    shares = Shares()
+    lab = Lab(seed=3, schedulers=schedulers, checkers=(shares,))
+    lab.nodes(n1=200, n2=200)
+    lab.submit("app-0", "app-1", "app-2")
+    for key in range(60):
+        lab.ask(f"{key}-a", f"{key}-b", app=f"app-{key % 3}")
+        for _ in range(7):
+            lab.simulator.step()
+    lab.settle()
+    assert 120 == len(lab.running()) == shares.proposed.total()
+    assert {"Placer": 120} == made
+    assert schedulers == len(shares.proposed), "vacuous: one has proposed all"
+
+
+# -- one that does not decide
+
+
+class Hanging:
+    """A machine that handles nothing until it comes back; then all of it, in order."""
+
+    def __init__(self, machine: Any) -> None:
+        self._machine, self._handle = machine, machine.handle
+        self._waiting: list[tuple[Message, int]] = []
+        machine.handle = self._keep
+
+    def _keep(self, message: Message, now_ns: int) -> list[Effect]:
+        self._waiting.append((message, now_ns))
+        return []
+
+    def come_back(self) -> None:
+        """With the next message; till then it knows nothing of what has come."""
+        self._machine.handle = self._handle_all
+
+    def _handle_all(self, message: Message, now_ns: int) -> list[Effect]:
+        waiting = [*(message for message, _ in self._waiting), message]
+        self._waiting.clear()
+        self._machine.handle = self._handle
+        return [effect for it in waiting for effect in self._handle(it, now_ns)]
+
+
+def ask_of_all(lab: Lab, name: str) -> None:
+    for number in range(6):
+        lab.ask(f"{name}-{number}", app=f"app-{number}")
+        lab.settle()
+
+
+@pytest.fixture
+def shares() -> Shares:
+    return Shares()
+
+
+@pytest.fixture
+def three(shares: Shares, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    # They would find that the replica of one is not the truth at rest.
     monkeypatch.setattr("support.default_checkers", tuple)
-    lab = Lab(schedulers=3)
+    lab = Lab(schedulers=3, checkers=(shares,))
     lab.nodes(n1=100)
     lab.submit(*(f"app-{number}" for number in range(6)))
     lab.settle()
-    idle: Any = lab.schedulers[1]
-    idle.loop.next_cycle = list
-    for number in range(6):
-        lab.ask(f"first-{number}", app=f"app-{number}")
-    lab.settle()
-    assert 4 == len(lab.running()), "vacuous: another one has decided for it"
-    lab.advance(PATIENCE_NS)
+    return lab
+
+
+def holders(lab: Lab) -> list[int]:
+    return [at for at, it in enumerate(lab.schedulers) if it.loop.has_token]
+
+
+def test_the_token_of_one_that_does_not_decide_is_claimed(three: Lab, shares: Shares) -> None:
+    """After a while, by one; from then on it is left out, until it is back."""
+    lab = three
+    assert [0] == holders(lab)
+    hanging = Hanging(lab.schedulers[0])
+    ask_of_all(lab, "first")
+    lab.advance(1.99)
+    assert [] == lab.running(), "vacuous: it has decided"
+    lab.advance(0.2)
     assert 6 == len(lab.running())
-    for number in range(6):
-        lab.ask(f"second-{number}", app=f"app-{number}")
-    lab.settle()
+    assert 6 == shares.proposed.total(), "two of them have claimed it"
+    ask_of_all(lab, "second")
     assert 12 == len(lab.running()), "it is known to be absent"
-    del idle.loop.next_cycle
-    for number in range(6):
-        lab.ask(f"third-{number}", app=f"app-{number}")
-    lab.settle()
+    hanging.come_back()
+    ask_of_all(lab, "third")
     assert 18 == len(lab.running())
+    shares.proposed.clear()
+    ask_of_all(lab, "fourth")
+    assert 24 == len(lab.running())
+    assert 3 == len(shares.proposed), "one of them does not get the token"
+    assert 1 == len(holders(lab))
     equal_schedulers(lab)
     assert {} == lab.leftovers()
 
 
-# -- what the facts have made void
+def test_what_a_time_has_come_for_is_decided_without_the_token_too(three: Lab) -> None:
+    """An ask keeps a node after a delay: as much later as the others wait."""
+    lab = three
+    lab.nodes(n2=100)
+    lab.ask("small-1", "small-2", vcore=60, app="app-0")
+    lab.settle()
+    (holder,) = holders(lab)
+    Hanging(lab.schedulers[holder])
+    lab.ask("large", vcore=60, app="app-1")
+    lab.settle()
+    assert 2 * SECOND == PATIENCE_NS == Settings().reservation_delay_ns
+    lab.advance(3.99)
+    assert [] == reserved(lab)
+    lab.advance(0.3)
+    assert ["large"] == reserved(lab)
 
 
-@pytest.mark.usefixtures("contested")
-def test_a_void_proposal_is_given_up_at_the_fact_and_answered_once() -> None:
-    """It holds nothing from the fact on; its refusal comes later, and only once."""
-    lab = Lab(schedulers=2)
-    lab.nodes(n1=1)
+def reserved(lab: Lab) -> list[str]:
+    return [it.key for node in lab.state.nodes.values() for it in node.reservations.values()]
+
+
+def test_no_one_claims_what_is_decided_in_time() -> None:
+    """An ask that waits is looked at by all, and there is nothing to decide."""
+    claims = Claims()
+    lab = Lab(schedulers=3, checkers=(claims,))
+    lab.nodes(n1=4)
     lab.submit(APP)
-    lab.ask("a")
-    given_up: list[int] = []
-    while lab.simulator.step():
-        for scheduler in lab.schedulers:
-            if scheduler.planner.desk.given_up:
-                (void,) = scheduler.planner.unresolved
-                given_up.append(void)
-                assert {} == scheduler.planner.model.flights.placements
-                assert {"vcore": 0} == scheduler.planner.model.nodes.views["n1"].free
-                assert [] == scheduler.void()
-                loser = scheduler
-    assert ["a"] == lab.running()
-    assert given_up, "vacuous: it was refused before"
-    assert {Refusal.ASK_GONE: 1} == lab.races.refusals
-    twice = ProposalRejected(proposal_id=given_up[0], reason=Refusal.ASK_GONE)
-    with pytest.raises(InvariantViolation, match="was resolved twice"):
-        loser.handle(twice, lab.simulator.now_ns)
+    lab.ask("a", "b")
+    lab.ask("large", vcore=9)
+    for _ in range(5):
+        lab.advance(2)
+    assert ["a", "b"] == lab.running()
+    assert claims.passed, "vacuous: the token stayed where it was"
+    assert 0 == claims.claimed
+    assert [False, False, False] == [it.planner.has_work for it in lab.schedulers]
+    assert {} == lab.leftovers()
 
 
-@pytest.mark.usefixtures("contested")
-@ranges.seeds(51, usual=3)
-def test_each_kind_of_proposal_is_given_up(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the checkers find none that is void and in flight after any message."""
-    kinds: Counter[str] = Counter()
-    give_up = Desk.give_up
+class Claims:
+    def __init__(self) -> None:
+        self.passed = self.claimed = 0
 
-    def counted(desk: Desk, proposal_id: int) -> None:
-        kinds[type(desk.owner[proposal_id]).__name__] += 1
-        give_up(desk, proposal_id)
-
-    monkeypatch.setattr(Desk, "give_up", counted)
-    folders = ("gang", "gang-disturbances", "preemption", "reservations")
-    files = [file for folder in folders for file in sorted((SCENARIOS / folder).glob("*.yaml"))]
-    _, failed = run_all(files[:: 1 if len(seeds) > 3 else 4], seeds, 2)
-    assert [] == failed
-    assert {"Placer", "Admitter", "Swapper", "Reserver", "Preemptor"} <= kinds.keys()
+    def delivered(self, _: Simulator, delivery: Delivery) -> None:
+        if delivery.mailbox == CONTEXT and isinstance(delivery.message, TokenPassed):
+            self.passed += 1
+            self.claimed += delivery.message.is_claimed
 
 
 # -- random orders
@@ -280,7 +348,7 @@ def test_no_order_breaks_anything(
     for number in seeds:
         run = Run(number, preempts=preempts, schedulers=2)
         run.play()
-    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+    contest(monkeypatch)
     for number in (*seeds, *BOTH_PREEMPT):
         run = Run(number, preempts=preempts, schedulers=2)
         run.play()
@@ -295,7 +363,7 @@ def test_whatever_the_resource_manager_says(
     examples: int, is_contested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_contested:
-        monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+        contest(monkeypatch)
     refusals: Counter[str] = Counter()
 
     @settings(
@@ -343,7 +411,7 @@ def test_one_ask_is_proposed_once() -> None:
 
 @pytest.mark.usefixtures("contested")
 def test_one_ask_is_placed_once_and_one_proposal_refused_for_each() -> None:
-    """First in, first out both decide the same: this would be the price without shares."""
+    """First in, first out both decide the same: this would be the price without a token."""
     lab = Lab(schedulers=2)
     lab.nodes(n1=50, n2=50)
     lab.submit(APP)
@@ -356,23 +424,12 @@ def test_one_ask_is_placed_once_and_one_proposal_refused_for_each() -> None:
     assert {} == lab.leftovers()
 
 
-class Reports:
-    """Who reported, and what became of it."""
-
-    def __init__(self) -> None:
-        self.senders: Counter[str] = Counter()
-
-    def delivered(self, _: Simulator, delivery: Delivery) -> None:
-        if isinstance(delivery.message, ReportWaiting):
-            self.senders[delivery.sender] += 1
-
-
 @pytest.mark.parametrize("number", range(6))
 def test_a_state_is_told_once(number: int) -> None:
-    """Both find out that an ask waits, and why; one of them tells, also when it was replaced."""
-    reports, killer = Reports(), Killer(5)
+    """Whoever has the token finds out that an ask waits, and why, also when one was replaced."""
+    killer = Killer(5)
     lab = Lab(
-        seed=number, schedulers=2, rm=Listening(), checkers=(reports, killer),
+        seed=number, schedulers=2, rm=Listening(), checkers=(killer,),
         replaced_for=(PlantedFault,),
     )  # fmt: skip
     lab.nodes(n1=3)
@@ -390,9 +447,6 @@ def test_a_state_is_told_once(number: int) -> None:
     repeated = {key: it for key, it in told.items() if any(x == y for x, y in pairwise(it))}
     assert {} == repeated
     assert "FAILED" in told["large"]
-    muted = scheduler_address(PARTITION, 1, 1)
-    assert reports.senders, "vacuous: nobody reported"
-    assert muted not in reports.senders
     equal_schedulers(lab)
 
 
@@ -435,7 +489,6 @@ def test_the_place_of_one_that_fails_is_taken(place: int) -> None:
     assert [0, 1, 2] == sorted({*lab.partition.schedulers, place}), "numbers are never given again"
     assert (first, second)[1 - place] == heirs[1 - place]
     assert (first, second)[place] not in lab.simulator.machines
-    assert [True, False] == [scheduler.speaks for scheduler in lab.schedulers]
     lab.node("n1", si.ActionFromRM.UPDATE, 10)
     lab.settle()
     assert ["a", "large"] == lab.running()

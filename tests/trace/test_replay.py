@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from contesting import contest
 from msgspec.structs import replace
 from playing import Player
 from recordings import (
@@ -29,7 +30,6 @@ from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.scheduler import Scheduler
 from yunikorn_actors.machines.topology import TOPOLOGIES, TopologyName
 from yunikorn_actors.messages.scheduling import ReportWaiting, RunCycle
-from yunikorn_actors.planning.peers import Peers
 from yunikorn_actors.planning.planner import Planner
 from yunikorn_actors.runtime.system import CoreDriver
 from yunikorn_actors.trace.read import TraceReader
@@ -87,8 +87,8 @@ def test_a_run_in_service_is_repeated(
 def test_a_run_with_several_schedulers_is_repeated(
     path: Path, driver: CoreDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each proposes all it decides here. One may have done it all before the other began: once more."""
-    monkeypatch.setattr(Peers, "_decider", lambda self, _: self._place)
+    """Each plans all of it here. One may have done it all before the other began: once more."""
+    contest(monkeypatch)
     refused: set[str] = set()
     for attempt in range(20):
         run = path.with_stem(f"run-{attempt}")

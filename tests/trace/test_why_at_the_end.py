@@ -70,7 +70,7 @@ def _planners(simulator: Simulator) -> Iterator[tuple[str, Planner]]:
     context = simulator.machines[CONTEXT]
     assert isinstance(context, Context)
     for partition in context.partitions.values():
-        scheduler = simulator.machines.get(partition.speaker or "")
+        scheduler = simulator.machines.get(partition.planning or "")
         if partition.planner is not None:
             yield partition.name, partition.planner
         elif isinstance(scheduler, Scheduler) and scheduler.replica.revision:

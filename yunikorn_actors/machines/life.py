@@ -13,10 +13,8 @@ class Life(Struct, frozen=True, kw_only=True):
     number: int = 0
     """How many were started before it in this life of the partition."""
     place: int = 0
-    """Its place among those that plan for the partition at the same time; successors keep it."""
+    """Its place among those of the partition; successors keep it."""
     planners: int = 1
-    """How many these are."""
-    speaks: bool = True
-    """Whether it tells what it finds out; of several schedulers only the first one does."""
+    """How many there are for the partition: if several, the one that has the token plans."""
     rm_id: str
     capabilities: Capabilities

@@ -4,16 +4,21 @@ A Scheduler runs it on its replica, and in the fused topology Context runs it on
 They differ in one thing alone, which is given as `commit`: a Scheduler sends its decisions to
 Context, where others may have been faster; Context resolves them on the spot.
 
-Whoever runs it resolves what it committed with facts or `Planner.reject`, and calls `next_cycle`
-after anything that may let something else be decided. A cycle that runs for nothing does no harm;
-one that is missing lets asks wait for ever.
+Whoever runs it resolves what it committed with facts or `Planner.reject`, and calls `go_on` after
+anything that may let something else be decided. A cycle that runs for nothing does no harm; one
+that is missing lets asks wait for ever.
+
+Of several schedulers of a partition one has the *token*, and plans: whatever was decided before is
+known to it as facts. It hands the token on, through Context, behind what it has proposed. The
+others live a little in the past: what should have been decided by then, and was not, they decide
+themselves, and claim the token.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from yunikorn_actors.domain.partition import PartitionState
-from yunikorn_actors.domain.proposals import Proposal, Refusal
+from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.machines.explaining import explanation
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, Send, SetTimer
@@ -30,8 +35,10 @@ from yunikorn_actors.planning.planner import Planner
 
 Commit = Callable[[list[Proposal], int], list[Effect]]
 """Resolve these decisions now, or send them to be resolved; also tell what the planner found."""
-Refuses = Callable[[PartitionState, Proposal, int], Refusal | None]
-"""Says why Context would refuse a proposal in this state and at this time, if it would."""
+PATIENCE_NS: Final = 2_000_000_000
+"""How long the schedulers wait for the one that has the token."""
+APART_NS: Final = 100_000_000
+"""By so much more than the one before it, so that they do not claim the token all at once."""
 
 
 class PlanningLoop:
@@ -48,11 +55,8 @@ class PlanningLoop:
         self.planner = Planner(
             state,
             life.number,
-            place=life.place,
-            planners=life.planners,
-            asks_first=life.capabilities.has_predicates
-            or life.capabilities.has_preemption_predicates,
-            reports=life.capabilities.hears_states and life.speaks,
+            is_shared=life.planners > 1,
+            reports=life.capabilities.hears_states,
             reservation_delay_ns=settings.reservation_delay_ns,
             preemption_delay_ns=settings.preemption_delay_ns,
         )
@@ -65,10 +69,23 @@ class PlanningLoop:
         self._number = life.number
         self.epoch = life.epoch
         self._settings = settings
+        # So each of several has its share of the work where there is little.
+        self._cycle_max = max(1, settings.cycle_max // life.planners)
         self.cycle_is_coming = False
         """Something may be decided that has not been tried yet."""
         self._due_ns = NEVER_NS
         """When the timer fires that is armed."""
+        self._is_alone = life.planners == 1
+        self._patience_ns = PATIENCE_NS + life.place * APART_NS
+        self.has_token = self._is_alone
+        self._round = 0
+        self._has_proposed = False
+        """Something, since it has the token or has claimed it."""
+        self._heard_ns = 0
+        """When the last message came from Context."""
+        self._looks_ns = NEVER_NS
+        """When it looks without the token whether something is left that should be decided."""
+        self._looked_ns = 0
 
     def canonical_predicate_gate(self) -> dict[str, Any] | None:
         return None if self.predicate_gate is None else self.predicate_gate.canonical_state()
@@ -77,12 +94,15 @@ class PlanningLoop:
 
     def run_cycle(self, now_ns: int) -> list[Effect]:
         """Decide as much as may be in flight; some of it waits for the resource manager's word."""
-        room = self._settings.inflight_max - self.planner.in_flight_count
-        proposals = self.planner.plan(min(self._settings.cycle_max, room), now_ns)
-        effects = [*self._tell_lifted(), *self._propose(proposals, now_ns)]
+        effects: list[Effect] = []
+        as_of_ns = now_ns if self.may_plan else now_ns - self._patience_ns
+        if self.may_plan or self._heard_ns <= as_of_ns:
+            room = self._settings.inflight_max - self.planner.in_flight_count
+            proposals = self.planner.plan(min(self._cycle_max, room), as_of_ns)
+            effects.extend(self._propose(proposals, now_ns))
         # Only now: the commit has asked for no cycle, as it is asked for once, at the end.
         self.cycle_is_coming = False
-        effects.extend(self._come_back())
+        effects.extend([*self._pass_token(), *self._come_back(now_ns)])
         return effects
 
     def on_checked(self, message: p.Checked, now_ns: int) -> list[Effect]:
@@ -93,28 +113,31 @@ class PlanningLoop:
         denied, self.predicate_gate.denied = self.predicate_gate.denied, []
         spread = [Send(to=CONTEXT, message=it) for it in denied]
         return [
-            *self._commit(self.planner.send(decided), now_ns),
+            *self._send(decided, now_ns),
             *spread,
-            *self._come_back(),
+            *self._pass_token(),
+            *self._come_back(now_ns),
         ]
 
     def on_node_denied(self, message: p.NodeDenied, now_ns: int) -> list[Effect]:
-        """Another scheduler has asked: expect no more that it places the ask there."""
+        """Another scheduler has asked."""
+        self._heard_ns = now_ns
         denied = Denied(
             message.application_id, message.key, message.sequence, message.node_id,
             message.reason, Use(message.use),
         )  # fmt: skip
         self.planner.note_denied(denied, now_ns)
-        return self._come_back()
+        return self._come_back(now_ns)
 
-    def on_denials_lifted(self) -> list[Effect]:
+    def on_denials_lifted(self, now_ns: int) -> list[Effect]:
         self.planner.denials.lift_all()
         self.planner.answered()
-        return [*self._tell_lifted(), *self.next_cycle()]
+        return [*self._tell_lifted(), *self.go_on(now_ns)]
 
     def on_nodes_allowed(self, message: p.NodesAllowed, now_ns: int) -> list[Effect]:
-        self.planner.note_lifted(message.asks, now_ns)
-        return self._come_back()
+        self._heard_ns = now_ns
+        self.planner.note_lifted(message.asks)
+        return self._come_back(now_ns)
 
     def _tell_lifted(self) -> list[Effect]:
         lifted = self.planner.denials.lifted
@@ -127,52 +150,111 @@ class PlanningLoop:
         return [Send(to=CONTEXT, message=allowed)]
 
     def on_planning_due(self, now_ns: int) -> list[Effect]:
-        self.planner.time_came(now_ns)
-        return self.next_cycle()
-
-    def void_ones(self, refuses: Refuses, now_ns: int) -> Iterator[int]:
-        """Yield what is in flight that Context would refuse on the facts as they are known."""
-        state = self.planner.state
-        return self.planner.void_ones(lambda it: refuses(state, it, now_ns))
+        if self.may_plan:
+            self.planner.time_came(now_ns)
+            return self.next_cycle()
+        self._looks_ns, self._looked_ns = NEVER_NS, now_ns
+        as_of_ns = now_ns - self._patience_ns
+        if self.planner.due_ns <= as_of_ns:
+            self.planner.time_came(as_of_ns)
+        if self._heard_ns <= as_of_ns and self.planner.has_work:
+            return self._plan_again()
+        return self._look_later(now_ns)
 
     def _propose(self, proposals: list[Proposal], now_ns: int) -> list[Effect]:
         # The bound counts questions too: their proposals are in flight until the answer comes.
         questions: list[Effect] = []
         if self.predicate_gate is not None:
             proposals, questions = self.predicate_gate.put(proposals)
-        return [*self._commit(self.planner.send(proposals), now_ns), *questions]
+        return [*self._send(proposals, now_ns), *questions]
 
-    def caught_up(self, refuses: Refuses, now_ns: int) -> list[Effect]:
-        """Give up what the facts have made void, and what was expected on others than these."""
-        planner = self.planner
-        void = self.void_ones(refuses, now_ns) if planner.may_hold_void_ones else ()
-        for proposal_id in void:
-            if self.predicate_gate is not None and self.predicate_gate.withdraw(proposal_id):
-                planner.desk.reject(proposal_id)
-            else:
-                planner.desk.give_up(proposal_id)
-        released = planner.caught_up(now_ns)
-        return self._propose(released, now_ns) if released else []
+    def _send(self, proposals: list[Proposal], now_ns: int) -> list[Effect]:
+        sent = self.planner.send(proposals)
+        self._has_proposed |= bool(sent)
+        return self._commit(sent, now_ns)
 
     def explain(self, message: ExplainRequested, now_ns: int) -> Explanation:
         return explanation(self.planner, self.epoch, message, now_ns)
 
+    # -- several schedulers
+
+    @property
+    def may_plan(self) -> bool:
+        return self.has_token
+
+    def take_token(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:
+        self.has_token, self._round = True, token.round
+        # The timer may be the one of a scheduler that only looks.
+        self._due_ns, self._looks_ns = NEVER_NS, NEVER_NS
+        if self.planner.due_ns <= now_ns:
+            self.planner.time_came(now_ns)
+        return self._come_back(now_ns)
+
+    def give_token_back(self) -> list[Effect]:
+        """Another scheduler has claimed it: say that this one is at work again."""
+        self.has_token = self._has_proposed = False
+        return [Send(to=CONTEXT, message=self._token())]
+
+    def _pass_token(self) -> list[Effect]:
+        """Let the next one plan, behind what was proposed.
+
+        Not before the resource manager has answered all: the others do not know what it was asked.
+        """
+        is_asking = self.predicate_gate is not None and self.predicate_gate.is_waiting
+        if self._is_alone or not self._has_proposed or is_asking:
+            return []
+        passed = self._token(is_claimed=not self.has_token)
+        self.has_token = self._has_proposed = False
+        return [Send(to=CONTEXT, message=passed)]
+
+    def _token(self, *, is_claimed: bool = False) -> s.TokenPassed:
+        return s.TokenPassed(
+            partition=self._partition,
+            epoch=self.epoch,
+            scheduler=self._number,
+            round=self._round,
+            is_claimed=is_claimed,
+        )
+
+    def _look_later(self, now_ns: int) -> list[Effect]:
+        """See to it that what the scheduler with the token does not decide is decided."""
+        planner = self.planner
+        due_ns = min(planner.due_ns, self._heard_ns if planner.has_work else NEVER_NS)
+        if due_ns == NEVER_NS:
+            return []
+        due_ns += self._patience_ns
+        # One timer at a time: when it fires, all that has come until then is looked at.
+        if due_ns <= self._looked_ns or now_ns < self._looks_ns <= due_ns:
+            return []
+        self._looks_ns = due_ns
+        return [self._timer(due_ns)]
+
     # -- what comes next
+
+    def go_on(self, now_ns: int) -> list[Effect]:
+        """Something has come that may let something else be decided."""
+        self._heard_ns = now_ns
+        return self.next_cycle() if self.may_plan else self._look_later(now_ns)
 
     def next_cycle(self) -> list[Effect]:
         """Plan again if that may decide anything; at most one cycle is on its way."""
-        if self.cycle_is_coming:
+        if self.cycle_is_coming or not self.may_plan:
             return []
         is_full = self.planner.in_flight_count >= self._settings.inflight_max
         if is_full or not self.planner.has_work:
             return []
+        return self._plan_again()
+
+    def _plan_again(self) -> list[Effect]:
         # A message and not a call: whatever is in the mailbox already is handled first, so one
         # cycle serves all of it.
         self.cycle_is_coming = True
         cycle = s.RunCycle(partition=self._partition, epoch=self.epoch)
         return [Send(to=self._address, message=cycle)]
 
-    def _come_back(self) -> list[Effect]:
+    def _come_back(self, now_ns: int) -> list[Effect]:
+        if not self.may_plan:
+            return self._look_later(now_ns)
         return [*self.next_cycle(), *self._next_timer()]
 
     def _next_timer(self) -> list[Effect]:
@@ -181,6 +263,9 @@ class PlanningLoop:
         if due_ns == NEVER_NS or due_ns == self._due_ns:  # noqa: PLR1714 - no set is made
             return []
         self._due_ns = due_ns
+        return [self._timer(due_ns)]
+
+    def _timer(self, due_ns: int) -> SetTimer:
         due = s.PlanningDue(partition=self._partition, epoch=self.epoch)
         name = f"planning/{self._partition}#{self.epoch}"
-        return [SetTimer(name=name, due_ns=due_ns, message=due)]
+        return SetTimer(name=name, due_ns=due_ns, message=due)

@@ -55,13 +55,16 @@ class PredicateGate:
         self._has_preemption_predicates = life.capabilities.has_preemption_predicates
         planner.preemptor.one_at_a_time = True
         self._open: dict[int, _Asked] = {}
-        self._withdrawn: dict[int, None] = {}
-        """Questions whose answers matter no more: the facts were faster."""
         self.dropped = 0
         """How many answers came that match no question."""
 
     def canonical_state(self) -> dict[str, Any]:
         return {"open": sorted(self._open), "dropped": self.dropped}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer is to come."""
+        return bool(self._open)
 
     def put(self, proposals: list[Proposal]) -> tuple[list[Proposal], list[Effect]]:
         """Ask about the proposals that need it; return the others, which are sent at once."""
@@ -80,9 +83,6 @@ class PredicateGate:
         """Return the proposal if the answer was yes; after a no tell the planner."""
         asked = self._open.pop(message.question_id, None)
         if asked is None:
-            if message.question_id in self._withdrawn:
-                del self._withdrawn[message.question_id]
-                return None
             # A second answer, or one to a question of a planner that was replaced.
             self.dropped += 1
             return None
@@ -117,13 +117,6 @@ class PredicateGate:
         assert isinstance(question, p.CheckPreemptionPredicates)
         count = max(0, index - question.args.start_index)
         return self._planner.preemptor.extend(proposal, asked.further[:count])
-
-    def withdraw(self, proposal_id: int) -> bool:
-        """The proposal is void; say whether it waited for its answer: then it was not sent."""
-        if self._open.pop(proposal_id, None) is None:
-            return False
-        self._withdrawn[proposal_id] = None
-        return True
 
     # -- what is asked
 

@@ -16,7 +16,7 @@ from yunikorn_actors.domain.proposals import Proposal
 from yunikorn_actors.domain.snapshot import snapshot
 from yunikorn_actors.machines.life import Life
 from yunikorn_actors.machines.machine import Effect, InvariantViolation, Send
-from yunikorn_actors.machines.planning_loop import PlanningLoop, Refuses
+from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages import predicates as p
 from yunikorn_actors.messages import scheduling as s
@@ -25,11 +25,9 @@ from yunikorn_actors.messages.queries import ExplainRequested
 
 
 class Scheduler:
-    def __init__(self, *, life: Life, settings: Settings, refuses: Refuses) -> None:
+    def __init__(self, *, life: Life, settings: Settings) -> None:
         self._partition = life.partition
         self._epoch = life.epoch
-        self.speaks = life.speaks
-        """Whether it is the one of its partition that tells why asks wait."""
         self.replica = PartitionState(life.partition)
         self.loop = PlanningLoop(
             self.replica,
@@ -39,7 +37,6 @@ class Scheduler:
             settings=settings,
         )
         self.planner = self.loop.planner
-        self._refuses = refuses
         self.rejections: dict[str, int] = {}
         self._now_ns = 0
         """The time of the message being handled."""
@@ -56,10 +53,6 @@ class Scheduler:
             "rejections": dict(sorted(self.rejections.items())),
         }
 
-    def void(self) -> list[int]:
-        """Return what is in flight although Context would refuse it on the facts known here."""
-        return list(self.loop.void_ones(self._refuses, self._now_ns))
-
     def legacy(self) -> dict[str, Any]:
         """Nothing to hand over: the next Scheduler learns everything from the snapshot."""
         return {}
@@ -72,7 +65,7 @@ class Scheduler:
             )
         restore(self.replica, message.image)
         self.planner.adopt()
-        return [*self._next_report(), *self.loop.next_cycle()]
+        return [*self._next_report(), *self.loop.go_on(self._now_ns)]
 
     def _on_facts_appended(self, message: s.FactsAppended) -> list[Effect]:
         replica, planner = self.replica, self.planner
@@ -85,18 +78,14 @@ class Scheduler:
             apply(replica, fact)
             # After the replica: the planner compares what it kept with what is true now.
             planner.observe(fact)
-        if planner.peers is None:
-            # It plans alone: nothing was expected of others, and nothing of its own becomes void.
-            return [*self._next_report(), *self.loop.next_cycle()]
-        released = self.loop.caught_up(self._refuses, self._now_ns)
-        return [*released, *self._next_report(), *self.loop.next_cycle()]
+        return [*self._next_report(), *self.loop.go_on(self._now_ns)]
 
     def _on_proposal_rejected(self, message: s.ProposalRejected) -> list[Effect]:
         if not self.planner.is_in_flight(message.proposal_id):
             raise InvariantViolation(f"proposal {message.proposal_id} was resolved twice")
         self.planner.refuse(message.proposal_id)
         self.rejections[message.reason] = self.rejections.get(message.reason, 0) + 1
-        return self.loop.next_cycle()
+        return self.loop.go_on(self._now_ns)
 
     def _on_run_cycle(self, _: s.RunCycle) -> list[Effect]:
         return self.loop.run_cycle(self._now_ns)
@@ -105,13 +94,19 @@ class Scheduler:
         return self.loop.on_checked(message, self._now_ns)
 
     def _on_denials_lifted(self, _: p.DenialsLifted) -> list[Effect]:
-        return self.loop.on_denials_lifted()
+        return self.loop.on_denials_lifted(self._now_ns)
 
     def _on_node_denied(self, message: p.NodeDenied) -> list[Effect]:
         return self.loop.on_node_denied(message, self._now_ns)
 
     def _on_nodes_allowed(self, message: p.NodesAllowed) -> list[Effect]:
         return self.loop.on_nodes_allowed(message, self._now_ns)
+
+    def _on_token_passed(self, message: s.TokenPassed) -> list[Effect]:
+        return self.loop.take_token(message, self._now_ns)
+
+    def _on_token_withdrawn(self, _: s.TokenWithdrawn) -> list[Effect]:
+        return self.loop.give_token_back()
 
     def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
         return self.loop.on_planning_due(self._now_ns)
@@ -139,10 +134,6 @@ class Scheduler:
         findings = self.planner.findings
         if not findings:
             return []
-        if not self.speaks:
-            # Whoever speaks finds the same: the planners know the same facts.
-            findings.forget()
-            return []
         report = s.ReportWaiting(
             partition=self._partition,
             epoch=self._epoch,
@@ -158,6 +149,8 @@ SchedulerInbox = (
     | s.FactsAppended
     | s.ProposalRejected
     | s.RunCycle
+    | s.TokenPassed
+    | s.TokenWithdrawn
     | s.PlanningDue
     | p.Checked
     | p.DenialsLifted
@@ -172,6 +165,8 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.ProposalRejected: Scheduler._on_proposal_rejected,
     s.PlanningDue: Scheduler._on_planning_due,
     s.RunCycle: Scheduler._on_run_cycle,
+    s.TokenPassed: Scheduler._on_token_passed,
+    s.TokenWithdrawn: Scheduler._on_token_withdrawn,
     p.PredicatesChecked: Scheduler._on_checked,
     p.PreemptionPredicatesChecked: Scheduler._on_checked,
     p.DenialsLifted: Scheduler._on_denials_lifted,

@@ -1,13 +1,11 @@
 """Who exists, at which address, and what each is made with."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final, Literal, get_args
 
 from msgspec import to_builtins
 
 from yunikorn_actors.machines.context import Context
-from yunikorn_actors.machines.context.commit import would_refuse
 from yunikorn_actors.machines.events import EventPublisher
 from yunikorn_actors.machines.machine import Machine
 from yunikorn_actors.machines.rm_proxy import RmProxy
@@ -79,8 +77,7 @@ class Topology:
         return self._kinds[kind](**arguments)
 
     def _scheduler(self, **arguments: Any) -> Scheduler:  # noqa: ANN401 - as its own
-        refuses = partial(would_refuse, settings=self.settings)
-        return Scheduler(**arguments, settings=self.settings, refuses=refuses)
+        return Scheduler(**arguments, settings=self.settings)
 
     def _event_publisher(self, **arguments: Any) -> EventPublisher:  # noqa: ANN401 - as its own
         return EventPublisher(**arguments, settings=self.settings)

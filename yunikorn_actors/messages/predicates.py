@@ -69,7 +69,7 @@ class PredicateDue(Message, frozen=True, kw_only=True):
 
 
 class NodeDenied(Message, frozen=True, kw_only=True):
-    """A scheduler has a no for an ask of its share; the others of the partition learn of it."""
+    """A scheduler has a no for an ask; the others of the partition learn of it."""
 
     partition: str
     epoch: int
@@ -85,7 +85,7 @@ class NodeDenied(Message, frozen=True, kw_only=True):
 
 
 class NodesAllowed(Message, frozen=True, kw_only=True):
-    """A scheduler asks again about the nodes that were refused to asks of its share."""
+    """The resource manager has made a request: what it refused to these asks counts no more."""
 
     partition: str
     epoch: int

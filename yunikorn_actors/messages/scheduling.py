@@ -111,6 +111,29 @@ class ProposalRejected(Message, frozen=True, kw_only=True):
     reason: Refusal
 
 
+class TokenPassed(Message, frozen=True, kw_only=True):
+    """Whoever of several schedulers has the token plans: one hands it on, another gets it.
+
+    From a scheduler it comes behind what it has proposed; to one, behind the facts that led to.
+    """
+
+    partition: str
+    epoch: int
+    scheduler: int
+    """The number of the scheduler that hands it on, or gets it."""
+    round: int
+    """How often it was handed on until that one got it."""
+    is_claimed: bool = False
+    """It did not have the token: the one that has does not decide."""
+
+
+class TokenWithdrawn(Message, frozen=True, kw_only=True):
+    """The scheduler did not decide for so long that another one has claimed the token."""
+
+    partition: str
+    epoch: int
+
+
 class RunCycle(Message, frozen=True, kw_only=True):
     """Plan again; a machine sends it to itself, at most one at a time for each partition."""
 

@@ -47,11 +47,6 @@ class Findings:
         found, self._found = self._found, {}
         return list(found.values())
 
-    def forget(self) -> None:
-        """Somebody else tells."""
-        self._found.clear()
-        self._run_limits.clear()
-
     def take_run_limits(self) -> list[RunLimitFinding]:
         found, self._run_limits = self._run_limits, []
         return found

@@ -4,7 +4,7 @@
 owner first: what was in flight for it becomes part of the replica.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast, get_args
 
 from yunikorn_actors.domain import facts as f
@@ -18,10 +18,9 @@ from yunikorn_actors.planning.model.model import Model
 from yunikorn_actors.planning.model.nodes import NodeView
 from yunikorn_actors.planning.model.views import AppView, AskView
 from yunikorn_actors.planning.parts.part import Desk, ResolvingOne
-from yunikorn_actors.planning.peers import Peers
 
 
-def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -> None:
+def follow(model: Model, desk: Desk, fact: f.Fact) -> None:
     """Bring the model up to date with a fact that the state has just applied."""
     kind = type(fact)
     # The owner first. It takes the decision out of what is in flight, and `change` then sees the
@@ -29,18 +28,13 @@ def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -
     # that waits for room would be asked in vain.
     if kind in RESOLVING:
         resolving = cast(ResolvingOne, fact)
-        if peers is None:
-            is_charged = desk.resolve(resolving.proposal_id, resolving)
-        else:
-            is_charged = _resolve(desk, peers, resolving.proposal_id, resolving)
+        is_charged = desk.resolve(resolving.proposal_id, resolving)
         if isinstance(fact, f.AllocationCommitted) and not is_charged:
             # Nothing in flight has charged this: it came from the resource manager, or from another
             # planner, which may have failed since.
             _charge(model, fact)
     elif isinstance(fact, f.AllocationsCommitted):
-        _resolve_run(model, desk, fact, peers)
-    elif peers is not None and kind in SURPRISING:
-        desk.differs = True
+        _resolve_run(model, desk, fact)
     change = CHANGES.get(kind)
     if change is not None:
         change(model, fact)
@@ -49,29 +43,11 @@ def follow(model: Model, desk: Desk, fact: f.Fact, peers: Peers | None = None) -
         model.wakes.something_came_out()
 
 
-def _resolve(desk: Desk, peers: Peers, proposal_id: int, fact: ResolvingOne) -> bool:
-    """Settle what was decided here, or expected of another planner.
-
-    Say whether it was committed just as it was decided.
-    """
-    is_charged = desk.resolve(proposal_id, fact)
-    if not is_charged:
-        expected = peers.take(fact) if proposal_id else None
-        is_charged = expected is not None and desk.resolve(expected, fact)
-    # What is not a plain allocation closes nodes or changes whom gangs and victims hold back, and
-    # may come in another order than it was expected in.
-    desk.differs |= not is_charged or not isinstance(fact, f.AllocationCommitted)
-    return is_charged
-
-
-def _resolve_run(
-    model: Model, desk: Desk, fact: f.AllocationsCommitted, peers: Peers | None
-) -> None:
-    is_charged = [desk.resolve(proposal_id, fact) for proposal_id in fact.proposal_ids]
-    if not all(is_charged):
-        for part, charged in zip(fact.parts(), is_charged, strict=True):
-            if not charged and (peers is None or not _resolve(desk, peers, part.proposal_id, part)):
-                _charge(model, part)
+def _resolve_run(model: Model, desk: Desk, fact: f.AllocationsCommitted) -> None:
+    resolve = desk.resolve
+    others = [at for at, id_ in enumerate(fact.proposal_ids) if not resolve(id_, fact)]
+    if others:
+        _charge_run(model, fact, others)
 
 
 def adopt(model: Model) -> None:
@@ -308,11 +284,30 @@ def _charge(model: Model, fact: f.AllocationCommitted) -> None:
     # Of several repeats in one run the first has settled the ask: it may be forgotten by now.
     ask = app.asks.get(fact.key)
     if ask is not None:
-        model.asks.resync(ask)
+        model.asks.resync_or_forget(ask)
     model.applications.rekey(app)
     model.wakes.amounts_changed(app.leaf)
-    if ask is not None:
-        model.asks.forget_if_done(ask)
+
+
+def _charge_run(model: Model, fact: f.AllocationsCommitted, places: Sequence[int]) -> None:
+    """What `_charge` does, for each of these in a run; shared amounts are written once."""
+    apps = [model.app_of(charged.application_id) for charged in fact.charged]
+    counts = [0] * len(apps)
+    is_placeholder = apps[0].app.allocations[fact.uuids[0]].spec.placeholder
+    nodes, asks, resource = model.nodes, model.asks, fact.resource
+    for at in places:
+        member = fact.members[at]
+        counts[member] += 1
+        nodes.take(nodes.views[fact.node_ids[at]], resource)
+        ask = apps[member].asks.get(fact.keys[at])
+        if ask is not None:
+            asks.resync_or_forget(ask)
+    for app, count in zip(apps, counts, strict=True):
+        if count:
+            together = {kind: count * quantity for kind, quantity in resource.items()}
+            model.amounts.use(app, together, is_placeholder=is_placeholder)
+            model.applications.rekey(app)
+            model.wakes.amounts_changed(app.leaf)
 
 
 def _on_allocations_committed(model: Model, fact: f.AllocationsCommitted) -> None:
@@ -525,11 +520,3 @@ CHANGES: Final[dict[type, Callable[[Model, Any], None]]] = {
     f.AllocationReleased: _on_allocation_released,
     f.QuotaPreemptionArmed: _on_quota_preemption_armed,
 }
-
-SURPRISING: Final = frozenset(
-    kind
-    for kind in (*CHANGES, f.SchedulingHeld)
-    if kind not in RESOLVING and kind not in {f.AllocationsCommitted, f.AskShortageChanged}
-)
-"""What may make another decision right, whoever decided it; those that settle a proposal do so
-unless it was decided here, or expected."""

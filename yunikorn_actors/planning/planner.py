@@ -4,20 +4,15 @@ docs/explanation/planning.md tells why the stages of a plan come in this order. 
 in flight; a fact that carries the id of its proposal, or `reject`, takes it out again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable
 
 from yunikorn_actors.domain.facts import Fact, MachineReplaced
-from yunikorn_actors.domain.gang import waits_for_gang
 from yunikorn_actors.domain.partition import PartitionState
 from yunikorn_actors.domain.proposals import (
-    Allocate,
     AskRef,
     Placing,
     Preempt,
     Proposal,
-    Refusal,
-    Reserve,
 )
 from yunikorn_actors.planning.findings import Findings
 from yunikorn_actors.planning.follow import adopt, follow
@@ -33,23 +28,11 @@ from yunikorn_actors.planning.parts.part import Desk, Part
 from yunikorn_actors.planning.parts.placing import Placer
 from yunikorn_actors.planning.parts.preempting import Preemptor
 from yunikorn_actors.planning.parts.reserving import Reserver
-from yunikorn_actors.planning.peers import Peers
 from yunikorn_actors.planning.refusals import RECORDS, Refusals
 from yunikorn_actors.planning.wakes import Wakes
 
 Step = Callable[[int, int], list[Proposal]]
 """Takes the time, and how many proposals the plan may still make."""
-LIFTED_BY_EARLIER: Final = frozenset(
-    {
-        Refusal.NODE_FULL,
-        Refusal.NODE_RESERVED,
-        Refusal.QUEUE_LIMIT,
-        Refusal.RESERVATION_GONE,
-        Refusal.PREEMPTION_REFUSED,
-    }
-)
-"""Why a preemption may be refused until what was decided before it is committed: victims and
-reservations count as room that comes, and allocations as use above a guarantee."""
 
 
 class Planner:
@@ -60,24 +43,20 @@ class Planner:
         state: PartitionState,
         scheduler_number: int = 0,
         *,
-        place: int = 0,
-        planners: int = 1,
-        asks_first: bool = False,
+        is_shared: bool = False,
         reports: bool = False,
         reservation_delay_ns: int = 0,
         preemption_delay_ns: int = 0,
     ) -> None:
-        """`place` is its own among so many planners of the partition."""
+        """Shared is what the resource manager refuses, if there are several planners."""
         self.state = state
         self.wakes = Wakes(reports=reports)
         self.findings = Findings(reports=reports)
         self.model = model = Model(state, self.wakes)
         self.desk = desk = Desk(scheduler_number, self.findings)
         self._refusals = Refusals(model)
-        self.peers = None
-        if planners > 1:
-            self.peers = Peers(state, place, planners, asks_first=asks_first)
-        self.denials = Denials(model, None if self.peers is None else self.peers.is_mine)
+        self._is_shared = is_shared
+        self.denials = Denials(model, is_shared=is_shared)
         self.backoff = Backoff(model)
         self.measurer = Measurer(model)
         self.swapper = Swapper(model, desk)
@@ -152,14 +131,10 @@ class Planner:
     @property
     def due_ns(self) -> int:
         """The earliest moment at which a delay, a pause or a rest ends."""
-        due_ns = min([part.due_ns for part in self._timed])
-        return due_ns if self.peers is None else min(due_ns, self.peers.due_ns)
+        return min([part.due_ns for part in self._timed])
 
     def plan(self, limit: int, now_ns: int) -> list[Proposal]:
-        """Decide, one at a time, until nothing can be placed or the limit is reached.
-
-        Return what is to be proposed: all of it, unless other schedulers have a share.
-        """
+        """Decide, one at a time, until nothing can be placed or the limit is reached."""
         proposals: list[Proposal] = []
         self._planned_ns = now_ns
         # Nothing is decided for a partition that is suspended or half changed.
@@ -171,8 +146,6 @@ class Planner:
                     proposals.extend(made)
                     room -= len(made)
         made = self._without_refused(proposals) if self._refusals.refused else proposals
-        if self.peers is not None:
-            made = self.peers.keep_expected(made, now_ns)
         self._refusals.note_made(made)
         return made
 
@@ -186,20 +159,14 @@ class Planner:
     @property
     def unresolved(self) -> list[int]:
         """Proposals that Context has not answered yet."""
-        if self.peers is None:
-            return sorted(self.desk.owner)
-        return sorted((*self._own_in_flight(), *self.desk.given_up))
+        return sorted(self.desk.owner)
 
     def is_in_flight(self, proposal_id: int) -> bool:
         """Whether Context is still to answer it."""
-        return proposal_id in self.desk.owner or proposal_id in self.desk.given_up
+        return proposal_id in self.desk.owner
 
     def refuse(self, proposal_id: int) -> None:
         """Context refused: the ask waits again, and until there is news if nothing was newer."""
-        if proposal_id in self.desk.given_up:
-            # It was void before: what it took is free since then.
-            del self.desk.given_up[proposal_id]
-            return
         subject = self.desk.owner[proposal_id].subject_of(proposal_id)
         is_hopeless = self._refusals.refuse(proposal_id, self._planned_ns)
         self.reject(proposal_id)
@@ -209,11 +176,6 @@ class Planner:
 
     def reject(self, proposal_id: int) -> None:
         """What the proposal took is free again, and the ask is tried again."""
-        self._give_back(proposal_id)
-        self._expect_anew(self._planned_ns)
-        self.desk.overtake()
-
-    def _give_back(self, proposal_id: int) -> None:
         # Only the part that made it knows what it took.
         self.desk.reject(proposal_id)
         self._refusals.gave_up()
@@ -230,7 +192,7 @@ class Planner:
         for proposal in proposals:
             if self._refusals.was_refused(proposal):
                 subject = self.desk.owner[proposal.proposal_id].subject_of(proposal.proposal_id)
-                self._give_back(proposal.proposal_id)
+                self.reject(proposal.proposal_id)
                 self._refusals.set_aside(subject)
             else:
                 kept.append(proposal)
@@ -243,98 +205,21 @@ class Planner:
     # -- several planners
 
     def note_denied(self, denied: Denied, now_ns: int) -> None:
-        """The resource manager refused it to another planner: it is not expected there any more."""
+        """The resource manager refused it to another planner."""
+        # That one has asked, so what has rested for long enough rests no more.
+        self.denials.lift_due(now_ns)
         self._deny(denied, now_ns)
         self.answered()
-        self._expect_anew(now_ns)
 
-    def note_lifted(self, asks: Iterable[AskRef], now_ns: int) -> None:
-        """Another planner may ask about them again, so they are expected anywhere."""
+    def note_lifted(self, asks: Iterable[AskRef]) -> None:
+        """Another planner has learned that they may be asked about again."""
         self.denials.lift(asks)
         self.answered()
-        self._expect_anew(now_ns)
-
-    def void_ones(self, refuses: Callable[[Proposal], Refusal | None]) -> Iterator[int]:
-        """Yield what is in flight and would be refused on the facts as they are now.
-
-        That is known before Context says so, and a plan must not spare room for it. A decision that
-        rests on an earlier one that is in flight as well is not void without it.
-        """
-        if self.peers is None:
-            return
-        for proposal_id, proposal in self._own_in_flight().items():
-            refusal = refuses(proposal)
-            if refusal is not None and not self._rests_on_earlier(proposal, refusal):
-                yield proposal_id
-
-    def _own_in_flight(self) -> dict[int, Proposal]:
-        """Return what this planner has proposed and Context has not resolved."""
-        assert self.peers is not None
-        owner = self.desk.owner
-        self.peers.own = {id_: it for id_, it in self.peers.own.items() if id_ in owner}
-        return self.peers.own
-
-    @property
-    def may_hold_void_ones(self) -> bool:
-        """Whether a fact since may have made void what is in flight: it is worth a look."""
-        oldest = next(iter(self._own_in_flight()), None)
-        return oldest is not None and self.desk.is_overtaken(oldest)
-
-    def _rests_on_earlier(self, proposal: Proposal, refusal: Refusal) -> bool:
-        """Whether what is in flight before it may be all that it lacks."""
-        if isinstance(proposal, Preempt) and refusal in LIFTED_BY_EARLIER:
-            return any(id_ < proposal.proposal_id for id_ in self._own_in_flight())
-        return self._rests_on_its_gang(proposal)
-
-    def _rests_on_its_gang(self, proposal: Proposal) -> bool:
-        """Whether its gang bars the ask now, and does not with what is in flight for the gang.
-
-        That is the admission for a placeholder, and the last placeholders for a real ask. If one of
-        these is void, it is given up first, and the gang bars the ask again.
-        """
-        match proposal:
-            case Allocate() | Reserve():
-                app, key = self.state.applications.get(proposal.application_id), proposal.key
-            case Preempt():
-                whom = proposal.beneficiary
-                app, key = self.state.applications.get(whom.application_id), whom.key
-            case _:
-                return False
-        if app is None or key not in app.asks or app.serial not in self.model.apps:
-            return False
-        spec, view = app.asks[key].spec, self.model.apps[app.serial]
-        return waits_for_gang(app, spec) and not waits_for_gang(
-            app, spec, view.placing, is_admitting=view.is_admitting
-        )
-
-    def caught_up(self, now_ns: int) -> list[Proposal]:
-        """All facts of a message are known: what is expected has to follow from them.
-
-        Return what was held back, and is to be proposed now.
-        """
-        peers, differs = self.peers, self.desk.differs
-        assert peers is not None
-        self.desk.differs = False
-        # With nothing of its own in flight, a plan follows from the facts alone. So planners that
-        # have the same facts and nothing to wait for expect the same of each other: were each to
-        # keep what it expected in another order of facts, both might wait for the other.
-        if differs or (peers.expected and not self._own_in_flight()):
-            self._expect_anew(now_ns)
-        return peers.release()
 
     def time_came(self, now_ns: int) -> None:
-        """A delay, a pause or a back-off has ended, or the patience with another planner."""
+        """A delay, a pause or a back-off has ended."""
         self._refusals.time_came(now_ns)
         self.wakes.time_came()
-        if self.peers is not None and self.peers.note_absent(now_ns):
-            self.denials.measure()
-            self._expect_anew(now_ns)
-
-    def _expect_anew(self, now_ns: int) -> None:
-        """Give up what was expected: the next plan decides it again, on what is known now."""
-        if self.peers is not None:
-            for proposal_id in self.peers.give_up(now_ns):
-                self.desk.reject(proposal_id)
 
     def deny(self, proposal: Placing | Preempt, reason: str, now_ns: int, use: Use) -> None:
         """The resource manager refused: the ask waits again, and not for this node."""
@@ -357,13 +242,13 @@ class Planner:
 
     def observe(self, fact: Fact) -> None:
         """Bring the model up to date with a fact that the state has just applied."""
-        follow(self.model, self.desk, fact, self.peers)
+        follow(self.model, self.desk, fact)
         # Behind the change: what was set aside is tried on the state as it is now.
         if self._refusals.has_notes and type(fact) not in RECORDS:
             self._refusals.something_arrived()
-        if self.peers is not None and isinstance(fact, MachineReplaced):
-            # A successor has no denials yet: it may be that one, and asks anew.
-            self.denials.lift_of_others()
+        if self._is_shared and isinstance(fact, MachineReplaced):
+            # It may be the one that would have learned what is allowed again.
+            self.denials.forget_all()
 
     def ask_of(self, application_id: str, key: str) -> AskView | None:
         return self.model.ask_of(application_id, key)

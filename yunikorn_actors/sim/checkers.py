@@ -127,9 +127,6 @@ class ViewChecker:
         if isinstance(machine, Scheduler):
             audit = self._audit(delivery.mailbox, machine.planner)
             _fail(audit.look(_touched_by(delivery.message)), delivery)
-            if isinstance(delivery.message, FactsAppended):
-                # Only what comes in the very plan would show that room is spared in vain.
-                _fail([f"proposal {it} is void, and in flight" for it in machine.void()], delivery)
         elif isinstance(machine, Context) and delivery is simulator.last:
             told, is_dump = told_by(simulator.effects), _is_dump(delivery)
             for name, partition in machine.partitions.items():
@@ -154,17 +151,23 @@ class ViewChecker:
         for name, partition in context.partitions.items():
             if partition.planner is not None:
                 faults.extend(self._unresolved(name, partition.planner))
+            holders = 0
             for address in partition.schedulers.values():
                 scheduler = simulator.machines[address]
                 assert isinstance(scheduler, Scheduler)
                 if not self._are_alike(address, partition.state, scheduler.replica):
                     faults.append(f"the replica of {address} is not the truth")
-                faults.extend(self._unresolved(address, scheduler.planner))
+                holders += scheduler.loop.has_token
+                faults.extend(
+                    self._unresolved(address, scheduler.planner, plans=scheduler.loop.may_plan)
+                )
+            if partition.schedulers and holders != 1:
+                faults.append(f"{holders} schedulers of {name} have the token at rest")
         return faults
 
-    def _unresolved(self, name: str, planner: Planner) -> list[str]:
+    def _unresolved(self, name: str, planner: Planner, *, plans: bool = True) -> list[str]:
         audit = self._audit(name, planner)
-        return [*(audit.look() if audit.is_due else ()), *_unresolved(name, planner)]
+        return [*(audit.look() if audit.is_due else ()), *_unresolved(name, planner, plans=plans)]
 
     def _are_alike(self, address: str, truth: PartitionState, replica: PartitionState) -> bool:
         revisions = (truth, truth.revision, replica, replica.revision)
@@ -182,10 +185,12 @@ def _touched_by(message: Message) -> Touched | None:
     return touched_by(message.facts) if isinstance(message, FactsAppended) else None
 
 
-def _unresolved(name: str, planner: Planner) -> list[str]:
+def _unresolved(name: str, planner: Planner, *, plans: bool) -> list[str]:
     faults: list[str] = []
     if planner.unresolved:
         faults.append(f"{name} is at rest and {len(planner.unresolved)} proposals are unresolved")
+    if not plans:
+        return faults
     if planner.has_work:
         faults.append(f"{name} is at rest and something could be decided")
     faults.extend(f"{name} is at rest and {key} could run" for key in could_run(planner))

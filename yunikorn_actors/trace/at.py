@@ -97,5 +97,5 @@ def _waiting(rerun: Rerun, partition: PartitionContext, now_ns: int) -> dict[str
 
 def _loop_of(rerun: Rerun, partition: PartitionContext) -> PlanningLoop | None:
     """Return the planner of a Scheduler that has begun."""
-    scheduler = rerun.machines.get(partition.speaker or "")
+    scheduler = rerun.machines.get(partition.planning or "")
     return scheduler.loop if isinstance(scheduler, Scheduler) else None

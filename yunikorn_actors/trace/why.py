@@ -252,8 +252,9 @@ class _Inquest:
 def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:
     """Yield who plans for a partition, if it is this machine and can say why asks wait."""
     if isinstance(machine, Scheduler):
-        if machine.speaks and machine.replica.name == partition and machine.replica.revision:
-            yield machine.loop
+        replica, loop = machine.replica, machine.loop
+        if loop.has_token and replica.name == partition and replica.revision:
+            yield loop
     elif isinstance(machine, Context):
         found = machine.partitions.get(partition)
         if found is not None and found.loop is not None:

@@ -41,9 +41,6 @@ from yunikorn_actors.machines.context.gangs import (
     admit,
     begin_swap,
     cancel_placeholder,
-    check_admission,
-    check_cancel,
-    check_replace,
 )
 from yunikorn_actors.machines.context.lifecycle import (
     arm_allocation_timer,
@@ -51,10 +48,8 @@ from yunikorn_actors.machines.context.lifecycle import (
     record_run_limit,
     work_started,
 )
-from yunikorn_actors.machines.context.preemption import check_preempt, preempt
+from yunikorn_actors.machines.context.preemption import preempt
 from yunikorn_actors.machines.context.reservations import (
-    check_reserve,
-    check_unreserve,
     displace,
     drop_used_reservation,
     reserve,
@@ -62,7 +57,6 @@ from yunikorn_actors.machines.context.reservations import (
 )
 from yunikorn_actors.machines.context.shortages import record_shortage
 from yunikorn_actors.machines.context.turn import Turn
-from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.rm_events import AnnouncedAllocation
 
 
@@ -88,27 +82,6 @@ def check(state: PartitionState, proposal: Allocate) -> Refusal | None:
 def commit(turn: Turn, proposal: Proposal) -> Refusal | None:
     """Commit one proposal, or say why not."""
     return _COMMITS[type(proposal)](turn, proposal)
-
-
-def would_refuse(
-    state: PartitionState, proposal: Proposal, now_ns: int, *, settings: Settings
-) -> Refusal | None:
-    """Say why the proposal would be refused in this state: the checks of `commit`, and no more."""
-    match proposal:
-        case Allocate():
-            return check(state, proposal)
-        case Reserve():
-            return check_reserve(state, proposal, now_ns, settings.reservation_delay_ns)
-        case Unreserve():
-            return check_unreserve(state, proposal, now_ns)
-        case Preempt():
-            return check_preempt(state, proposal, now_ns, settings)
-        case AdmitGang():
-            return check_admission(state, proposal)
-        case Replace():
-            return check_replace(state, proposal)
-        case CancelPlaceholder():
-            return check_cancel(state, proposal)
 
 
 def _allocate(turn: Turn, proposal: Allocate) -> Refusal | None:

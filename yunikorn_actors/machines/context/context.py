@@ -420,6 +420,10 @@ class Context(Joining):
         # Behind the facts: the scheduler knows what was faster before it plans for the ask again.
         return [*self._partitions.finish(work), *refusals]
 
+    def _on_token_passed(self, message: s.TokenPassed, _: int) -> list[Effect]:
+        partition = self._partitions.current(message.partition, message.epoch)
+        return [] if partition is None else partition.pass_token(message)
+
     def _on_report_waiting(self, message: s.ReportWaiting, now_ns: int) -> Handled:
         partition = self._partitions.current(message.partition, message.epoch)
         if partition is None:
@@ -448,10 +452,10 @@ class Context(Joining):
         loop = self._partitions.loop_of(message)
         return [] if loop is None else loop.on_checked(message, now_ns)
 
-    def _on_denials_lifted(self, message: p.DenialsLifted, _: int) -> list[Effect]:
+    def _on_denials_lifted(self, message: p.DenialsLifted, now_ns: int) -> list[Effect]:
         own = (it for it in self.partitions.values() if it.rm_id == message.rm_id)
         loops = (partition.loop for partition in own if partition.loop is not None)
-        return [effect for loop in loops for effect in loop.on_denials_lifted()]
+        return [effect for loop in loops for effect in loop.on_denials_lifted(now_ns)]
 
     def _on_denials_changed(self, message: p.NodeDenied | p.NodesAllowed, _: int) -> list[Effect]:
         """Pass it on to the other schedulers: only the one that asks knows the answers."""
@@ -538,6 +542,7 @@ ContextInbox = (
     | rm.RMUpdateApplication
     | rm.RMUpdateNode
     | s.ProposeAllocations
+    | s.TokenPassed
     | s.ReportWaiting
     | s.MachineFailed
     | s.RunCycle
@@ -578,6 +583,7 @@ HANDLERS: dict[type, Callable[[Context, Any, int], Handled]] = {
     rm.RMUpdateApplication: Context._on_rm_update_application,
     rm.RMUpdateNode: Context._on_rm_update_node,
     s.ProposeAllocations: Context._on_propose_allocations,
+    s.TokenPassed: Context._on_token_passed,
     s.ReportWaiting: Context._on_report_waiting,
     s.MachineFailed: Context._on_machine_failed,
     s.RunCycle: Context._on_run_cycle,
@@ -644,6 +650,7 @@ _LANES: dict[type, Callable[[Context, Any], str]] = {
         (
             rm.AdminNodeUpdate,
             s.ProposeAllocations,
+            s.TokenPassed,
             s.ReportWaiting,
             s.RunCycle,
             s.PlanningDue,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,12 +12,13 @@ from yunikorn_actors.domain.proposals import Proposal, Refusal
 from yunikorn_actors.machines.context.awaited import Awaited
 from yunikorn_actors.machines.context.rejections import Rejections
 from yunikorn_actors.machines.life import Life
-from yunikorn_actors.machines.machine import Effect
+from yunikorn_actors.machines.machine import Effect, Send
 from yunikorn_actors.machines.planning_loop import PlanningLoop
 from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
+from yunikorn_actors.messages.scheduling import TokenPassed, TokenWithdrawn
 from yunikorn_actors.planning.planner import Planner
 
 DIGITS_MAX = 19
@@ -46,6 +47,13 @@ class Uuids:
             self.issued = max(self.issued, int(number))
 
 
+class Explaining(NamedTuple):
+    """A question that was passed on to a scheduler."""
+
+    scheduler: str
+    question: ExplainRequested
+
+
 class PartitionContext:
     """One life of a partition, with the counters that name things in it."""
 
@@ -63,8 +71,14 @@ class PartitionContext:
         self.rm_id = life.rm_id
         self.epoch = life.epoch
         self.schedulers = {number: self._address(number) for number in range(schedulers)}
-        """The addresses of its schedulers by their numbers, the one that speaks first."""
+        """The addresses of its schedulers by their numbers, in the order in which they plan."""
         self._last_scheduler = schedulers - 1
+        self._holder = 0
+        """The number of the scheduler that has the token, and plans."""
+        self._round = 0
+        """How often the token was handed on; what is about an earlier round changes nothing."""
+        self._absent: dict[int, None] = {}
+        """Those that had the token and did not decide; they do not get it before they are back."""
         self.state = PartitionState(self.name)
         self.uuids = uuids
         """All partitions of the core share them."""
@@ -74,8 +88,8 @@ class PartitionContext:
         self._plan_for(life)
         self.refused: list[tuple[Proposal, Refusal]] = []
         """What was refused of the newest plan of its own planner."""
-        self.explaining: dict[str, ExplainRequested] = {}
-        """What its speaker was asked, by who waits for the answer."""
+        self.explaining: dict[str, Explaining] = {}
+        """By who waits for the answer."""
         self.rejections = Rejections(settings.rejected_max)
         self.awaited: Awaited | None = None
         """What its resource manager has to report after a restart of the core."""
@@ -122,9 +136,9 @@ class PartitionContext:
             self.planner.adopt()
 
     @property
-    def speaker(self) -> str | None:
-        """Who of its schedulers tells why asks wait; None if Context plans by itself."""
-        return next(iter(self.schedulers.values()), None)
+    def planning(self) -> str | None:
+        """Which of its schedulers plans, and knows why asks wait; None if Context does."""
+        return self.schedulers.get(self._holder)
 
     def lives(self) -> dict[str, Life]:
         """Return what each of its schedulers is made with, by address."""
@@ -134,15 +148,54 @@ class PartitionContext:
                 number=number,
                 place=place,
                 planners=len(self.schedulers),
-                speaks=address == self.speaker,
             )
             for place, (number, address) in enumerate(self.schedulers.items())
         }
+
+    def token(self) -> list[Effect]:
+        """Give the token to the one that is to have it; a scheduler alone needs none."""
+        to = self.planning
+        if to is None or len(self.schedulers) == 1:
+            return []
+        passed = TokenPassed(
+            partition=self.name, epoch=self.epoch, scheduler=self._holder, round=self._round
+        )
+        return [Send(to=to, message=passed)]
+
+    def pass_token(self, message: TokenPassed) -> list[Effect]:
+        """Give the token to the next one that is at work.
+
+        One that was absent, and comes back, changes nothing but that it gets the token again.
+        """
+        number = message.scheduler
+        if number not in self.schedulers:
+            return []
+        self._absent.pop(number, None)
+        withdrawn: list[Effect] = []
+        if message.is_claimed:
+            if number == self._holder:
+                # It is on its way there.
+                return []
+            self._absent[self._holder] = None
+            gone = TokenWithdrawn(partition=self.name, epoch=self.epoch)
+            withdrawn.append(Send(to=self.schedulers[self._holder], message=gone))
+        elif (number, message.round) != (self._holder, self._round):
+            return []
+        numbers = list(self.schedulers)
+        place = numbers.index(number) + 1
+        following = (*numbers[place:], *numbers[:place])
+        self._holder = next(it for it in following if it not in self._absent)
+        self._round += 1
+        return [*withdrawn, *self.token()]
 
     def succeed(self, failed: str) -> str:
         """Give the place of a scheduler that failed to another; return the address of that one."""
         self._last_scheduler += 1
         heir = self._last_scheduler
+        (former,) = (number for number, address in self.schedulers.items() if address == failed)
+        self._absent.pop(former, None)
+        if self._holder == former:
+            self._holder = heir
         self.schedulers = {
             heir if address == failed else number: address
             for number, address in self.schedulers.items()

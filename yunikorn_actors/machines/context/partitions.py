@@ -29,7 +29,7 @@ from yunikorn_actors.machines.context.failures import Failures
 from yunikorn_actors.machines.context.jobs import ContextJob, Ending
 from yunikorn_actors.machines.context.lifecycle import cancelled_histories, fail
 from yunikorn_actors.machines.context.nodes import remove_node
-from yunikorn_actors.machines.context.partition_context import PartitionContext, Uuids
+from yunikorn_actors.machines.context.partition_context import Explaining, PartitionContext, Uuids
 from yunikorn_actors.machines.context.quotas import follow
 from yunikorn_actors.machines.context.registry import Registry, ResourceManager
 from yunikorn_actors.machines.context.restart import drop_awaited, go_on
@@ -233,10 +233,7 @@ class Partitions:
                 if partition.loop is not None:
                     answer = partition.loop.explain(message, now_ns)
                     return [_answered(partition, message, answer, now_ns)]
-                assert partition.speaker is not None
-                # Kept until it is answered: a scheduler that replaces this one is asked again.
-                partition.explaining[message.reply_to] = message
-                return [Send(to=partition.speaker, message=message)]
+                return [_asked(partition, message)]
         return [self._without_application(message, named, now_ns)]
 
     def _without_application(
@@ -265,7 +262,7 @@ class Partitions:
         if partition is None:
             return []
         asked = partition.explaining.pop(message.reply_to)
-        return [_answered(partition, asked, message, now_ns)]
+        return [_answered(partition, asked.question, message, now_ns)]
 
     # -- machines that failed
 
@@ -293,13 +290,14 @@ class Partitions:
 
     def _succeeded(self, partition: PartitionContext, former: str) -> list[Effect]:
         heir = partition.succeed(former)
-        # Only the one that speaks was asked anything.
-        asked = partition.explaining.values() if heir == partition.speaker else ()
+        is_planning = heir == partition.planning
+        asked = [it for it in partition.explaining.values() if it.scheduler == former]
         return [
             StopMachine(address=former),
             _started(heir, partition.lives()[heir]),
             Send(to=heir, message=_snapshot(partition, image_of(partition.state))),
-            *(Send(to=heir, message=question) for question in asked),
+            *(partition.token() if is_planning else ()),
+            *(_asked(partition, it.question) for it in asked),
         ]
 
     def _replace_publisher(self, message: s.MachineFailed, now_ns: int) -> list[Effect]:
@@ -374,6 +372,7 @@ class Partitions:
                 for address, life in partition.lives().items():
                     snapshot = _snapshot(partition, image)
                     effects.extend([_started(address, life), Send(to=address, message=snapshot)])
+                effects.extend(partition.token())
                 go_on(work.turn(partition))
             self._pause(work, manager)
             effects.extend(self.finish(work))
@@ -459,7 +458,8 @@ class Partitions:
         self.registry.changes += 1
         partition = self._made(manager, full_name, self._epoch)
         manager.partitions.append(full_name)
-        return [_started(address, life) for address, life in partition.lives().items()]
+        started = [_started(address, life) for address, life in partition.lives().items()]
+        return [*started, *partition.token()]
 
     def _made(self, manager: ResourceManager, full_name: str, epoch: int) -> PartitionContext:
         partition = self.by_name[full_name] = PartitionContext(
@@ -669,6 +669,14 @@ def _answered(
 
 def _snapshot(partition: PartitionContext, image: Image) -> s.PartitionSnapshot:
     return s.PartitionSnapshot(partition=partition.name, epoch=partition.epoch, image=image)
+
+
+def _asked(partition: PartitionContext, question: ExplainRequested) -> Effect:
+    """Pass it on to the scheduler that plans, and keep it: if that one fails, it is asked again."""
+    planning = partition.planning
+    assert planning is not None
+    partition.explaining[question.reply_to] = Explaining(planning, question)
+    return Send(to=planning, message=question)
 
 
 def _started(scheduler: str, life: Life) -> Effect:

@@ -60,6 +60,12 @@ class Asks:
         if not ask.ask.remaining and not ask.inflight:
             self.unwatch(ask)
 
+    def resync_or_forget(self, ask: AskView) -> None:
+        if ask.ask.remaining or ask.inflight:
+            self.resync(ask)
+        else:
+            self.unwatch(ask)
+
     def resync(self, ask: AskView) -> None:
         """Let the repeats take part that wait, are not in flight, and no gang holds back."""
         waiting = wanted = max(0, ask.ask.remaining - ask.inflight)

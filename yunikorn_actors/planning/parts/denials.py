@@ -5,7 +5,7 @@ Denials last until the resource manager makes its next request. Without one they
 while, at growing distances: a predicate may depend on things that the core does not know.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 from yunikorn_actors.domain.proposals import AskRef, Placing, Preempt, Proposal
@@ -39,13 +39,12 @@ class Denied(NamedTuple):
 class Denials:
     has_work = False
 
-    def __init__(self, model: Model, is_mine: Callable[[str], bool] | None = None) -> None:
-        """Of several planners each asks for the applications that are its own."""
+    def __init__(self, model: Model, *, is_shared: bool = False) -> None:
+        """Several planners share what they were refused."""
         self._model = model
-        self._is_mine = is_mine
+        self._is_shared = is_shared
         self.lifted: dict[AskRef, None] = {}
-        """What the other planners have not been informed of yet; an ask may be lifted twice till
-        then, by time and by the resource manager."""
+        """What the resource manager allows again, and the other planners have not learned yet."""
         self._of: dict[AskView, Denial] = {}
         """Made since the last request; a lifted one still counts how often that was."""
         self.due_ns = NEVER_NS
@@ -63,38 +62,23 @@ class Denials:
         denial.refused[use][node_id] = reason
         doublings = min(denial.rounds, DOUBLINGS_MAX)
         denial.due_ns = now_ns + min(FIRST_DELAY_NS << doublings, LONGEST_DELAY_NS)
-        if self._decides(ask):
-            self.due_ns = min(self.due_ns, denial.due_ns)
-
-    def _decides(self, ask: AskView) -> bool:
-        """Whether it is lifted here: what another planner asks about is lifted there."""
-        return self._is_mine is None or self._is_mine(ask.app.app.id)
-
-    def measure(self) -> None:
-        """It may be for this planner now to lift what was for another before."""
-        due = (it.due_ns for ask, it in self._of.items() if self._decides(ask))
-        self.due_ns = min(due, default=NEVER_NS)
+        self.due_ns = min(self.due_ns, denial.due_ns)
 
     def lift_all(self) -> None:
         """The resource manager has spoken: everything may be asked again, and counts anew."""
-        asks = [ask for ask in self._of if self._decides(ask)]
-        for ask in asks:
-            self._note_lifted(ask)
-        self._lift_and_forget(asks)
+        if self._is_shared:
+            for ask in self._of:
+                key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
+                ref = AskRef(application_id=id_, key=key, sequence=ask.ask.sequence)
+                self.lifted[ref] = None
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        self._lift_and_forget(list(self._of))
         self.due_ns = NEVER_NS
 
-    def _note_lifted(self, ask: AskView) -> None:
-        """Not of what another planner has lifted: two that both decide would go on for ever."""
-        if self._is_mine is not None:
-            key, id_ = ask.ask.spec.key, ask.ask.spec.application_id
-            ref = AskRef(application_id=id_, key=key, sequence=ask.ask.sequence)
-            self.lifted[ref] = None
-
-    def lift_of_others(self) -> None:
-        self._lift_and_forget([ask for ask in self._of if not self._decides(ask)])
-
     def lift(self, refs: Iterable[AskRef]) -> None:
-        """Lift those of another planner, which has done so."""
+        """Another planner has learned that these may be asked again."""
         asks: list[AskView] = []
         for ref in refs:
             ask = self._model.ask_of(ref.application_id, ref.key)
@@ -113,19 +97,17 @@ class Denials:
 
     def plan(self, now_ns: int, _room: int) -> list[Proposal]:
         """Lift what has rested for long enough."""
-        if self.due_ns <= now_ns:
-            self._lift_due(now_ns)
+        self.lift_due(now_ns)
         return []
 
-    def _lift_due(self, now_ns: int) -> None:
+    def lift_due(self, now_ns: int) -> None:
+        if now_ns < self.due_ns:
+            return
         self.due_ns = NEVER_NS
         self._model.wakes.nodes_allowed()
         for ask, denial in self._of.items():
-            if not self._decides(ask):
-                continue
             if denial.due_ns <= now_ns:
                 denial.due_ns = NEVER_NS
-                self._note_lifted(ask)
                 self._lift(ask)
             self.due_ns = min(self.due_ns, denial.due_ns)
 

@@ -62,44 +62,16 @@ class Desk:
         self.findings = findings
         self._last_id = first_proposal_id(scheduler_number)
         self.owner: dict[int, Owner] = {}
-        self.given_up: dict[int, None] = {}
-        """Sent, and void by a fact: they hold nothing any more, and Context answers still."""
-        self.differs = False
-        """A fact has changed something else than was decided here or expected."""
-        self._overtaken_to = 0
-        """The last proposal that was decided before such a fact."""
 
     def next_id(self, owner: Owner) -> int:
         self._last_id += 1
         self.owner[self._last_id] = owner
         return self._last_id
 
-    def overtake(self) -> None:
-        """What is in flight may be void: what it rests on was refused, or has changed."""
-        self._overtaken_to = self._last_id
-
-    def is_overtaken(self, oldest: int) -> bool:
-        """Whether a fact has differed since this, the oldest proposal in flight, was decided.
-
-        From then on what was decided before may not fit together: each alone may fit still, and the
-        last becomes void when the others are committed just as they were decided.
-        """
-        if self.differs:
-            self.overtake()
-        return oldest <= self._overtaken_to
-
     def resolve(self, proposal_id: int, fact: Resolving) -> bool:
         """Say whether it was committed as decided; False too for a decision of another planner."""
         owner = self.owner.pop(proposal_id, None)
-        if owner is None:
-            # Void on the facts as they were known here, and not on those that came behind them.
-            self.given_up.pop(proposal_id, None)
         return owner is not None and owner.resolve(proposal_id, fact)
 
     def reject(self, proposal_id: int) -> None:
         self.owner.pop(proposal_id).reject(proposal_id)
-
-    def give_up(self, proposal_id: int) -> None:
-        """It is void, and Context has not answered yet: what it took is free, the answer is due."""
-        self.reject(proposal_id)
-        self.given_up[proposal_id] = None
