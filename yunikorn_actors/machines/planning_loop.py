@@ -69,8 +69,10 @@ class PlanningLoop:
         self._number = life.number
         self.epoch = life.epoch
         self._settings = settings
-        # So each of several has its share of the work where there is little.
-        self._cycle_max = max(1, settings.cycle_max // life.planners)
+        # Several hand the token on behind each cycle: with less in one, each has its share sooner.
+        self._cycle_max = settings.cycle_max
+        if life.planners > 1:
+            self._cycle_max = max(1, settings.cycle_max // 2)
         self.cycle_is_coming = False
         """Something may be decided that has not been tried yet."""
         self._due_ns = NEVER_NS

@@ -105,7 +105,7 @@ class Scheduler:
     def _on_token_passed(self, message: s.TokenPassed) -> list[Effect]:
         return self.loop.take_token(message, self._now_ns)
 
-    def _on_token_withdrawn(self, _: s.TokenWithdrawn) -> list[Effect]:
+    def _on_token_revoked(self, _: s.TokenRevoked) -> list[Effect]:
         return self.loop.give_token_back()
 
     def _on_planning_due(self, _: s.PlanningDue) -> list[Effect]:
@@ -150,7 +150,7 @@ SchedulerInbox = (
     | s.ProposalRejected
     | s.RunCycle
     | s.TokenPassed
-    | s.TokenWithdrawn
+    | s.TokenRevoked
     | s.PlanningDue
     | p.Checked
     | p.DenialsLifted
@@ -166,7 +166,7 @@ HANDLERS: dict[type, Callable[[Scheduler, Any], list[Effect]]] = {
     s.PlanningDue: Scheduler._on_planning_due,
     s.RunCycle: Scheduler._on_run_cycle,
     s.TokenPassed: Scheduler._on_token_passed,
-    s.TokenWithdrawn: Scheduler._on_token_withdrawn,
+    s.TokenRevoked: Scheduler._on_token_revoked,
     p.PredicatesChecked: Scheduler._on_checked,
     p.PreemptionPredicatesChecked: Scheduler._on_checked,
     p.DenialsLifted: Scheduler._on_denials_lifted,

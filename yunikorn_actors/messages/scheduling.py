@@ -127,7 +127,7 @@ class TokenPassed(Message, frozen=True, kw_only=True):
     """It did not have the token: the one that has does not decide."""
 
 
-class TokenWithdrawn(Message, frozen=True, kw_only=True):
+class TokenRevoked(Message, frozen=True, kw_only=True):
     """The scheduler did not decide for so long that another one has claimed the token."""
 
     partition: str

@@ -18,7 +18,7 @@ from yunikorn_actors.machines.settings import Settings
 from yunikorn_actors.messages.base import CONTEXT, scheduler_address
 from yunikorn_actors.messages.queries import ExplainRequested
 from yunikorn_actors.messages.rm_events import Capabilities
-from yunikorn_actors.messages.scheduling import TokenPassed, TokenWithdrawn
+from yunikorn_actors.messages.scheduling import TokenPassed, TokenRevoked
 from yunikorn_actors.planning.planner import Planner
 
 DIGITS_MAX = 19
@@ -177,7 +177,7 @@ class PartitionContext:
                 # It is on its way there.
                 return []
             self._absent[self._holder] = None
-            gone = TokenWithdrawn(partition=self.name, epoch=self.epoch)
+            gone = TokenRevoked(partition=self.name, epoch=self.epoch)
             withdrawn.append(Send(to=self.schedulers[self._holder], message=gone))
         elif (number, message.round) != (self._holder, self._round):
             return []
