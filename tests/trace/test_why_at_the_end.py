@@ -54,27 +54,32 @@ class Live:
     def __init__(self) -> None:
         self.after: list[dict[Named, Why]] = [{}]
 
-    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:  # noqa: ARG002
+        self._planning: dict[str, Scheduler] = {}
+        """Of each partition the scheduler that was the last to know."""
+
+    def delivered(self, simulator: Simulator, delivery: Delivery) -> None:
+        machine = simulator.machines.get(delivery.mailbox)
+        if isinstance(machine, Scheduler) and machine.loop.knows_why and machine.replica.revision:
+            self._planning[machine.replica.name] = machine
         self.after.append(dict(self._waiting(simulator)))
 
     def _waiting(self, simulator: Simulator) -> Iterator[tuple[Named, Why]]:
-        for name, planner in _planners(simulator):
+        for name, planner in self._planners(simulator):
             for app in planner.state.applications.values():
                 for key in (it.spec.key for it in app.asks.values() if it.is_open):
                     why = explain(planner, app.id, key, simulator.now_ns)
                     assert why is not None
                     yield (name, app.id, key), why
 
-
-def _planners(simulator: Simulator) -> Iterator[tuple[str, Planner]]:
-    context = simulator.machines[CONTEXT]
-    assert isinstance(context, Context)
-    for partition in context.partitions.values():
-        scheduler = simulator.machines.get(partition.planning or "")
-        if partition.planner is not None:
-            yield partition.name, partition.planner
-        elif isinstance(scheduler, Scheduler) and scheduler.replica.revision:
-            yield partition.name, scheduler.planner
+    def _planners(self, simulator: Simulator) -> Iterator[tuple[str, Planner]]:
+        context = simulator.machines[CONTEXT]
+        assert isinstance(context, Context)
+        for partition in context.partitions.values():
+            scheduler = self._planning.get(partition.name)
+            if partition.planner is not None:
+                yield partition.name, partition.planner
+            elif scheduler is not None and scheduler in simulator.machines.values():
+                yield partition.name, scheduler.planner
 
 
 def differences(

@@ -184,6 +184,11 @@ class PlanningLoop:
     def may_plan(self) -> bool:
         return self.has_token
 
+    @property
+    def knows_why(self) -> bool:
+        """Whether it can say why asks wait: it plans, or what it has decided is on its way."""
+        return self.may_plan or bool(self.planner.desk.owner)
+
     def take_token(self, token: s.TokenPassed, now_ns: int) -> list[Effect]:
         self.has_token, self._round = True, token.round
         # The timer may be the one of a scheduler that only looks.

@@ -211,7 +211,7 @@ class _Inquest:
         self._asks: dict[tuple[str, str, str], _Ask] = {}
         self._stimuli = Stimuli()
         self._last: dict[str, Step] = {}
-        """The latest step of each mailbox."""
+        """The latest step of each mailbox, in order."""
 
     @property
     def waits(self) -> bool:
@@ -222,6 +222,7 @@ class _Inquest:
         machine = step.machine
         for delivery in step.deliveries:
             self._stimuli.note(delivery)
+        self._last.pop(step.mailbox, None)
         self._last[step.mailbox] = step
         if isinstance(machine, Context):
             for item in asks_in(step.deliveries):
@@ -253,7 +254,7 @@ def _loops(machine: Machine, partition: str) -> Iterator[PlanningLoop]:
     """Yield who plans for a partition, if it is this machine and can say why asks wait."""
     if isinstance(machine, Scheduler):
         replica, loop = machine.replica, machine.loop
-        if loop.has_token and replica.name == partition and replica.revision:
+        if loop.knows_why and replica.name == partition and replica.revision:
             yield loop
     elif isinstance(machine, Context):
         found = machine.partitions.get(partition)
