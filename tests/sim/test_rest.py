@@ -32,7 +32,10 @@ from yunikorn_actors.lab.play import play
 from yunikorn_actors.machines.context import context, partitions
 from yunikorn_actors.machines.context.runs import commit_all
 from yunikorn_actors.machines.context.turn import Turn
+from yunikorn_actors.machines.machine import InvariantViolation
 from yunikorn_actors.machines.topology import Topology
+from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery
+from yunikorn_actors.messages.scheduling import RunCycle
 from yunikorn_actors.planning.follow import CHANGES
 from yunikorn_actors.planning.refusals import RECORDS, Refusals
 from yunikorn_actors.scenario.document import Scenario, read_scenario
@@ -285,3 +288,16 @@ def test_records_change_nothing_that_a_planner_looks_at() -> None:
         kind for kind in RECORDS if kind in CHANGES
     }
     assert set(get_args(f.Fact)) > RECORDS
+
+
+def test_what_was_refused_once_is_judged_once() -> None:
+    """A cycle that waits behind long work makes no plan when it arrives: what is shown is old."""
+    wish = Allocate(proposal_id=1, application_id="app", key="k", sequence=1, node_id="n1")
+    cycle = RunCycle(partition="[rm-1]default", epoch=1)
+    delivery = Delivery(CONTEXT, 1, CONTEXT, Cause(CONTEXT, 0), "", 0, cycle)
+    checker, old = RefusalChecker(), [(wish, Refusal.ASK_GONE)]
+    for _ in range(3):
+        checker._follow_own("[rm-1]default", old, [], delivery)
+    again = [(replace(wish, proposal_id=2), Refusal.ASK_GONE)]
+    with pytest.raises(InvariantViolation, match="refused with ASK_GONE and proposed again"):
+        checker._follow_own("[rm-1]default", again, [], delivery)

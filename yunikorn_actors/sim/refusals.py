@@ -78,9 +78,10 @@ class RefusalChecker:
             # It is not seen what came first: only a plan without any fact is judged.
             record.forget()
         elif has_planned and getattr(message, "partition", name) == name:
-            for proposal, _ in refused:
+            new = record.not_judged(refused)
+            for proposal, _ in new:
                 record.propose(proposal, delivery)
-            for proposal, reason in refused:
+            for proposal, reason in new:
                 record.refuse(proposal.proposal_id, reason)
 
 
@@ -92,6 +93,15 @@ class _Record:
         self._refused: dict[Hashable, Refusal] = {}
         self.refused_ns = 0
         self._now_ns = 0
+        self._judged: frozenset[int] = frozenset()
+        """What was refused of the plan that was shown last."""
+
+    def not_judged(
+        self, refused: Sequence[tuple[Proposal, Refusal]]
+    ) -> list[tuple[Proposal, Refusal]]:
+        """Leave out what was shown before: a plan that waits behind long work was not made yet."""
+        before, self._judged = self._judged, frozenset(it.proposal_id for it, _ in refused)
+        return [it for it in refused if it[0].proposal_id not in before]
 
     def propose(self, proposal: Proposal, delivery: Delivery) -> None:
         content = replace(proposal, proposal_id=0)
