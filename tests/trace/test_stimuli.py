@@ -2,9 +2,11 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from recorded_workloads import deliveries_of, recorded
+from recordings import records, rewrite
 
 from yunikorn_actors.cli import main
 from yunikorn_actors.domain.facts import AskAdded
@@ -24,8 +26,33 @@ from yunikorn_actors.trace.why import named, why
 
 
 @pytest.fixture(scope="module")
-def churn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def as_recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded("W5", "proposing", tmp_path_factory.mktemp("churn") / "run.trace")
+
+
+@pytest.fixture(scope="module")
+def late(as_recorded: Path) -> Path:
+    """The same run with an event publisher that got each fact as late as a busy machine may let it."""
+    path = as_recorded.with_name("late.trace")
+    path.write_bytes(as_recorded.read_bytes())
+    kept: list[dict[str, Any]] = []
+    waiting: list[dict[str, Any]] = []
+    for record in records(as_recorded):
+        if (record.get("mailbox"), record.get("type")) == (EVENT_PUBLISHER, "FactsAppended"):
+            waiting.append(record)
+            continue
+        if record.get("mailbox") == EVENT_PUBLISHER or record["record"] == "footer":
+            kept += waiting
+            waiting = []
+        kept.append(record)
+    rewrite(path, kept)
+    return path
+
+
+@pytest.fixture(params=["as_recorded", "late"])
+def churn(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.getfixturevalue(request.param)
+    return path
 
 
 def in_the_middle(path: Path) -> list[tuple[str, Item]]:

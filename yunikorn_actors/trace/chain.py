@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from yunikorn_actors.messages.base import Cause, Delivery, Message
+from yunikorn_actors.messages.base import CONTEXT, Cause, Delivery, Message
 from yunikorn_actors.trace.alike import did_you_mean
 from yunikorn_actors.trace.items import Item, items_in
 from yunikorn_actors.trace.origins import origins
@@ -106,6 +106,15 @@ class Heads:
     def is_mixed(self, step: Cause) -> bool:
         at = self._at(step)
         return at is not None and bool(self._mixed[at[0]][at[1]])
+
+    def behind(self, step: Cause) -> int | None:
+        """Return the step of Context that led to a mixed one; None if it came of one message."""
+        if not self.is_mixed(step):
+            return None
+        at = self._cause(step)
+        while at is not None and at.mailbox != CONTEXT:
+            at = self._cause(at)
+        return 0 if at is None else at.step
 
     def record(self, step: Cause) -> int | None:
         """Return the number of the record of a step."""

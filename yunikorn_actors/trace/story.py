@@ -90,7 +90,7 @@ def story(path: Path, name: str) -> tuple[Subject, list[Told]]:
             meant, keys=set(meant.keys), uuids=set(meant.uuids), placeholders={}, parked_for=set()
         )
         spoken = _with_neighbours(places, heads, names)
-        (told,) = stories(spoken, [subject], Stimuli(heads.is_mixed))
+        (told,) = stories(spoken, [subject], Stimuli(heads.behind))
     return subject, told
 
 
